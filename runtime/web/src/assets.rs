@@ -1,7 +1,5 @@
-//! The page: what a browser loads once.
-//!
-//! Owns under which addresses its files are, which change with what is in them, so that browsers may keep
-//! them for ever. Does not own the files (`assets/`).
+//! The static files of the page. Their addresses contain a hash of all files, so that browsers may cache them
+//! forever.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -13,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::problem::Problem;
 
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
-/// What stands in the page for the place of its files.
+/// The placeholder for the address of the files in the page.
 const PLACE: &str = "{{assets}}";
 
 /// The files of the page.
@@ -30,19 +28,19 @@ impl Assets {
         Assets { page: page.replace(PLACE, &format!("/assets/{hash}")), hash }
     }
 
-    /// The page itself, under every address that is one of its views.
+    /// Returns the page, which serves every view.
     pub fn page(&self) -> Response<Body> {
         let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-cache")];
         (headers, Body::from(self.page.clone())).into_response()
     }
 
-    /// A file under `/assets/`.
+    /// Returns a file under `/assets/`.
     pub fn file(&self, path: &str) -> Response<Body> {
         let within = path.strip_prefix("/assets/").and_then(|rest| rest.strip_prefix(self.hash.as_str()));
         let file = within.and_then(|rest| FILES.get_file(rest.strip_prefix('/')?));
         let kind = file.and_then(|file| kind_of(file.path().to_str()?));
         let (Some(file), Some(kind)) = (file, kind) else {
-            return Problem::new(StatusCode::NOT_FOUND, "there is no such file").into_response();
+            return Problem::new(StatusCode::NOT_FOUND, "no such file").into_response();
         };
         let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
         (headers, Body::from(file.contents())).into_response()
@@ -90,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_small() {
+    fn page_is_small() {
         assert!((1..=180_000).contains(&bytes_of(".js")), "{}", bytes_of(".js"));
         assert!((1..=30_000).contains(&bytes_of(".css")), "{}", bytes_of(".css"));
         assert!(bytes_of("") <= 250_000, "{}", bytes_of(""));
     }
 
     #[test]
-    fn no_text_becomes_a_script_and_nothing_comes_from_elsewhere() {
+    fn page_has_no_injection_and_no_foreign_address() {
         let banned = [
             "innerHTML",
             "outerHTML",
@@ -114,16 +112,16 @@ mod tests {
             }
             let addresses = text.matches("http://").count() + text.matches("https://").count();
             let allowed = text.matches("http://www.w3.org/").count();
-            assert_eq!(addresses, allowed, "{name} names an address");
+            assert_eq!(addresses, allowed, "{name} contains an address");
             assert!(
                 !text.contains(" style=\"") && !text.contains(" onclick"),
-                "{name} has a style or a handler inline"
+                "{name} has an inline style or handler"
             );
         }
     }
 
     #[test]
-    fn only_the_clock_module_reads_the_clock_of_the_browser() {
+    fn only_the_clock_module_reads_the_clock() {
         for file in all(&FILES).into_iter().filter(|file| !file.path().ends_with("js/clock.js")) {
             let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
             let text: String = text.split_whitespace().collect();
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_under_their_hash_alone() {
+    fn files_are_served_only_under_their_hash() {
         let assets = Assets::new();
         let status = |path: &str| assets.file(path).status();
         let script = format!("/assets/{}/js/main.js", assets.hash);

@@ -1,6 +1,4 @@
-//! What all requests share.
-//!
-//! Owns that it is one thing. Does not own any of its parts.
+//! The state that all requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,36 +13,36 @@ use crate::shown::Shown;
 use crate::tally::Tally;
 use crate::what_if::WhatIfs;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub struct Web {
-    /// What is shown where no recording is named.
+    /// The source of requests that name no recording.
     pub shown: Arc<Shown>,
-    /// What can be shown beside it, by name; nothing where there is one thing alone.
+    /// Further sources by name; empty if there is only one.
     pub recordings: Vec<Arc<Shown>>,
-    /// Why there are none, where there are none.
+    /// What-ifs, or why they are unavailable.
     pub what_ifs: Result<WhatIfs, String>,
     pub sessions: Sessions,
     pub assets: Assets,
     pub hosts: Hosts,
     pub pace: Pace,
     pub calls: Calls,
-    /// None where nothing changes.
+    /// `None` if the sources never change.
     pub events: Option<Events>,
     pub tally: Tally,
-    /// Status and JSON of orders.
+    /// Status and JSON of commands with an idempotency key.
     pub once: Once<(StatusCode, Vec<u8>)>,
 }
 
 impl Web {
-    /// All that a query can name: what the server was given, then what what-ifs have made, the newest first.
+    /// Returns all named sources: those given to the server, then results of what-ifs, newest first.
     pub fn recordings(&self) -> Vec<Arc<Shown>> {
         let made = self.what_ifs.as_ref().map_or_else(|_| Vec::new(), |known| known.queue.recordings());
         self.recordings.iter().cloned().chain(made).collect()
     }
 }
 
-/// How often each route of the table was called, by its place in it.
+/// Number of calls per route, by its index in the table.
 #[derive(Debug)]
 pub struct Calls(Vec<AtomicU64>);
 

@@ -1,8 +1,6 @@
-//! What a browser, a script and a monitor see of a cluster and of ended jobs.
-//!
-//! Owns the objects of REST, which `--format json` prints too, and the server: routes, roles, metrics, the
-//! page. Does not own what is known (the coordinator, `napreduce-history`). The server asks a cluster
-//! as the command line does, so whatever becomes of a page becomes of no job.
+//! Dashboard, REST API and metrics of a cluster or of ended jobs. The REST objects are also the output of
+//! `--format json`. The server queries a cluster like the command line does, so a failing web server cannot affect
+//! jobs.
 //!
 //! ```no_run
 //! use std::path::Path;

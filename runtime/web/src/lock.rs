@@ -1,6 +1,4 @@
-//! Taking a lock whatever happened to whoever had it.
-//!
-//! Owns that a panic of one request ends that request alone: what is locked here is whole between statements.
+//! Locks that ignore poisoning: a panic ends one request alone, and the values are consistent between statements.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

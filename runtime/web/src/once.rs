@@ -1,22 +1,19 @@
-//! Orders that are sent twice and given once.
-//!
-//! Owns what was answered to which `Idempotency-Key` of whom, for a day and up to a bound. Does not own
-//! orders (`routes`).
+//! Idempotent commands: responses by `Idempotency-Key` and sender, kept for a day and up to a limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// How long an answer is remembered.
+/// How long a response is kept.
 const KEPT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
-/// Keys that are remembered; the oldest ones go.
+/// The most keys kept; the oldest are dropped.
 const KEYS_MAX: usize = 10_000;
 
-/// Who sent a key, and the key.
+/// Sender and idempotency key.
 pub type OnceKey = (String, String);
 
-/// Answers to orders that had a key.
+/// Responses to commands with idempotency keys.
 #[derive(Debug, Default)]
 pub struct Once<T> {
     known: Mutex<Known<T>>,
@@ -32,7 +29,7 @@ struct Known<T> {
 #[derive(Debug)]
 struct Given<T> {
     what: u128,
-    /// Whoever sends the same meanwhile waits for it.
+    /// Locked while the command runs: a concurrent duplicate waits for the response.
     answer: Mutex<Option<T>>,
 }
 
@@ -42,16 +39,16 @@ impl<T> Default for Known<T> {
     }
 }
 
-/// The key was used for another order.
+/// The key was used for another command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherOrder;
 
 impl<T: Clone> Once<T> {
-    /// The answer to the order of this key; the order is given if it was not before. One that is refused was
-    /// not given, and may be sent again. `what` tells orders apart.
+    /// Runs the command unless one with this key succeeded before; returns the response. A failed command may be
+    /// sent again. `what` identifies the command.
     ///
     /// # Errors
-    /// When the key was used for another order.
+    /// The key was used for another command.
     pub fn give<E>(
         &self,
         key: OnceKey,
@@ -82,7 +79,7 @@ impl<T> Known<T> {
             self.forget_oldest();
         }
         if let Some(given) = self.orders.get(&key) {
-            // What was refused may be mended and sent again.
+            // A failed command may be corrected and sent again.
             let is_open = given.answer.try_lock().is_ok_and(|answer| answer.is_none());
             if given.what == what || !is_open {
                 return given.clone();
@@ -117,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_given_once_within_a_day() {
+    fn command_runs_once_within_a_day() {
         let (once, given) = (Once::default(), AtomicU32::new(0));
         let order = || Ok::<_, Infallible>(given.fetch_add(1, SeqCst));
         assert_eq!(once.give(key(1), 7, 0, order), Ok(Ok(0)));
@@ -128,15 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_may_be_sent_again() {
+    fn failed_command_may_be_sent_again() {
         let once = Once::default();
-        assert_eq!(once.give(key(1), 7, 0, || Err("nobody answers")), Ok(Err("nobody answers")));
+        assert_eq!(once.give(key(1), 7, 0, || Err("unavailable")), Ok(Err("unavailable")));
         assert_eq!(once.give(key(1), 8, 0, || Ok::<_, &str>(3)), Ok(Ok(3)));
-        assert_eq!(once.give(key(1), 7, 0, || Err("is not called")), Err(OtherOrder));
+        assert_eq!(once.give(key(1), 7, 0, || Err("not called")), Err(OtherOrder));
     }
 
     #[test]
-    fn of_many_that_are_sent_at_once_one_is_given() {
+    fn concurrent_duplicates_run_once() {
         let (once, given) = (Once::default(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_keys_are_forgotten() {
+    fn oldest_keys_are_dropped() {
         let once = Once::default();
         for number in 0..=KEYS_MAX {
             assert_eq!(once.give(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));

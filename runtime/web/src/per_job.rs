@@ -1,8 +1,8 @@
-//! Values computed from each job of a time window: entries of the ledger, slots that were held.
+//! Values computed from each job of a time window, such as ledger entries and slot usage.
 //!
-//! Totals are sums over all jobs of their window, so every job has to be read. A job that has ended is read once and its value is
-//! kept. Jobs that run are read again after a pause that grows with the cost of reading them. One call reads for `READ_TIME` at most
-//! and reports the jobs it left out; the next call goes on from there.
+//! Totals are sums over all jobs of their window, so every job has to be read. An ended job is read once and its value
+//! is kept. Running jobs are read again after a pause that grows with the cost of reading them. One call reads for at
+//! most `READ_TIME` and reports the jobs it left out; the next call continues there.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The jobs that existed in the window, in the order of `all`.
+    /// Returns the jobs that existed in the window, in the order of `all`.
     pub fn jobs(self, all: &[JobSummary]) -> Vec<&JobSummary> {
         let exists = |job: &&JobSummary| {
             job.submitted_millis <= self.until && job.ended_millis.is_none_or(|ended| ended >= self.from)
@@ -38,7 +38,7 @@ impl Window {
 
 /// A value computed from a job.
 pub trait PerJob: Sized {
-    /// The weight up to which values of ended jobs are kept.
+    /// Total weight up to which values of ended jobs are kept.
     const WEIGHT_MAX: usize;
 
     fn of(detail: &JobDetail, now_micros: u64) -> Self;
@@ -76,7 +76,7 @@ impl PerJob for JobSlots {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub jobs: usize,
-    /// Why, for people.
+    /// The reasons.
     pub remarks: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ pub struct JobValues<T> {
     open: Mutex<Open<T>>,
 }
 
-/// Values that do not change any more. The jobs submitted first are dropped first.
+/// Values of ended jobs. The jobs submitted first are dropped first.
 #[derive(Debug)]
 struct Ended<T> {
     values: BTreeMap<JobId, Arc<T>>,
@@ -113,7 +113,7 @@ impl<T: PerJob> JobValues<T> {
     /// Passes each job of a window and its value to `each`.
     ///
     /// # Errors
-    /// When the source does not answer.
+    /// Fails if the source is unavailable.
     pub fn each<'job>(
         &self,
         source: &dyn PageSource,
@@ -133,7 +133,7 @@ impl<T: PerJob> JobValues<T> {
                 None if Instant::now() > deadline => None,
                 None => match read::<T>(source, job.job) {
                     Ok((value, has_ended)) => {
-                        // The answer of the source may be older than its list.
+                        // The detail may be older than the list.
                         if has_ended {
                             lock(&self.ended).keep(job.job, value.clone());
                         }
@@ -147,7 +147,7 @@ impl<T: PerJob> JobValues<T> {
                     }
                 },
             };
-            // A job that has ended since counts as it was last seen, so that no total falls.
+            // A job that has ended since counts with its last value, so that no total falls.
             match value.or_else(|| stale.get(&job.job).cloned()) {
                 Some(value) => each(job, value),
                 None => unread += 1,
@@ -157,13 +157,13 @@ impl<T: PerJob> JobValues<T> {
             let jobs = if unread == 1 { "1 job is" } else { &format!("{unread} jobs are") };
             left_out
                 .remarks
-                .push(format!("{jobs} not counted yet: reading takes longer than one answer may"));
+                .push(format!("{jobs} not counted yet: reading takes longer than one response may"));
             left_out.jobs += unread;
         }
         Ok(left_out)
     }
 
-    /// The values of the jobs that run. Those that are new or old are read, the ones read longest ago first.
+    /// Returns the values of running jobs; reads new and stale ones, the longest unread first.
     fn refresh(
         &self,
         source: &dyn PageSource,
@@ -186,7 +186,7 @@ impl<T: PerJob> JobValues<T> {
                     Ok((value, _)) => drop(open.values.insert(*job, (Instant::now(), value))),
                     Err(error @ SourceError::Unavailable(_)) => return Err(error),
                     // Removed since it was listed, or damaged; the caller reports it as not counted.
-                    Err(error) => tracing::debug!(%error, %job, "a job that runs could not be read"),
+                    Err(error) => tracing::debug!(%error, %job, "cannot read a running job"),
                 }
             }
             let listed: HashSet<JobId> = all.iter().map(|job| job.job).collect();
@@ -206,7 +206,7 @@ fn read<T: PerJob>(source: &dyn PageSource, job: JobId) -> Result<(Arc<T>, bool)
 }
 
 impl<T: PerJob> Ended<T> {
-    /// A value without content weighs one; one above the limit is not kept.
+    /// An empty value weighs one; a value above the limit is not kept.
     fn keep(&mut self, job: JobId, value: Arc<T>) {
         let weight = |value: &T| value.weight() + 1;
         if weight(&value) > T::WEIGHT_MAX {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::answers::samples::job;
 
-    /// Weighs what it says.
+    /// A value of the given weight.
     #[derive(Debug)]
     struct Weight(usize);
 
@@ -247,18 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn window_holds_every_job_that_existed_in_it() {
+    fn window_includes_every_job_that_existed() {
         let ended = |number| job(number, JobPhase::Succeeded, 0, 0);
         let all: Vec<JobSummary> = (1..=160).rev().map(ended).collect();
         let begin = all[0].submitted_millis;
         assert_eq!(Window { from: begin, until: begin + 1 }.jobs(&all).len(), 160);
         assert_eq!(Window { from: begin - 9, until: begin - 1 }.jobs(&all).len(), 0);
         let after = Window { from: begin + 1_501, until: begin + 9_999 }.jobs(&all);
-        assert!(after.is_empty(), "they had ended");
+        assert!(after.is_empty(), "the jobs had ended");
     }
 
     #[test]
-    fn kept_values_drop_the_oldest_jobs_above_the_limit() {
+    fn kept_values_drop_the_oldest_jobs() {
         let mut kept = Ended { values: BTreeMap::new(), weight: 0 };
         for number in (1..=9).rev() {
             kept.keep(JobId(number), Arc::new(Weight(24)));

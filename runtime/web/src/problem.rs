@@ -1,7 +1,4 @@
-//! What is said when something cannot be answered.
-//!
-//! Owns its form, `application/problem+json` (RFC 9457). Does not own the words, which are those of the
-//! command line.
+//! Error responses, `application/problem+json` (RFC 9457).
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -13,16 +10,16 @@ use serde::Serialize;
 use crate::guard::Stranger;
 use crate::source::SourceError;
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status is the kind of problem.
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub title: &'static str,
     pub status: u16,
     pub detail: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: Option<String>,
 }
 
@@ -45,14 +42,14 @@ impl Problem {
         self
     }
 
-    /// It was asked wrongly.
-    pub fn wrong(detail: impl Into<String>) -> Problem {
+    /// The request is invalid.
+    pub fn invalid(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
     pub fn into_response(self) -> Response<Body> {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        // It has nothing in it that JSON cannot say.
+        // Serializing cannot fail: there are only texts and numbers.
         let body = serde_json::to_vec(&self).unwrap_or_default();
         (status, [(CONTENT_TYPE, "application/problem+json")], Body::from(body)).into_response()
     }
@@ -75,10 +72,10 @@ impl From<Stranger> for Problem {
         match stranger {
             Stranger::Host => Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
-                "this server does not answer under the name that was asked for",
+                "this server is not configured for the requested host name",
             )
-            .remedy("use the address that it printed, or start it with --host NAME"),
-            Stranger::Page => Problem::new(StatusCode::FORBIDDEN, "a page of another site asks for this"),
+            .remedy("use the printed address, or start the server with --host NAME"),
+            Stranger::Page => Problem::new(StatusCode::FORBIDDEN, "cross-site request"),
         }
     }
 }

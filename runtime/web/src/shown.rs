@@ -1,6 +1,4 @@
-//! One thing that is shown: a cluster, a history, or what a what-if made.
-//!
-//! Owns what is remembered of it between requests. Does not own which ones there are (`context`, `what_if`).
+//! One source of the page (a cluster, a history, or the result of a what-if) with its cached values.
 
 use std::sync::Arc;
 
@@ -8,16 +6,14 @@ use crate::answers::{JobSlots, LedgerRow, RecordingKind};
 use crate::per_job::JobValues;
 use crate::source::PageSource;
 
-/// A cluster or a history, and what is remembered of it.
+/// A source and its cached values.
 #[derive(Debug)]
 pub struct Shown {
-    /// What a query calls it.
+    /// Its name in queries.
     pub name: String,
     pub kind: RecordingKind,
     pub source: Arc<dyn PageSource>,
-    /// The entries of each job's ledger.
     pub ledgers: JobValues<Vec<LedgerRow>>,
-    /// The slots that each job held.
     pub slots: JobValues<JobSlots>,
 }
 

@@ -1,7 +1,5 @@
-//! What has happened since the server started, or in all of a history, in numbers that never fall.
-//!
-//! Owns counters and histograms of jobs that have ended, each of them counted once. Does not own
-//! their form in text (`routes`) nor what is so at present.
+//! Prometheus counters and histograms of ended jobs. Each job is counted once, since the start of the server or for
+//! the whole history, so that no value falls.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -21,11 +19,11 @@ use crate::clock::now_micros;
 use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
 
-/// One reading counts jobs for so long; the others are counted by the next one.
+/// One scrape counts jobs for this long; the next one continues.
 const READ_TIME: Duration = Duration::from_secs(3);
-/// Requesters that have a label of their own.
+/// The most requesters with their own label.
 const REQUESTERS_MAX: usize = 32;
-/// What stands for the others.
+/// The label of all other requesters.
 pub const OTHERS: &str = "other";
 
 pub type Labels = Vec<(&'static str, String)>;
@@ -60,16 +58,16 @@ impl Tally {
     pub fn new(started_millis: u64) -> Tally {
         Tally {
             started_millis,
-            counted: Default::default(),
-            jobs: Default::default(),
-            unread: Default::default(),
-            uncounted: Default::default(),
-            preemptions: Default::default(),
-            work_saved: Default::default(),
-            work_lost: Default::default(),
-            slot_taken: Default::default(),
-            checkpoint_bytes: Default::default(),
-            attempts: Default::default(),
+            counted: Mutex::default(),
+            jobs: Counts::default(),
+            unread: Counter::default(),
+            uncounted: Gauge::default(),
+            preemptions: Counts::default(),
+            work_saved: Seconds::default(),
+            work_lost: Seconds::default(),
+            slot_taken: Seconds::default(),
+            checkpoint_bytes: Counts::default(),
+            attempts: Counts::default(),
             attempt_lengths: Durations::new_with_constructor(long),
             freeing: Durations::new_with_constructor(short),
             resuming: short(),
@@ -82,23 +80,23 @@ impl Tally {
 
 #[derive(Debug, Default)]
 struct Counted {
-    /// Of those that are still listed.
+    /// Counted jobs that are still listed.
     jobs: HashSet<JobId>,
     requesters: HashSet<String>,
     has_begun: bool,
 }
 
-/// From a millisecond to a minute.
+/// Buckets from a millisecond to a minute.
 fn short() -> Histogram {
     Histogram::new(exponential_buckets(0.001, 2.0, 17))
 }
 
-/// From a quarter of a second to a day and a half.
+/// Buckets from a quarter of a second to a day and a half.
 fn long() -> Histogram {
     Histogram::new(exponential_buckets(0.25, 2.0, 20))
 }
 
-/// From a millisecond to the ten seconds after which an answer is given up.
+/// Buckets from a millisecond to ten seconds, the time limit of a response.
 fn of_requests() -> Histogram {
     Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
 }
@@ -112,15 +110,15 @@ fn seconds(micros: u64) -> f64 {
 }
 
 impl Tally {
-    /// A request to the server was answered.
+    /// Records the duration of a request.
     pub fn answered(&self, route: &str, seconds: f64) {
         self.requests.get_or_create(&label("route", route)).observe(seconds);
     }
 
-    /// Counts the jobs that have ended since somebody asked last.
+    /// Counts the jobs that have ended since the last call.
     ///
     /// # Errors
-    /// When nobody answers; what is not counted then is later.
+    /// Fails if the source is unavailable; the uncounted jobs are counted later.
     pub fn count(&self, source: &dyn PageSource) -> Result<(), SourceError> {
         let mut counted = lock(&self.counted);
         let jobs = source.jobs()?;
@@ -131,7 +129,7 @@ impl Tally {
             counted.jobs.extend(ended.iter().filter(is_before).map(|job| job.job));
         }
         counted.has_begun = true;
-        // A job that the history has given up does not come back.
+        // A job that was removed from the history does not come back.
         let listed: HashSet<JobId> = ended.iter().map(|job| job.job).collect();
         counted.jobs.retain(|job| listed.contains(job));
         let fresh: Vec<_> = ended.into_iter().rev().filter(|job| !counted.jobs.contains(&job.job)).collect();
@@ -142,7 +140,7 @@ impl Tally {
                 break;
             }
             match source.job(job.job) {
-                // What is kept of it for a moment is older than the list.
+                // The cached detail is older than the list.
                 Ok(detail) if detail.summary.ended_millis.is_none() => continue,
                 Ok(detail) => {
                     self.count_attempts(&detail);
@@ -150,7 +148,7 @@ impl Tally {
                 }
                 Err(error @ SourceError::Unavailable(_)) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, job = %job.job, "its preemptions are missing in the metrics");
+                    tracing::warn!(%error, job = %job.job, "cannot read a job; the metrics lack its preemptions");
                     self.unread.inc();
                 }
             }
@@ -170,7 +168,7 @@ impl Tally {
     fn count_attempts(&self, detail: &JobDetail) {
         for attempt in &detail.attempts {
             let kind = label("kind", &attempt.attempt.task.kind.to_string());
-            // What was still going on when its job ended was not wanted any more.
+            // An attempt that was running when its job ended was killed.
             let end = attempt.outcome().unwrap_or("killed").to_owned();
             self.attempts.get_or_create(&vec![kind[0].clone(), ("end", end)]).inc();
             if let Some(ended) = attempt.ended_micros() {
@@ -205,47 +203,46 @@ impl Tally {
         }
     }
 
-    /// When the server started, in milliseconds since 1970.
+    /// Returns the start of the server, in milliseconds since 1970.
     pub fn started_millis(&self) -> u64 {
         self.started_millis
     }
 
-    /// Adds all of it to what is printed.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("jobs_ended", "Jobs that have ended since the server started", self.jobs.clone());
-        let unread = "Ended jobs whose history could not be read; their preemptions are counted nowhere";
+        registry.register("jobs_ended", "Jobs ended since the server started", self.jobs.clone());
+        let unread = "Ended jobs whose history cannot be opened, so that their preemptions are not counted";
         registry.register("jobs_unread", unread, self.unread.clone());
         let uncounted =
-            "Ended jobs that are not counted yet, since reading them takes longer than one answer may";
+            "Ended jobs that are not counted yet because reading them takes longer than one response may";
         registry.register("jobs_uncounted", uncounted, self.uncounted.clone());
-        let taken = "Requests to take a slot, of jobs that have ended since the server started";
+        let taken = "Preemption requests of jobs ended since the server started";
         registry.register("preemptions", taken, self.preemptions.clone());
-        let saved = "Work that a kill would have lost, likewise";
+        let saved = "Work saved by preemptions of these jobs that a kill would have lost";
         registry.register("work_saved_seconds", saved, self.work_saved.clone());
-        let lost = "Work that had to be done again, likewise";
+        let lost = "Work of these jobs that had to be redone";
         registry.register("work_lost_seconds", lost, self.work_lost.clone());
-        let slot = "How long work was without a slot that was taken, likewise";
+        let slot = "Time that preempted work of these jobs had no slot";
         registry.register("slot_taken_seconds", slot, self.slot_taken.clone());
-        let bytes = "Bytes of checkpoints that were saved so, likewise";
+        let bytes = "Bytes of checkpoints of these jobs";
         registry.register("checkpoint_bytes", bytes, self.checkpoint_bytes.clone());
-        let attempts = "Attempts by how they ended, likewise";
+        let attempts = "Attempts of these jobs by outcome";
         registry.register("attempts", attempts, self.attempts.clone());
-        let lengths = "From the launch of an attempt until its end, its naps included, likewise";
+        let lengths = "Time from launch to end of attempts of these jobs, including suspensions";
         registry.register("attempt_seconds", lengths, self.attempt_lengths.clone());
-        let freeing = "From a request until the slot was free, likewise";
+        let freeing = "Time from a preemption request until the slot was free";
         registry.register("preemption_seconds", freeing, self.freeing.clone());
-        let resuming = "From the order to go on until a suspended attempt ran again, likewise";
+        let resuming = "Time from the resume order until a suspended attempt ran again";
         registry.register("resume_seconds", resuming, self.resuming.clone());
-        let restoring =
-            "From the launch of an attempt with a checkpoint until it did something new, likewise";
+        let restoring = "Time from the launch of a restored attempt until it made new progress";
         registry.register("restore_seconds", restoring, self.restoring.clone());
-        let sojourns = "From the submission of a job until its end, likewise";
+        let sojourns = "Time from submission to end of jobs";
         registry.register("job_sojourn_seconds", sojourns, self.sojourns.clone());
-        registry.register("http_request_seconds", "Until a request was answered", self.requests.clone());
+        registry.register("http_request_seconds", "Duration of HTTP requests", self.requests.clone());
     }
 }
 
-/// Who asked, as a label: names of schedulers are few, but nobody promises it.
+/// Returns the requester as a label. Scheduler names are few, but not limited.
 fn requester(by: &str, known: &mut HashSet<String>) -> String {
     if known.len() < REQUESTERS_MAX && !known.contains(by) {
         known.insert(by.to_owned());
@@ -267,7 +264,7 @@ mod tests {
 
     const STARTED: u64 = 1_790_000_000_000;
 
-    /// Jobs that have ended, and what of them cannot be read.
+    /// A source of ended jobs, with an optional error.
     #[derive(Debug, Default)]
     struct Ended {
         jobs: Mutex<Vec<JobSummary>>,
@@ -339,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_counted_once_when_it_has_ended() {
+    fn ended_job_is_counted_once() {
         let (tally, source) = (Tally::new(STARTED), Ended::default());
         source.add(1, JobPhase::Succeeded);
         for _ in 0..3 {
-            tally.count(&source).expect("it answers");
+            tally.count(&source).expect("available");
         }
         source.add(2, JobPhase::Active);
         source.add(3, JobPhase::Killed);
-        tally.count(&source).expect("it answers");
+        tally.count(&source).expect("available");
         let text = printed(&tally);
         for line in [
             "jobs_ended_total{end=\"succeeded\"} 1",
@@ -361,48 +358,50 @@ mod tests {
             "slot_taken_seconds_total{primitive=\"suspend\"} 2.98",
             "checkpoint_bytes_total{primitive=\"suspend\"} 0",
         ] {
-            assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
+            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
         }
     }
 
     #[test]
-    fn one_reading_counts_every_job_that_has_ended() {
+    fn one_scrape_counts_all_ended_jobs() {
         let (tally, source) = (Tally::new(STARTED), Ended::default());
-        (1..=300).for_each(|number| source.add(number, JobPhase::Succeeded));
-        tally.count(&source).expect("it answers");
+        for number in 1..=300 {
+            source.add(number, JobPhase::Succeeded);
+        }
+        tally.count(&source).expect("available");
         let text = printed(&tally);
         assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 300\n"), "{text}");
         assert!(text.contains("jobs_uncounted 0\n"), "{text}");
     }
 
     #[test]
-    fn what_ended_before_the_server_started_counts_for_nothing() {
+    fn jobs_ended_before_the_start_are_not_counted() {
         let (tally, source) = (Tally::new(STARTED + 1_501), Ended::default());
         source.add(1, JobPhase::Succeeded);
-        tally.count(&source).expect("it answers");
+        tally.count(&source).expect("available");
         assert!(!printed(&tally).contains("jobs_ended_total{"));
         source.add(2, JobPhase::Failed);
-        tally.count(&source).expect("it answers");
+        tally.count(&source).expect("available");
         assert!(printed(&tally).contains("jobs_ended_total{end=\"failed\"} 1\n"));
     }
 
     #[test]
-    fn a_job_that_nobody_answers_about_is_counted_later_and_a_damaged_one_without_its_preemptions() {
+    fn unavailable_job_is_counted_later_and_damaged_one_without_preemptions() {
         let (tally, source) = (Tally::new(STARTED), Ended::default());
         source.add(1, JobPhase::Succeeded);
-        source.breaks(Some(SourceError::Unavailable("nobody answers".to_owned())));
-        tally.count(&source).expect_err("nobody answers");
+        source.breaks(Some(SourceError::Unavailable("no coordinator".to_owned())));
+        tally.count(&source).expect_err("unavailable");
         assert!(!printed(&tally).contains("jobs_ended_total{"));
         source.breaks(Some(SourceError::Broken("a bad trailer".to_owned())));
-        tally.count(&source).expect("it answers");
-        tally.count(&source).expect("it answers");
+        tally.count(&source).expect("available");
+        tally.count(&source).expect("available");
         let text = printed(&tally);
         assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 1\n"), "{text}");
         assert!(text.contains("jobs_unread_total 1\n") && !text.contains("preemptions_total{"), "{text}");
     }
 
     #[test]
-    fn labels_of_requesters_have_a_bound() {
+    fn requester_labels_are_limited() {
         let mut known = HashSet::new();
         let labels: HashSet<String> =
             (0..100).map(|number| requester(&number.to_string(), &mut known)).collect();

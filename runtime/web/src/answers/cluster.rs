@@ -1,6 +1,4 @@
-//! A cluster at a glance: how much of it is in use, what has not ended, and why what waits does.
-//!
-//! Owns what is put together from the lists of jobs and workers. Does not own the lists.
+//! The status of a cluster: slots, current jobs, and why jobs wait.
 
 use napreduce_engine::{JobId, Reason, ReasonCode};
 use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
@@ -10,25 +8,25 @@ use serde::Serialize;
 use super::jobs::JobAnswer;
 use super::warnings::WarningAnswer;
 
-/// Jobs that wait and are asked why; each is a question to the coordinator.
+/// The most waiting jobs that are explained; each is a request to the coordinator.
 const EXPLAINED_MAX: usize = 20;
 
-/// A cluster at a glance.
+/// The status of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StatusAnswer {
     pub workers: WorkerCounts,
     pub map: SlotsInUse,
     pub reduce: SlotsInUse,
     pub jobs: JobCounts,
-    /// Tasks whose work lies in files.
+    /// Tasks whose work is in checkpoints.
     pub checkpointed: u64,
-    /// The jobs that have not ended, newest first.
+    /// Jobs that have not ended, newest first.
     pub current: Vec<CurrentJob>,
-    /// What somebody should look at.
+    /// Problems that need attention.
     pub warnings: Vec<WarningAnswer>,
 }
 
-/// How many workers are in which state.
+/// Number of workers in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct WorkerCounts {
     pub up: usize,
@@ -50,11 +48,11 @@ impl From<&[WorkerSummary]> for WorkerCounts {
     }
 }
 
-/// How many jobs are in which state; of those that have ended, the ones that the history keeps.
+/// Number of jobs in each state. Ended jobs count while the history keeps them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct JobCounts {
     pub active: usize,
-    /// Those among them of which nothing runs.
+    /// Active jobs of which no attempt runs.
     pub waiting: usize,
     pub succeeded: usize,
     pub failed: usize,
@@ -73,12 +71,12 @@ impl From<&[JobSummary]> for JobCounts {
     }
 }
 
-/// Slots for one kind of task, of the workers that are there.
+/// Slots for one kind of task on all present workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SlotsInUse {
     pub slots: u64,
     pub used: u64,
-    /// Tasks that gave up theirs and are suspended.
+    /// Suspended attempts, which hold no slot.
     pub suspended: u64,
 }
 
@@ -87,19 +85,20 @@ pub struct SlotsInUse {
 pub struct CurrentJob {
     #[serde(flatten)]
     pub job: JobAnswer,
-    /// Whether nothing of it runs.
+    /// Whether no attempt of it runs.
     pub is_waiting: bool,
-    /// The first reason why, of the first jobs that wait; of a job that runs, that an operator suspended some of it.
+    /// The first reason why it waits, for the first waiting jobs; for a running job, that an operator suspended
+    /// part of it.
     pub why: Option<String>,
-    /// Its kind, as explanations have it.
+    /// The code of that reason, as in explanations.
     pub code: Option<&'static str>,
 }
 
 impl StatusAnswer {
-    /// Puts both lists together, and asks why jobs wait; what is answered to that is passed on.
+    /// Combines the lists of workers and jobs; `explain` returns why a job waits.
     ///
     /// # Errors
-    /// When a question fails.
+    /// The first error of `explain`.
     pub fn of<E>(
         workers: &[WorkerSummary],
         jobs: &[JobSummary],
@@ -113,10 +112,9 @@ impl StatusAnswer {
             let has_suspended = job.progress.map.suspended + job.progress.reduce.suspended > 0;
             if (is_waiting || has_suspended) && explained < EXPLAINED_MAX {
                 explained += 1;
-                // Of a job that runs: what an operator suspended, since nothing else resumes it.
-                let tells = |reason: &Reason| match is_waiting {
-                    true => reason.code.is_why(),
-                    false => reason.code == ReasonCode::HeldByOperator,
+                // Attempts of a running job that an operator suspended are resumed by nobody else.
+                let tells = |reason: &Reason| {
+                    if is_waiting { reason.code.is_why() } else { reason.code == ReasonCode::HeldByOperator }
                 };
                 telling = explain(job.job)?.into_iter().find(tells);
             }
@@ -153,12 +151,12 @@ fn has_ended(job: &JobSummary) -> bool {
     !job.phase.is_active() && job.phase != JobPhase::Stopping
 }
 
-/// Whether a slot is held for it.
+/// Whether it holds a slot.
 fn runs(job: &JobSummary) -> bool {
     job.progress.map.running + job.progress.reduce.running > 0 || job.phase == JobPhase::Stopping
 }
 
-/// In all and in use, of the workers that are there.
+/// Sums slots and used slots of the present workers.
 fn slots(workers: &[WorkerSummary], of: fn(&WorkerSummary) -> (u32, u32), suspended: u64) -> SlotsInUse {
     let there =
         workers.iter().filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_counted() {
+    fn status_counts_workers_slots_and_jobs() {
         let jobs = [
             job(9, JobPhase::Active, 0, 1),
             job(8, JobPhase::Active, 2, 0),
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_many_jobs_are_explained() {
+    fn only_the_first_waiting_jobs_are_explained() {
         let jobs: Vec<JobSummary> = (1..=50).map(|number| job(number, JobPhase::Active, 0, 0)).collect();
         let status = status(&jobs);
         assert_eq!(status.jobs.waiting, 50);
@@ -230,9 +228,9 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_fails_is_told() {
-        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Active, 0, 0)], |_| Err("nobody answers"));
-        assert_eq!(failed, Err("nobody answers"));
+    fn failed_explanation_is_returned() {
+        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Active, 0, 0)], |_| Err("unavailable"));
+        assert_eq!(failed, Err("unavailable"));
         assert_eq!(StatusAnswer::of(&[], &[], |_| Err(())), Ok(StatusAnswer::default()));
     }
 }

@@ -1,6 +1,4 @@
-//! A timeline in bytes: what a page lays its arrays over as it comes.
-//!
-//! Owns that form, which is described in docs/web.md. Does not own what stands in the columns (`timeline`).
+//! The binary encoding of a timeline, whose columns a page maps to typed arrays. docs/web.md describes it.
 
 use std::io;
 
@@ -8,20 +6,20 @@ use serde::Serialize;
 
 use super::timeline::{StintAnswer, TimelineAnswer};
 
-/// The kind of such an answer, by which it is asked for.
+/// The media type of the encoding.
 pub const COLUMNS_KIND: &str = "application/vnd.napreduce.timeline";
 const MAGIC: &[u8; 8] = b"NAPTLN1\0";
-/// Of the widest number of a column, so that each begins where an array may.
+/// Size of the widest numbers, to which columns are aligned.
 const ALIGNED: usize = 4;
 
-/// The answer but for its stints, and where they are.
+/// The answer without its stints, and the layout of the columns.
 #[derive(Serialize)]
 struct Head<'answer> {
     #[serde(flatten)]
     answer: &'answer TimelineAnswer,
     /// Length of each column.
     rows: usize,
-    /// Times in the columns are multiples of it.
+    /// Times in the columns are multiples of this.
     unit_micros: u64,
     columns: &'answer [Column],
 }
@@ -32,15 +30,15 @@ struct Column {
     /// `u8`, `u16`, `u32`, `i8`, `i16` or `i32`.
     #[serde(rename = "type")]
     form: &'static str,
-    /// From the end of the head on.
+    /// From the end of the head.
     offset: usize,
 }
 
-/// An answer as bytes: the magic, the length of the head, the head as JSON with blanks behind it, the columns
-/// one after the other in little-endian numbers.
+/// Encodes an answer: the magic number, the length of the head, the head as JSON padded with blanks, and the columns
+/// as little-endian numbers.
 ///
 /// # Errors
-/// When JSON cannot say the head.
+/// Fails if the head cannot be serialized.
 pub fn columns_of(mut answer: TimelineAnswer) -> io::Result<Vec<u8>> {
     let stints = std::mem::take(&mut answer.stints);
     let unit_micros = unit_of(&answer);
@@ -59,8 +57,8 @@ pub fn columns_of(mut answer: TimelineAnswer) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Microseconds as long as 32 bits can say them; beyond 71 minutes the next longer unit that can. What is
-/// thinned is looked at closely in another answer: 16 bits tell more times apart than a screen has pixels.
+/// Chooses microseconds if they fit 32 bits (71 minutes), otherwise the smallest unit that does. For a thinned answer
+/// 16 bits suffice: they resolve more times than a screen has pixels.
 fn unit_of(answer: &TimelineAnswer) -> u64 {
     let span = answer.until_micros.saturating_sub(answer.base_micros);
     let units = if answer.is_thinned { u64::from(u16::MAX) } else { u64::from(u32::MAX) };
@@ -77,7 +75,7 @@ impl Written {
     fn put_all(&mut self, stints: &StintAnswer, unit_micros: u64) {
         let StintAnswer { start, length, starting, lane, job, task, attempt, end, preemption, count } =
             stints;
-        // Of what ends in a unit, the unit belongs to it: neighbours must not come to overlap.
+        // Ends are rounded like starts, so that neighbours do not overlap.
         let ends = start.iter().zip(length).map(|(start, length)| (start + length) / unit_micros);
         let starts = start.iter().map(|start| (start / unit_micros) as u32);
         self.put("start", starts.clone());
@@ -94,7 +92,7 @@ impl Written {
         }
     }
 
-    /// In as many bytes as the largest of them needs.
+    /// Writes numbers in the width that the largest of them needs.
     fn put(&mut self, name: &'static str, numbers: impl Iterator<Item = u32> + Clone) {
         match numbers.clone().max().unwrap_or(0) {
             0..0x100 => self.lay(name, "u8", numbers.map(|number| [number as u8])),
@@ -135,7 +133,7 @@ mod tests {
     use super::super::timeline::TimelineWindow;
     use super::*;
 
-    /// Head, and columns by their names, as a page reads them.
+    /// Decodes head and columns like the page does.
     fn read(bytes: &[u8]) -> (Value, Value) {
         assert_eq!(&bytes[..8], MAGIC);
         let length = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes")) as usize;
@@ -182,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn columns_say_what_json_says(
+        fn columns_equal_json(
             rows in proptest::collection::vec(any::<(u32, u32, u32, u16, i16)>(), 0..40),
             is_thinned: bool,
             largest in 0..4_u32,
@@ -218,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_were_preempted_some_are_told_and_how_many_are_not() {
+    fn thinned_answer_lists_some_preemptions() {
         let suspended = (0, Primitive::Suspend, Some(PreemptionEnd::Suspended));
         let job = preempted(&vec![suspended; 7_000]);
-        let until_micros = job.summary.ended_millis.expect("it has ended") * 1_000;
+        let until_micros = job.summary.ended_millis.expect("an ended job") * 1_000;
         let window = TimelineWindow { from_micros: 0, until_micros };
         let answer = TimelineAnswer::of([&job], window, Some(1_000));
         assert!(answer.is_thinned && answer.naps.is_empty());
@@ -231,12 +229,12 @@ mod tests {
         assert_eq!(listed, 500);
         let bytes = columns_of(answer).expect("bytes").len();
         assert!(bytes <= 4 << 20, "{bytes}");
-        // Where nothing is to be thinned, as in a report, each is told.
+        // An answer that is not thinned, as in a report, lists all.
         assert_eq!(TimelineAnswer::of([&job], window, None).preemptions.len(), 7_000);
     }
 
     #[test]
-    fn days_are_told_in_longer_units_and_neighbours_do_not_overlap() {
+    fn long_windows_use_longer_units_without_overlap() {
         let day = 24 * 60 * 60 * 1_000_000;
         let mut answer = TimelineAnswer { until_micros: 30 * day, ..TimelineAnswer::default() };
         answer.stints.start = vec![0, day + 1_234, 29 * day];

@@ -1,53 +1,48 @@
-//! Why a job or a task does not get on.
-//!
-//! Owns the names of the fields. Does not own what is explained (the coordinator).
+//! Explanations why a job or a task makes no progress.
 
 use napreduce_engine::{JobId, Reason, TaskId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why a job does not get on.
+/// Why a job makes no progress.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobExplanation {
     pub job: String,
-    /// Sentences, the most telling one first.
+    /// Sentences, the most important one first.
     pub lines: Vec<String>,
-    /// The same, each with its kind.
+    /// The same with their codes.
     pub reasons: Vec<ReasonAnswer>,
 }
 
 impl JobExplanation {
-    /// What is said of a job.
     pub fn of(job: JobId, reasons: &[Reason]) -> JobExplanation {
         JobExplanation { job: job.to_string(), lines: lines(reasons), reasons: coded(reasons) }
     }
 }
 
-/// Why a task does not get on.
+/// Why a task makes no progress.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TaskExplanation {
     pub task: String,
-    /// Likewise.
+    /// Sentences, the most important one first.
     pub lines: Vec<String>,
-    /// Likewise.
+    /// The same with their codes.
     pub reasons: Vec<ReasonAnswer>,
 }
 
 impl TaskExplanation {
-    /// What is said of a task.
     pub fn of(task: TaskId, reasons: &[Reason]) -> TaskExplanation {
         TaskExplanation { task: task.to_string(), lines: lines(reasons), reasons: coded(reasons) }
     }
 }
 
-/// One reason.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReasonAnswer {
-    /// Its kind, such as `all-slots-taken`, `held-by-operator` or `remedy`.
+    /// Such as `all-slots-taken`, `held-by-operator` or `remedy`.
     pub code: &'static str,
-    /// A sentence, for people.
+    /// The sentence.
     pub text: String,
-    /// Whether it says why something waits, rather than where it is or what to do.
+    /// Whether it is a cause of waiting, rather than a state or a remedy.
     pub is_why: bool,
 }
 

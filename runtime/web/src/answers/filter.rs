@@ -1,10 +1,8 @@
-//! Which jobs, tasks and attempts of a list are meant: what REST takes in its query and `nap job list` in its flags.
-//!
-//! Owns what a job must be like. Does not own how that is written, nor the order of a list.
+//! Filters for lists of jobs, tasks and attempts: queries of REST and flags of `nap job list`.
 
 use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 
-/// What a job must be like to be listed; what is empty asks for nothing.
+/// The conditions on listed jobs; an empty field is no condition.
 ///
 /// ```
 /// use napreduce_web::answers::JobFilter;
@@ -16,38 +14,41 @@ use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// One of these, as they are printed.
+    /// Any of these printed states.
     pub states: Vec<String>,
     pub queues: Vec<String>,
     pub users: Vec<String>,
     pub names: Vec<String>,
-    /// Part of its ID, name, user or queue, in whatever case.
+    /// Part of the ID, name, user or queue, ignoring case.
     pub text: Option<String>,
-    /// Submitted then or later, in milliseconds since 1970.
+    /// Earliest submission, in milliseconds since 1970.
     pub since_millis: Option<u64>,
-    /// Submitted before that.
+    /// End of the submission times, exclusive.
     pub until_millis: Option<u64>,
 }
 
 impl JobFilter {
-    /// States with commas between them.
+    /// Parses states separated by commas.
     ///
     /// # Errors
-    /// Names the one that there is not, and those that there are.
+    /// Names the unknown state and the known ones.
     pub fn states(text: &str) -> Result<Vec<String>, String> {
-        let known = |state: &str| match JobPhase::WORDS.contains(&state) {
-            true => Ok(state.to_owned()),
-            false => Err(format!("{state:?} is no state of a job; there are {}", JobPhase::WORDS.join(", "))),
+        let known = |state: &str| {
+            if JobPhase::WORDS.contains(&state) {
+                Ok(state.to_owned())
+            } else {
+                Err(format!("unknown job state {state:?}; expected one of {}", JobPhase::WORDS.join(", ")))
+            }
         };
         text.split(',').map(known).collect()
     }
 
-    /// Whether every job is meant.
+    /// Whether every job matches.
     pub fn is_open(&self) -> bool {
         *self == JobFilter::default()
     }
 
-    /// Whether this job is meant.
+    /// Whether this job matches.
     pub fn takes(&self, job: &JobSummary) -> bool {
         let one_of =
             |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
@@ -66,17 +67,17 @@ impl JobFilter {
     }
 }
 
-/// A text that a task or an attempt must show, in whatever case.
+/// A text that a task or an attempt must contain, ignoring case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextFilter(String);
 
 impl TextFilter {
-    /// Without a text, everything is meant.
+    /// Without a text, everything matches.
     pub fn new(text: Option<String>) -> TextFilter {
         TextFilter(text.unwrap_or_default().trim().to_lowercase())
     }
 
-    /// By its ID and state, and the IDs, workers, states and reasons of its attempts.
+    /// Matches ID, state and reason of a task, and IDs, workers, states and reasons of its attempts.
     pub fn takes_task(&self, task: &TaskSummary) -> bool {
         if self.0.is_empty() {
             return true;
@@ -90,7 +91,7 @@ impl TextFilter {
         self.is_in(shown)
     }
 
-    /// By its ID, its worker and how it ended; one that goes on is `active`.
+    /// Matches ID, worker and end of an attempt; the end of a running one is `active`.
     pub fn takes_attempt(&self, attempt: &AttemptSummary) -> bool {
         if self.0.is_empty() {
             return true;
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_takes_what_it_asks_for() {
+    fn job_filter_matches_its_conditions() {
         let failed = summary();
         let since = |since_millis| JobFilter { since_millis: Some(since_millis), ..JobFilter::default() };
         let until = |until_millis| JobFilter { until_millis: Some(until_millis), ..JobFilter::default() };
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn text_filter_matches_what_is_shown_and_no_field_name() {
+    fn text_filter_matches_values_and_no_field_names() {
         let attempt = &super::super::samples::detail().attempts[0];
         let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_attempt(attempt);
         for text in ["", " m_0003.1 ", "LEFT-HAND", "worker_0002 (left", "bad row"] {
@@ -179,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn every_state_of_a_job_can_be_asked_for() {
+    fn every_job_state_is_accepted() {
         let all = JobFilter::states(&JobPhase::WORDS.join(","));
         assert_eq!(all.map(|all| all.len()), Ok(JobPhase::WORDS.len()));
-        let error = JobFilter::states("failed,fialed").expect_err("there is none");
+        let error = JobFilter::states("failed,fialed").expect_err("unknown");
         assert_eq!(
             error,
-            "\"fialed\" is no state of a job; there are active, suspended, stopping, succeeded, failed, killed"
+            "unknown job state \"fialed\"; expected one of active, suspended, stopping, succeeded, failed, killed"
         );
     }
 }

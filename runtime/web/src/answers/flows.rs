@@ -1,6 +1,4 @@
-//! From whom to whom slots went.
-//!
-//! Owns the sums and the names of their fields. Does not own the entries that they are made of (`ledger`).
+//! Slot flows: how many slots were taken from one queue or job for another.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +7,23 @@ use serde::Serialize;
 
 use super::ledger::LedgerRow;
 
-/// Slots that were taken from one queue or job for another, in one way.
+/// Slots taken from one queue or job for another by one primitive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct FlowAnswer {
-    /// Whose slots they were: a queue or a job.
+    /// The queue or job that lost the slots.
     pub from: String,
-    /// For whom they were freed; nothing where that was for nobody, or for one of whom nothing is
-    /// known any more.
+    /// The queue or job that the slots were freed for; `null` if there was none or it is no longer known.
     pub to: Option<String>,
     pub primitive: String,
     pub count: u64,
-    /// How long the work was without a slot for it, up to now.
+    /// Time that the work had no slot, up to now.
     pub slot_millis: u64,
     pub work_saved_millis: u64,
     pub work_lost_millis: u64,
 }
 
 impl FlowAnswer {
-    /// Sums up the slots that were taken, by the ends that an entry has.
+    /// Sums the taken slots by the two ends that `ends` returns for an entry.
     pub fn all_of<'row>(
         rows: impl IntoIterator<Item = &'row LedgerRow>,
         mut ends: impl FnMut(&LedgerRow) -> (String, Option<String>),
@@ -61,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_that_were_taken_are_summed_up_by_whom_they_went_to() {
+    fn flows_sum_taken_slots_by_beneficiary() {
         let micros = |millis: u64| (1_790_000_000_000 + millis) * 1_000;
         let mut job = preempted(&[
             (0, Primitive::Suspend, Some(PreemptionEnd::Suspended)),

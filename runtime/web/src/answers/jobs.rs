@@ -1,6 +1,4 @@
-//! Jobs, their counters and what happened to them.
-//!
-//! Owns the names of the fields. Does not own preemptions (`preemptions`).
+//! Jobs, their counters and their histories.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +23,7 @@ pub struct JobAnswer {
     pub priority: i32,
     /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
     pub state: &'static str,
-    /// Why it failed or was killed, or what holds it.
+    /// Why it failed, was killed or is held.
     pub reason: Option<String>,
     pub submitted_millis: u64,
     pub ended_millis: Option<u64>,
@@ -54,7 +52,7 @@ impl From<&JobSummary> for JobAnswer {
     }
 }
 
-/// How far the maps or the reduces of a job are.
+/// Progress of the maps or the reduces of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PhaseAnswer {
     pub tasks: u32,
@@ -87,9 +85,9 @@ impl From<&PhaseProgress> for PhaseAnswer {
 pub struct JobStatusAnswer {
     #[serde(flatten)]
     pub job: JobAnswer,
-    /// Once it has succeeded.
+    /// Filled once the job has succeeded.
     pub parts: Vec<PartAnswer>,
-    /// Nothing of jobs that earlier versions kept.
+    /// `null` if an earlier version wrote the job.
     pub settings: Option<SettingsAnswer>,
 }
 
@@ -103,29 +101,29 @@ impl From<&JobDetail> for JobStatusAnswer {
     }
 }
 
-/// How a job was to be run.
+/// The settings of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SettingsAnswer {
-    /// Of the job program: which of its jobs this is.
+    /// Name of the job definition in the program.
     pub definition: String,
     pub reduces: u32,
-    /// So often a task may fail before the job does.
+    /// Failed attempts of a task after which the job fails.
     pub attempts_max: u32,
-    /// Memory that one attempt may use.
+    /// Memory limit of an attempt.
     pub task_memory_bytes: u64,
-    /// Whether outputs of maps are compressed.
+    /// Whether map output is compressed.
     pub compress: bool,
-    /// Whether an output that was there was to be replaced.
+    /// Whether existing output is replaced.
     pub overwrite: bool,
-    /// Whether what a task saves is on the disk before it counts.
+    /// Whether output is synced to disk before it counts.
     pub durable: bool,
-    /// Reduces may start when so many thousandths of the maps are done.
+    /// Fraction of finished maps, in thousandths, from which reduces may start.
     pub slowstart_permille: u32,
-    /// An attempt without progress for so long is ended; 0 for never.
+    /// An attempt without progress for this long is killed; 0 for never.
     pub task_timeout_millis: u64,
-    /// From the submission until it should be done.
+    /// Time from the submission to the deadline.
     pub deadline_millis: Option<u64>,
-    /// Whether its maps can be checkpointed, and its reduces.
+    /// Whether maps and reduces can be checkpointed.
     pub checkpoint_maps: bool,
     pub checkpoint_reduces: bool,
 }
@@ -155,7 +153,7 @@ pub struct PartAnswer {
     pub name: String,
     pub records: u64,
     pub bytes: u64,
-    /// XXH3 of its bytes, in hexadecimal digits.
+    /// XXH3 of the contents, in hexadecimal.
     pub digest: String,
 }
 
@@ -170,7 +168,7 @@ impl From<&PartReport> for PartAnswer {
     }
 }
 
-/// What a job has counted.
+/// The counters of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CountersAnswer {
     pub job: String,
@@ -186,7 +184,7 @@ impl From<&JobDetail> for CountersAnswer {
     }
 }
 
-/// What happened to a job and its attempts.
+/// The history of a job and its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryAnswer {
     pub job: String,
@@ -210,7 +208,7 @@ impl From<&JobDetail> for HistoryAnswer {
     }
 }
 
-/// Something that happened to a job as a whole.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EventAnswer {
     pub at_millis: u64,
@@ -223,7 +221,6 @@ impl From<&HistoryLine> for EventAnswer {
     }
 }
 
-/// An attempt from its launch to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AttemptAnswer {
     pub attempt: String,
@@ -231,29 +228,27 @@ pub struct AttemptAnswer {
     pub worker_name: String,
     pub launched_millis: u64,
     pub ended_millis: Option<u64>,
-    /// In microseconds since 1970, as far as they are known.
+    /// Microseconds since 1970, in the best known resolution.
     pub launched_micros: u64,
-    /// When its process began to work.
+    /// When the process started to work.
     pub started_micros: Option<u64>,
     pub ended_micros: Option<u64>,
-    /// `done`, or why not.
+    /// `done`, or the reason of the end.
     pub end: Option<String>,
-    /// In a word: `done`, `checkpointed`, `killed`, `lost` or `failed`; nothing while it goes on.
+    /// `done`, `checkpointed`, `killed`, `lost` or `failed`; `null` while the attempt runs.
     pub outcome: Option<&'static str>,
-    /// Of one that did its task, as are those that follow: the bytes of a map's split, or those that a
-    /// reduce fetched.
+    /// For successful attempts, like the fields below: bytes of a map's split, or bytes that a reduce fetched.
     pub input_bytes: Option<u64>,
-    /// Bytes that a map wrote for reduces, or those of a part file.
+    /// Bytes of map output, or of a part file.
     pub output_bytes: Option<u64>,
-    /// Records that the map or reduce function was given.
+    /// Input records of the map or reduce function.
     pub input_records: Option<u64>,
-    /// Records that it emitted.
+    /// Records that the function emitted.
     pub output_records: Option<u64>,
-    /// How long a reduce waited for outputs of maps.
+    /// Time that a reduce waited for map output.
     pub shuffle_millis: Option<u64>,
-    /// Processor time.
     pub processor_millis: Option<u64>,
-    /// Records that were written to disk by sorting and merging.
+    /// Records written to disk by sorting and merging.
     pub spilled_records: Option<u64>,
 }
 
@@ -298,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_an_object() {
+    fn job_is_an_object() {
         let object = to_value(JobAnswer::from(&summary())).expect("JSON");
         assert_eq!(object["job"], "job_0007");
         assert_eq!(object["state"], "failed");
@@ -315,7 +310,7 @@ mod tests {
     fn parts_counters_and_history_are_objects() {
         let status = to_value(JobStatusAnswer::from(&detail())).expect("JSON");
         assert_eq!(status["name"], "wordcount");
-        assert!(status["settings"].is_null(), "earlier versions kept none");
+        assert!(status["settings"].is_null(), "earlier versions have none");
         assert_eq!(
             status["parts"].to_string(),
             r#"[{"bytes":9,"digest":"00000000000000ff","name":"part-r-00000","records":2}]"#
@@ -327,12 +322,12 @@ mod tests {
         let history = to_value(HistoryAnswer::from(&detail())).expect("JSON");
         assert_eq!(history["attempts"][0]["end"], "failed: bad row");
         assert_eq!(history["attempts"][0]["outcome"], "failed");
-        assert!(history["attempts"][0]["input_bytes"].is_null(), "it did not do its task");
+        assert!(history["attempts"][0]["input_bytes"].is_null(), "the attempt failed");
         assert_eq!(history["events"][1]["at_millis"], 1_790_000_001_500_u64);
     }
 
     #[test]
-    fn settings_are_those_of_the_plan() {
+    fn settings_equal_those_of_the_plan() {
         let mut plan = JobPlan::new("count", "out");
         (plan.reduces, plan.slowstart_permille, plan.durable) = (3, 50, true);
         plan.task_timeout = Duration::from_secs(7);
@@ -346,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_did_its_task_says_what_it_has_moved() {
+    fn successful_attempt_has_figures() {
         let mut attempt = detail().attempts[0].clone();
         attempt.figures =
             Some(AttemptFigures { input_bytes: 64, shuffle_millis: 5, ..AttemptFigures::default() });
@@ -356,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_what_others_have_written_as_it_is() {
+    fn json_contains_control_characters_unchanged() {
         let mut detail = detail();
         detail.summary.name = EVIL.to_owned();
         detail.events[0].text = EVIL.to_owned();

@@ -1,8 +1,4 @@
-//! The ledger of many jobs: which requests of a window of time are meant, what they come to, and from whom to
-//! whom slots went.
-//!
-//! Owns the sums and the names of their fields. Does not own an entry of the ledger (`preemptions`), nor
-//! which jobs are looked at.
+//! The ledger of many jobs: entries, filters and totals of preemption requests in a time window.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,23 +10,23 @@ use serde::Serialize;
 
 use super::preemptions::PreemptionAnswer;
 
-/// What stands for the end of a request that has none yet.
+/// The end of a request that is still open.
 pub const OPEN_END: &str = "open";
 
-/// An entry of the ledger, with what follows from the rest of its job.
+/// An entry of the ledger with values derived from its job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerRow {
     pub answer: PreemptionAnswer,
     pub victim: JobId,
     pub victim_queue: String,
     pub beneficiary: Option<JobId>,
-    /// Whether the attempt had to give up its slot.
+    /// Whether the attempt lost its slot.
     pub is_taken: bool,
-    /// How long the work was without a slot for it, up to now.
+    /// Time that the work had no slot, up to now.
     pub slot_millis: u64,
-    /// From the order to go on until the process ran again.
+    /// Time from the resume order until the process ran again.
     pub resume_micros: Option<u64>,
-    /// From the launch of an attempt that starts from the checkpoint until it did something new.
+    /// Time from the launch of the restoring attempt until it made new progress.
     pub restore_micros: Option<u64>,
 }
 
@@ -50,25 +46,25 @@ impl LedgerRow {
 }
 
 impl LedgerRow {
-    /// The entries of a job; what waits, waits until `now_micros`.
+    /// Computes the entries of a job; open ones extend to `now_micros`.
     pub fn all_of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
         let detail = &concerned(detail);
         let absences = Absences::of(detail, now_micros);
         ledger_of(detail).iter().map(|entry| LedgerRow::of(entry, &detail.summary, &absences)).collect()
     }
 
-    /// How it came to its end, in a word.
+    /// Returns the end in one word.
     pub fn end(&self) -> &'static str {
         self.answer.end.unwrap_or(OPEN_END)
     }
 
-    /// From the request until the slot was free.
+    /// Returns the time from the request until the slot was free.
     pub fn free_micros(&self) -> Option<u64> {
         self.answer.freed_micros.map(|freed| freed.saturating_sub(self.answer.requested_micros))
     }
 }
 
-/// A job with those of its attempts alone whose tasks somebody wanted a slot of: of 100,000 they are few.
+/// Reduces a job to the attempts of preempted tasks, which are few of 100,000.
 fn concerned(detail: &JobDetail) -> JobDetail {
     let tasks: HashSet<TaskId> = detail.preemptions.iter().map(|one| one.attempt.task).collect();
     detail.of_attempts(|attempt| tasks.contains(&attempt.task))
@@ -84,17 +80,17 @@ fn resume_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
     Some(resume.resumed_micros?.saturating_sub(resume.ordered_micros))
 }
 
-/// A stop that became a checkpoint has an entry for each; it is told once.
+/// A suspension that became a checkpoint has two entries; only the checkpoint has the restore time.
 fn restore_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
     let is_saved = entry.preemption.end == Some(PreemptionEnd::Checkpointed);
     let Some(Sequel::Restored(restore)) = entry.sequel.filter(|_| is_saved) else { return None };
     Some(restore.restored_micros?.saturating_sub(restore.ordered_micros))
 }
 
-/// How long work was without a slot.
+/// Times that work had no slot.
 struct Absences {
     naps: HashMap<(AttemptId, u64), u64>,
-    /// When attempts at a task were launched, in milliseconds.
+    /// Launch times of each task's attempts, in milliseconds.
     launches: HashMap<TaskId, Vec<u64>>,
     until_micros: u64,
 }
@@ -127,22 +123,22 @@ impl Absences {
     }
 }
 
-/// Which entries of the ledger are meant; what is empty asks for nothing.
+/// The conditions on listed entries; an empty field is no condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerFilter {
-    /// Asked for then or later, in microseconds since 1970.
+    /// Earliest request, in microseconds since 1970.
     pub from_micros: u64,
-    /// Asked for before that.
+    /// End of the request times, exclusive.
     pub until_micros: u64,
     pub by: Option<String>,
     pub primitives: Vec<String>,
     pub ends: Vec<String>,
-    /// Of the victim or of the beneficiary.
+    /// Queue of the victim or of the beneficiary.
     pub queue: Option<String>,
 }
 
 impl LedgerFilter {
-    /// Whether an entry is meant; of which queue the beneficiary is, somebody else knows.
+    /// Whether an entry matches. The caller knows the beneficiary's queue.
     pub fn takes(&self, row: &LedgerRow, beneficiary_queue: Option<&str>) -> bool {
         let one_of =
             |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
@@ -155,34 +151,34 @@ impl LedgerFilter {
     }
 }
 
-/// What the requests of a window come to.
+/// Totals of the requests in a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PreemptionTotals {
     pub from_millis: u64,
     pub until_millis: u64,
-    /// Requests, whatever became of them.
+    /// All requests, whatever their end.
     pub count: u64,
-    /// Those of which an attempt had to give up its slot.
+    /// Requests by which an attempt lost its slot.
     pub taken: u64,
-    /// How long the work of these was without a slot, up to now.
+    /// Time that the work of these had no slot, up to now.
     pub slot_millis: u64,
     pub work_saved_millis: u64,
     pub work_lost_millis: u64,
-    /// From the request until the slot was free.
+    /// Time from the request until the slot was free.
     pub freeing: LatencyAnswer,
-    /// From the order to go on until a suspended process ran again.
+    /// Time from the resume order until a suspended process ran again.
     pub resuming: LatencyAnswer,
-    /// From the launch of an attempt that starts from a checkpoint until it did something new.
+    /// Time from the launch of a restoring attempt until it made new progress.
     pub restoring: LatencyAnswer,
     pub primitives: Vec<PrimitiveTotals>,
-    /// Wishes that became something else.
+    /// Requests that were carried out by another primitive.
     pub converted: Vec<ConvertedWishes>,
-    /// What is left out, and why.
+    /// What is not counted, and why.
     pub remarks: Vec<String>,
 }
 
 impl PreemptionTotals {
-    /// The sums over entries, the newest of which come first.
+    /// Computes the totals of entries, newest first.
     pub fn of(rows: &[&LedgerRow]) -> PreemptionTotals {
         let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
         let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
@@ -215,12 +211,12 @@ impl PreemptionTotals {
     }
 }
 
-/// What the requests of one primitive come to.
+/// Totals of the requests of one primitive.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PrimitiveTotals {
     pub primitive: String,
     pub count: u64,
-    /// How many came to which end; `open` has come to none.
+    /// Number of requests by end; `open` if there is none yet.
     pub ends: BTreeMap<String, u64>,
     pub work_saved_millis: u64,
     pub work_lost_millis: u64,
@@ -245,7 +241,7 @@ impl PrimitiveTotals {
     }
 }
 
-/// How long something took: of so many, half were as quick as `p50_micros`, and so on.
+/// Quantiles of a duration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyAnswer {
     pub count: u64,
@@ -258,7 +254,7 @@ impl LatencyAnswer {
     fn of(micros: impl Iterator<Item = u64>) -> LatencyAnswer {
         let mut sorted: Vec<u64> = micros.collect();
         sorted.sort_unstable();
-        // The smallest value that so many percent do not exceed.
+        // The nearest rank: the smallest value that is not less than `percent` percent of all.
         let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
 
         LatencyAnswer {
@@ -274,13 +270,13 @@ fn sum(rows: &[&LedgerRow], of: fn(&LedgerRow) -> u64) -> u64 {
     rows.iter().map(|row| of(row)).sum()
 }
 
-/// Requests for one primitive that were carried out as another.
+/// Requests for one primitive that were carried out by another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConvertedWishes {
     pub asked: String,
     pub primitive: String,
     pub count: u64,
-    /// That of the newest of them.
+    /// The reason of the newest request.
     pub reason: String,
 }
 
@@ -306,7 +302,7 @@ mod tests {
         (BASE + millis) * 1_000
     }
 
-    /// Of four attempts one was suspended and resumed, one saved and restored, one killed; one goes on.
+    /// Four attempts: suspended and resumed, checkpointed and restored, killed, and still running.
     fn job() -> JobDetail {
         let mut job = preempted(&[
             (0, Primitive::Suspend, Some(PreemptionEnd::Suspended)),
@@ -341,9 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_knows_how_long_the_work_had_no_slot() {
+    fn entry_has_the_time_without_slot() {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
-        // The killed one was never tried again: the job ended after 1.5 s.
+        // The killed task was not tried again: the job ended after 1.5 s.
         assert_eq!(rows.iter().map(|row| row.slot_millis).collect::<Vec<_>>(), [500, 600, 1_290, 0]);
         assert_eq!(rows.iter().map(|row| row.is_taken).collect::<Vec<_>>(), [true, true, true, false]);
         assert_eq!((rows[0].resume_micros, rows[1].restore_micros), (Some(3_000), Some(20_000)));
@@ -352,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_takes_what_it_asks_for() {
+    fn ledger_filter_matches_its_conditions() {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
         let all = LedgerFilter { until_micros: u64::MAX, ..LedgerFilter::default() };
         let taken = |filter: &LedgerFilter| -> Vec<usize> {
@@ -373,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_count_by_primitive_and_say_what_wishes_became() {
+    fn totals_count_primitives_and_conversions() {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
         let totals = PreemptionTotals::of(&rows.iter().collect::<Vec<_>>());
         assert_eq!((totals.count, totals.taken), (4, 3));
@@ -389,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_hundred_the_fiftieth_is_the_median() {
+    fn latency_quantiles_use_the_nearest_rank() {
         let of = |count: u64| LatencyAnswer::of((1..=count).rev());
         let hundred = of(100);
         assert_eq!(

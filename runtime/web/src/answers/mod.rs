@@ -1,8 +1,5 @@
-//! What is known of a cluster, as programs read it: the objects of `--format json`, which are those
-//! of REST, too.
-//!
-//! Owns the names of the fields. Fields are added, never renamed or removed. IDs are text, times are
-//! since 1970. Does not own how people are shown the same (`nap`, the page).
+//! The objects of REST and of `--format json`. Fields are added, never renamed or removed. IDs are texts; times count
+//! from 1970.
 
 mod cluster;
 mod columns;
@@ -39,7 +36,9 @@ pub use noted::WorkerChangeAnswer;
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
-pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
+pub use recordings::{
+    ComparedJobAnswer, ComparisonAnswer, Recorded, RecordingAnswer, RecordingKind, SojournAnswer,
+};
 pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;

@@ -1,7 +1,4 @@
-//! What a coordinator noted of queues and workers, over time.
-//!
-//! Owns the means over the steps of a window, and for how long a note holds. Does not own files
-//! (`napreduce-history`).
+//! Samples of queues and workers over time: means per step, and changes of workers.
 
 use napreduce_engine::TaskKind;
 use napreduce_protocol::{QueueSample, QueueSlots, WorkerSample};
@@ -11,20 +8,20 @@ use serde::Serialize;
 use super::shares::{SharesAnswer, Steps};
 
 const MILLI_MICROS: u64 = 1_000;
-/// What stays as it is is noted again after ten minutes; who was silent for longer saw nothing.
+/// An unchanged sample is repeated every ten minutes; after this long without one, the value is unknown.
 const HOLDS_MILLIS: u64 = 11 * 60_000;
 
-/// A worker that became another one than it was.
+/// A change of a worker's state.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkerChangeAnswer {
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub at_millis: u64,
     pub worker: String,
     pub name: String,
     pub host: String,
     /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`.
     pub state: &'static str,
-    /// Why, as far as that is known.
+    /// Why, if that is known.
     pub reason: Option<String>,
     pub map_slots: u32,
     pub reduce_slots: u32,
@@ -46,7 +43,7 @@ impl From<&WorkerSample> for WorkerChangeAnswer {
 }
 
 impl SharesAnswer {
-    /// Adds what was noted of its queues, by time.
+    /// Adds queue samples, which are ordered by time.
     pub fn note(&mut self, samples: &[QueueSample]) {
         let (from_millis, until_millis) = (self.from_millis, self.until_millis);
         let steps = Steps { from_millis, until_millis, step_millis: self.step_millis };
@@ -65,7 +62,7 @@ impl SharesAnswer {
     }
 }
 
-/// Of each step the mean, over the times of which something is known.
+/// Returns the mean of each step over the times with a known value.
 fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<f64>) -> Vec<Option<f64>> {
     let mut sums = vec![(0.0, 0_u64); usize::try_from(steps.count()).unwrap_or(0)];
     let ends = noted.iter().skip(1).map(|next| next.at_millis).chain([steps.until_millis]);
@@ -78,7 +75,7 @@ fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<
             sums[at].1 += length;
         }
     }
-    // Thousandths are more than a picture shows.
+    // Three decimals are more than a chart shows.
     let mean = |(sum, length): (f64, u64)| (length > 0).then(|| (sum / length as f64 * 1e3).round() / 1e3);
     sums.into_iter().map(mean).collect()
 }
@@ -90,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_holds_until_the_next_note_but_not_for_ever() {
+    fn sample_holds_until_the_next_one_for_a_limited_time() {
         let job = detail();
         let begin = job.summary.submitted_millis;
         let minute = 60_000;

@@ -1,6 +1,4 @@
-//! Preemptions, continuations and restores in a job's history.
-//!
-//! Owns the names of the fields. Does not own the lines that people read (`nap`).
+//! Preemptions, resumes and restores of a job.
 
 use napreduce_history::{LedgerEntry, Sequel};
 use napreduce_protocol::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -13,33 +11,33 @@ pub struct PreemptionAnswer {
     /// The victim.
     pub attempt: String,
     pub worker: String,
-    /// How, after what the settings made of the wish.
+    /// The primitive that was used, after the settings were applied.
     pub primitive: String,
-    /// How it was asked for.
+    /// The requested primitive.
     pub asked: String,
-    /// The scheduler's name, `operator`, or `engine`: by its settings.
+    /// The scheduler's name, `operator`, or `engine` if the settings caused it.
     pub by: String,
     pub reason: String,
-    /// The job that the slot is freed for.
+    /// The job that the slot was freed for.
     pub beneficiary: Option<String>,
     pub requested_micros: u64,
     pub ordered_micros: Option<u64>,
     pub freed_micros: Option<u64>,
-    /// The attempt of the beneficiary that took the slot, when one has.
+    /// The beneficiary's attempt that got the slot.
     pub used_by: Option<String>,
     pub used_micros: Option<u64>,
-    /// How long the slot stood empty for it.
+    /// Time that the slot was empty for it.
     pub kept_millis: Option<u64>,
-    /// What became of the work: `waiting`, `resumed`, `restored` or `lost`; nothing, if the slot was not
-    /// taken, or the job ended first.
+    /// What became of the work: `waiting`, `resumed`, `restored` or `lost`; `null` if the slot was not taken, or
+    /// the job ended first.
     pub given_back: Option<&'static str>,
-    /// When its process was told to go on.
+    /// When the process was ordered to resume.
     pub resumed_micros: Option<u64>,
-    /// The attempt that went on from its checkpoint.
+    /// The attempt that restored the checkpoint.
     pub restored_by: Option<String>,
     /// `suspended`, `checkpointed`, `killed`, `finished`, `ended` or `withdrawn`.
     pub end: Option<&'static str>,
-    /// From the order's arrival at the worker until it was carried out, by the worker's clock.
+    /// Time from the order's arrival at the worker until it was carried out, by the worker's clock.
     pub worker_micros: Option<u64>,
     pub active_millis: u64,
     pub suspended_millis: Option<u64>,
@@ -90,7 +88,7 @@ impl From<&LedgerEntry<'_>> for PreemptionAnswer {
     }
 }
 
-/// A suspended attempt that goes on.
+/// The resume of a suspended attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ResumeAnswer {
     pub attempt: String,
@@ -118,11 +116,11 @@ impl From<&ResumeSummary> for ResumeAnswer {
     }
 }
 
-/// An attempt that starts from a checkpoint.
+/// The restore of a checkpoint by a new attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RestoreAnswer {
     pub attempt: String,
-    /// The attempt whose work it goes on with.
+    /// The attempt that wrote the checkpoint.
     pub from: String,
     pub worker: String,
     pub from_worker: Option<String>,
@@ -130,7 +128,7 @@ pub struct RestoreAnswer {
     pub restored_micros: Option<u64>,
     pub worker_micros: Option<u64>,
     pub work_saved_millis: u64,
-    /// Why it began anew instead.
+    /// Why the attempt started over instead.
     pub refused: Option<String>,
 }
 

@@ -1,7 +1,4 @@
-//! How the attempts compare that did the tasks of a job: which took long, and which had much to do.
-//!
-//! Owns these figures and how they are drawn from attempts. Does not own what an attempt has moved
-//! (protocol).
+//! Quantiles of the successful attempts of a job: durations and amounts of data.
 
 use napreduce_engine::TaskKind;
 use napreduce_history::{PERCENTS, quantiles};
@@ -9,15 +6,15 @@ use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The attempts that did the tasks of a job.
+/// The successful attempts of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QuantilesAnswer {
     pub job: String,
-    /// What each list is of, in percent: the least, quartiles, the 95th and the most.
+    /// The quantiles in each list, in percent.
     pub percents: [u32; 6],
-    /// None before a map was done.
+    /// `null` before the first success.
     pub map: Option<PhaseQuantiles>,
-    /// Likewise.
+    /// `null` before the first success.
     pub reduce: Option<PhaseQuantiles>,
 }
 
@@ -32,13 +29,13 @@ impl From<&JobDetail> for QuantilesAnswer {
     }
 }
 
-/// Of maps or of reduces. Each list is in the order of `percents`.
+/// Quantiles of maps or of reduces, in the order of `percents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PhaseQuantiles {
-    /// How many attempts that are.
+    /// Number of attempts.
     pub attempts: usize,
     pub took_millis: [u64; 6],
-    /// What they have moved is known of those that say so, and 0 where none does.
+    /// From the attempts with known figures; 0 if there are none.
     pub input_bytes: [u64; 6],
     pub output_bytes: [u64; 6],
     pub input_records: [u64; 6],
@@ -73,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_alone_count_that_did_their_tasks() {
+    fn only_successful_attempts_count() {
         let mut job = detail();
         assert_eq!(QuantilesAnswer::from(&job).map, None);
         let mut done = job.attempts[0].clone();
         (done.end, done.ended_millis) = (Some("done".to_owned()), Some(done.launched_millis + 300));
         done.figures = Some(AttemptFigures { input_bytes: 64, ..AttemptFigures::default() });
         job.attempts.push(done);
-        let map = QuantilesAnswer::from(&job).map.expect("one was done");
+        let map = QuantilesAnswer::from(&job).map.expect("one succeeded");
         assert_eq!((map.attempts, map.took_millis, map.input_bytes), (1, [300; 6], [64; 6]));
         assert_eq!(QuantilesAnswer::from(&job).reduce, None);
     }

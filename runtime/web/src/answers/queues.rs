@@ -1,6 +1,4 @@
-//! Queues.
-//!
-//! Owns the names of the fields. Does not own what is counted (the coordinator).
+//! Queues of the scheduler.
 
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary};
 use schemars::JsonSchema;
@@ -9,9 +7,8 @@ use serde::Serialize;
 /// The queues of a scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueuesAnswer {
-    /// Its name.
     pub scheduler: String,
-    /// Each after the one that it is part of; nothing where the scheduler has no queues.
+    /// Parents precede their children; `null` if the scheduler has no queues.
     pub queues: Option<Vec<QueueAnswer>>,
 }
 
@@ -24,19 +21,18 @@ impl From<&QueueListing> for QueuesAnswer {
     }
 }
 
-/// A queue, with what its parts hold and want.
+/// A queue, including its child queues.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueueAnswer {
     pub queue: String,
-    /// The queue that it is part of.
     pub parent: Option<String>,
-    /// Its part in relation to those beside it, where slots are divided so.
+    /// Weight among its siblings, if the scheduler uses weights.
     pub weight: Option<f64>,
     pub map: QueueSlotsAnswer,
     pub reduce: QueueSlotsAnswer,
     /// Jobs that hold a slot.
     pub running: u32,
-    /// Jobs that hold none.
+    /// Jobs that hold no slot.
     pub waiting: u32,
     pub remark: Option<String>,
 }
@@ -56,14 +52,14 @@ impl From<&QueueSummary> for QueueAnswer {
     }
 }
 
-/// The slots of a queue, of one kind.
+/// The slots of a queue for one kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct QueueSlotsAnswer {
-    /// What it has in any case; fractions count.
+    /// Guaranteed slots; may be a fraction.
     pub guaranteed: Option<f64>,
     pub maximum: Option<u64>,
     pub used: u64,
-    /// What its jobs could use beside that.
+    /// Further slots that its jobs could use.
     pub wanted: u64,
 }
 
@@ -87,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_an_object() {
+    fn queue_is_an_object() {
         let map = QueueSlots { guaranteed_permille: Some(2_500), maximum: Some(8), used: 3, wanted: 1 };
         let queue = QueueSummary {
             name: "etl.daily".to_owned(),

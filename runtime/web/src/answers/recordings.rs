@@ -1,6 +1,4 @@
-//! Histories side by side: what each comes to, and how the same jobs fared in two of them.
-//!
-//! Owns these sums, and which job of one is which of the other. Does not own histories (`source`).
+//! Recordings side by side: the totals of each, and the same jobs in two of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,47 +8,47 @@ use napreduce_protocol::JobPhase;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Jobs of a comparison at most: those that differ most.
+/// The most jobs in a comparison: those that differ most.
 const COMPARED_MAX: usize = 1_000;
 
-/// Where a history comes from.
+/// The origin of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordingKind {
-    /// The server was given it.
+    /// Given to the server.
     History,
-    /// A what-if of this server made it.
+    /// Simulated by a what-if of this server.
     WhatIf,
 }
 
-/// What a history comes to. Times of a simulation count from its begin.
+/// The totals of a recording. Times of a simulation count from its start.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RecordingAnswer {
-    /// What `recording` says in other queries.
+    /// Its name in queries.
     pub recording: String,
     pub kind: RecordingKind,
-    /// Where it lies, for people.
+    /// Its location.
     pub place: String,
-    /// The policy that most of its jobs ended under, if that is known.
+    /// The policy under which most of its jobs ended.
     pub scheduler: Option<String>,
-    /// Jobs that have ended.
+    /// Ended jobs.
     pub jobs: usize,
     pub failed: usize,
     pub killed: usize,
-    /// The first submission and the last end, in milliseconds since 1970.
+    /// First submission and last end, in milliseconds since 1970.
     pub from_millis: u64,
     pub until_millis: u64,
     pub makespan_millis: u64,
-    /// From submission to end, over all jobs.
+    /// Time from submission to end, over all jobs.
     pub sojourn: SojournAnswer,
-    /// How often attempts gave up their slots.
+    /// Number of slots taken.
     pub preemptions: u64,
     pub work_saved_millis: u64,
     pub work_lost_millis: u64,
 }
 
 impl RecordingAnswer {
-    /// What these jobs come to.
+    /// Computes the totals of these jobs.
     pub fn of(recording: &str, kind: RecordingKind, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
         let ended = || jobs.iter().filter_map(|job| Some((job, sojourn(job)?)));
         let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
@@ -81,7 +79,7 @@ impl RecordingAnswer {
     }
 }
 
-/// In milliseconds; all 0 without jobs.
+/// Statistics in milliseconds; 0 without jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SojournAnswer {
     pub mean: f64,
@@ -90,24 +88,24 @@ pub struct SojournAnswer {
     pub max: u64,
 }
 
-/// Two histories of the same jobs, such as of one workload under two policies.
+/// Two recordings of the same jobs, such as one workload under two policies.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparisonAnswer {
     pub left: RecordingAnswer,
     pub right: RecordingAnswer,
-    /// Those that differ most come first; then those that one of them lacks.
+    /// Jobs that differ most first; then those that one recording lacks.
     pub jobs: Vec<ComparedJobAnswer>,
-    /// How many more there are.
+    /// Number of jobs that are not listed.
     pub jobs_left_out: usize,
 }
 
-/// A job in both. Jobs of one name are told apart by the order of their submissions.
+/// A job in both recordings. Jobs of the same name are matched in the order of their submissions.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedJobAnswer {
     pub name: String,
     pub left: Option<String>,
     pub right: Option<String>,
-    /// From submission to end.
+    /// Time from submission to end.
     pub left_millis: Option<u64>,
     pub right_millis: Option<u64>,
     /// How much longer it took on the right.
@@ -135,7 +133,7 @@ impl SojournAnswer {
     fn of(mut millis: Vec<u64>) -> SojournAnswer {
         millis.sort_unstable();
         let Some(last) = millis.len().checked_sub(1) else { return SojournAnswer::default() };
-        // The nearest rank: a value that occurred.
+        // The nearest rank, which is one of the values.
         let at = |percent: usize| millis[(last * percent).div_ceil(100)];
         let total: u128 = millis.iter().map(|one| u128::from(*one)).sum();
         let mean = total as f64 / millis.len() as f64;
@@ -143,18 +141,21 @@ impl SojournAnswer {
     }
 }
 
+/// A recording's totals and its jobs.
+#[derive(Debug)]
+pub struct Recorded<'jobs> {
+    pub answer: RecordingAnswer,
+    pub jobs: &'jobs [JobOverview],
+}
 impl ComparisonAnswer {
-    /// Puts the jobs of two histories beside each other.
-    pub fn of(
-        (left, left_jobs): (RecordingAnswer, &[JobOverview]),
-        (right, right_jobs): (RecordingAnswer, &[JobOverview]),
-    ) -> ComparisonAnswer {
+    /// Compares the jobs of two recordings.
+    pub fn of(left: Recorded<'_>, right: Recorded<'_>) -> ComparisonAnswer {
         let mut others: BTreeMap<&str, VecDeque<&JobOverview>> = BTreeMap::new();
-        for job in by_submission(right_jobs) {
+        for job in by_submission(right.jobs) {
             others.entry(&job.summary.name).or_default().push_back(job);
         }
         let mut jobs: Vec<ComparedJobAnswer> = Vec::new();
-        for job in by_submission(left_jobs) {
+        for job in by_submission(left.jobs) {
             let other = others.get_mut(job.summary.name.as_str()).and_then(VecDeque::pop_front);
             jobs.push(ComparedJobAnswer::of(&job.summary.name, Some(job), other));
         }
@@ -163,11 +164,11 @@ impl ComparisonAnswer {
         jobs.sort_by_key(|job| Reverse(job.difference_millis.map(i64::unsigned_abs)));
         let jobs_left_out = jobs.len().saturating_sub(COMPARED_MAX);
         jobs.truncate(COMPARED_MAX);
-        ComparisonAnswer { left, right, jobs, jobs_left_out }
+        ComparisonAnswer { left: left.answer, right: right.answer, jobs, jobs_left_out }
     }
 }
 
-/// From submission to end, if it has ended.
+/// Returns the time from submission to end, if the job has ended.
 fn sojourn(job: &JobOverview) -> Option<u64> {
     Some(job.summary.ended_millis?.saturating_sub(job.summary.submitted_millis))
 }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_comes_to_the_sums_of_its_ended_jobs() {
+    fn recording_sums_its_ended_jobs() {
         let jobs = [job(1, "a", 1_000, Some(100)), job(2, "b", 1_050, Some(300)), job(3, "c", 1_060, None)];
         let said = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
         assert_eq!((said.jobs, said.failed, said.killed), (2, 0, 0));
@@ -220,11 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_one_name_are_told_apart_by_their_submissions() {
+    fn jobs_of_one_name_are_matched_by_submission() {
         let left = [job(1, "a", 0, Some(100)), job(2, "a", 5, Some(200)), job(3, "only-left", 6, Some(1))];
         let right = [job(9, "a", 7, Some(250)), job(8, "a", 0, Some(90)), job(7, "only-right", 1, Some(2))];
         let of = |jobs: &[JobOverview]| RecordingAnswer::of("x", RecordingKind::WhatIf, String::new(), jobs);
-        let compared = ComparisonAnswer::of((of(&left), &left), (of(&right), &right));
+        let compared = ComparisonAnswer::of(
+            Recorded { answer: of(&left), jobs: &left },
+            Recorded { answer: of(&right), jobs: &right },
+        );
         let rows: Vec<_> = compared
             .jobs
             .iter()

@@ -1,6 +1,4 @@
-//! Jobs and workers that tests look at.
-//!
-//! Owns these samples. Does not own any expectation.
+//! Sample jobs and workers for tests.
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
@@ -8,7 +6,7 @@ use napreduce_protocol::{
     PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
-/// What no terminal and no page may act on.
+/// A text that terminals and pages must neutralize.
 pub const EVIL: &str = "a\u{1b}[2J\u{202e}\r<img src=x onerror=alert(1)>";
 
 pub fn summary() -> JobSummary {
@@ -28,7 +26,7 @@ pub fn summary() -> JobSummary {
     }
 }
 
-/// A job in a state, with so many maps that run and that are suspended.
+/// A job in a state, with numbers of running and suspended maps.
 pub fn job(number: u32, phase: JobPhase, running: u32, suspended: u32) -> JobSummary {
     let map = PhaseProgress { tasks: 4, running, suspended, ..PhaseProgress::default() };
     let progress = JobProgress { map, ..JobProgress::default() };
@@ -62,9 +60,8 @@ pub fn detail() -> JobDetail {
     }
 }
 
-/// The same job with a map for each request: when it was made, in milliseconds after submission, how, and
-/// what it came to. Slots are free 10 ms later, for job 9; what is saved is 40 ms of work, and as much is
-/// lost by a kill.
+/// A job with one map per request. A request has its time in milliseconds after submission, its primitive and its end.
+/// The slot is free 10 ms later, for job 9; 40 ms of work are saved, or lost by a kill.
 pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDetail {
     let mut job = detail();
     job.attempts.clear();
@@ -97,7 +94,7 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
     job
 }
 
-/// A worker with two slots for maps, so many of them in use, and one for a reduce.
+/// A worker with two map slots, of which `used` are used, and one reduce slot.
 pub fn worker(number: u32, state: WorkerPhase, used: u32) -> WorkerSummary {
     WorkerSummary {
         worker: WorkerId(number),

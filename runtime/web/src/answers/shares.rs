@@ -1,7 +1,4 @@
-//! How many slots the jobs of each queue held over time.
-//!
-//! Owns the means over the steps of a window. Does not own what stints and naps are
-//! (`napreduce-history`) nor what a queue is guaranteed (`queues`).
+//! Slots that the jobs of each queue held over time, as means per step.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +12,11 @@ const MILLI_MICROS: u64 = 1_000;
 /// Later than any window.
 const NO_END_MICROS: u64 = u64::MAX / 2;
 
-/// Steps of one length, in milliseconds since 1970; the last one ends with the window.
+/// Steps of equal length; the last one ends with the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     pub from_millis: u64,
-    /// What goes on, goes on until here.
+    /// Open stretches extend to here.
     pub until_millis: u64,
     /// Not 0.
     pub step_millis: u64,
@@ -30,7 +27,7 @@ impl Steps {
         self.until_millis.saturating_sub(self.from_millis).div_ceil(self.step_millis)
     }
 
-    /// What of a stretch lies in each step, in microseconds.
+    /// Splits a stretch into steps: returns step numbers and lengths in microseconds.
     pub(super) fn parts(self, from_micros: u64, until_micros: u64) -> impl Iterator<Item = (usize, u64)> {
         let base = self.from_millis * MILLI_MICROS;
         let step = self.step_millis * MILLI_MICROS;
@@ -40,31 +37,31 @@ impl Steps {
         steps.map(move |at| (at as usize, until.min((at + 1) * step) - from.max(at * step)))
     }
 
-    /// How long each of them is, in microseconds.
+    /// Returns the length of each step in microseconds.
     fn lengths(self) -> Vec<u64> {
         let whole = self.parts(self.from_millis * MILLI_MICROS, self.until_millis * MILLI_MICROS);
         whole.map(|(_, micros)| micros).collect()
     }
 }
 
-/// The slots of queues over time. Number `i` of a column is the mean over the step that begins `i` steps
-/// after `from_millis`.
+/// The slots of queues over time. Entry `i` of a column is the mean over the step that starts `i` steps after
+/// `from_millis`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharesAnswer {
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub from_millis: u64,
-    /// Likewise; the last step is shorter where it would go beyond this.
+    /// Milliseconds since 1970; the last step may be shorter.
     pub until_millis: u64,
     pub step_millis: u64,
-    /// By name, those of which a job was there.
+    /// Queues that had jobs, by name.
     pub queues: Vec<QueueSharesAnswer>,
-    /// Jobs of the window that are not counted; `remarks` says why.
+    /// Jobs of the window that are not counted; `remarks` has the reasons.
     pub jobs_left_out: usize,
-    /// What is left out, and why.
+    /// What is not counted, and why.
     pub remarks: Vec<String>,
 }
 
-/// What the jobs of a queue had.
+/// The slots of one queue.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueueSharesAnswer {
     pub queue: String,
@@ -72,21 +69,21 @@ pub struct QueueSharesAnswer {
     pub reduce: SharesOfKind,
 }
 
-/// Of tasks of one kind.
+/// The slots of one queue for one kind of task.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharesOfKind {
-    /// Slots that were held.
+    /// Slots held.
     pub held: Vec<f64>,
-    /// Attempts that were suspended, and held none.
+    /// Suspended attempts, which hold no slot.
     pub suspended: Vec<f64>,
-    /// What jobs of the queue could have used beside that, as the coordinator noted it every few seconds;
-    /// nothing for times in which it did not. Empty where nothing was noted at all.
+    /// Further slots that its jobs could have used, sampled every few seconds; `null` for times without samples. Empty
+    /// if there are no samples at all.
     pub wanted: Vec<Option<f64>>,
-    /// What the queue was guaranteed, likewise.
+    /// Guaranteed slots, sampled like `wanted`.
     pub guaranteed: Vec<Option<f64>>,
 }
 
-/// A stretch of time in which an attempt held a slot, or was suspended and held none.
+/// A period in which an attempt held a slot or was suspended.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     from_micros: u64,
@@ -95,12 +92,12 @@ struct Stretch {
     is_suspended: bool,
 }
 
-/// The stretches of the attempts of one job.
+/// The stretches of one job.
 #[derive(Debug)]
 pub struct JobSlots(Vec<Stretch>);
 
 impl JobSlots {
-    /// Stretches of a job that runs have no end yet: they reach beyond every window.
+    /// Stretches of a running job are open: they extend beyond every window.
     pub fn of(detail: &JobDetail) -> JobSlots {
         let until = detail.summary.ended_millis.map_or(NO_END_MICROS, |ended| ended * MILLI_MICROS);
         let timeline = Timeline::new(detail, until);
@@ -119,13 +116,13 @@ impl JobSlots {
         JobSlots(stints.chain(naps).collect())
     }
 
-    /// How many stretches there are.
+    /// Returns the number of stretches.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Adds up the slots of queues, job by job.
+/// Sums the slots of queues, job by job.
 #[derive(Debug)]
 pub struct SharesSum {
     steps: Steps,
@@ -160,11 +157,11 @@ impl SharesSum {
         }
     }
 
-    /// The means; of a step in which `jobs_left_out` held slots they are too low.
+    /// Returns the means, which are too low where `jobs_left_out` held slots.
     pub fn answer(self, jobs_left_out: usize, remarks: Vec<String>) -> SharesAnswer {
         let lengths = self.steps.lengths();
         let mean = |sums: Vec<u64>| -> Vec<f64> {
-            // Thousandths are more than a picture shows.
+            // Three decimals are more than a chart shows.
             let of = |(sum, length): (u64, &u64)| (sum as f64 / *length as f64 * 1e3).round() / 1e3;
             sums.into_iter().zip(&lengths).map(of).collect()
         };
@@ -203,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_counted_by_queue_kind_and_step() {
-        // Its map is there from 100 to 1,300 ms.
+    fn shares_count_slots_by_queue_kind_and_step() {
+        // The map runs from 100 to 1,300 ms.
         let mut job = detail();
         let begin = job.summary.submitted_millis;
         let reduce = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 0 };
@@ -229,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_attempt_holds_no_slot() {
+    fn suspended_attempt_holds_no_slot() {
         let mut job = preempted(&[(490, Primitive::Suspend, Some(PreemptionEnd::Suspended))]);
         job.summary.queue = "default".to_owned();
         let begin = job.summary.submitted_millis;
@@ -239,9 +236,9 @@ mod tests {
     }
 
     proptest! {
-        /// What is in the steps is what of the stretch is in the window.
+        /// The parts sum to the stretch's overlap with the window.
         #[test]
-        fn no_microsecond_is_lost_or_counted_twice(
+        fn parts_neither_lose_nor_repeat_time(
             (from, length, step) in (0_u64..50, 0_u64..50, 1_u64..9),
             (begin, end) in (0_u64..120_000, 0_u64..120_000),
         ) {

@@ -1,6 +1,4 @@
 //! Tasks and their live attempts.
-//!
-//! Owns the names of the fields. Does not own attempts that have ended (`jobs`).
 
 use napreduce_protocol::{JobDetail, LiveAttempt, TaskSummary};
 use schemars::JsonSchema;
@@ -8,12 +6,12 @@ use serde::Serialize;
 
 use super::jobs::HistoryAnswer;
 
-/// A task, and what happened to its attempts.
+/// A task with the history of its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TaskStatusAnswer {
     #[serde(flatten)]
     pub task: TaskAnswer,
-    /// Likewise as of a job; events are those of the job as a whole, and none of them is here.
+    /// The history of its attempts; `events` is empty.
     pub history: HistoryAnswer,
 }
 
@@ -29,9 +27,9 @@ pub struct TaskAnswer {
     pub task: String,
     /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
     pub state: String,
-    /// Why it is suspended or checkpointed, and who wanted that.
+    /// Why it is suspended or checkpointed, and for whom.
     pub reason: Option<String>,
-    /// How many attempts were launched.
+    /// Number of launched attempts.
     pub attempts: u32,
     pub live: Vec<LiveAnswer>,
 }
@@ -54,10 +52,10 @@ pub struct LiveAnswer {
     pub attempt: String,
     pub worker: String,
     pub state: String,
-    /// Why it is to give or gave up its slot, and who wanted that.
+    /// Why it lost or is to lose its slot, and for whom.
     pub reason: Option<String>,
     pub bytes_done: u64,
-    /// 0 while unknown.
+    /// 0 if unknown.
     pub bytes_total: u64,
 }
 
@@ -82,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_an_object_with_its_live_attempts() {
+    fn task_is_an_object_with_live_attempts() {
         let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 1 };
         let live = LiveAttempt {
             attempt: AttemptId { task, number: 2 },

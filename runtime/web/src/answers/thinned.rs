@@ -1,52 +1,49 @@
-//! Fewer rows for more stints than a page can hold: those that are narrower than a column become one row for
-//! each column of their lane.
-//!
-//! Owns which are merged, and what a row says that stands for several. Does not own the form of the answer
-//! (`timeline`).
+//! Thinning of timelines that are too large for a page: stints narrower than a column become one bar per column of
+//! their lane.
 
 use napreduce_history::{Lane, Stint};
 
-/// A timeline of more than this is thinned: answers have 4 MiB at most (`columns`).
+/// A larger timeline is thinned: a response has at most 4 MiB (`columns`).
 const BYTES_MAX: usize = 4 << 20;
-/// Of a row in columns: times of 32 bits, and other numbers as jobs of 100,000 attempts have them.
+/// Size of a row in columns: 32-bit times, and other numbers as in jobs of 100,000 attempts.
 const STINT_BYTES: usize = 24;
 const NAP_BYTES: usize = 140;
 const PREEMPTION_BYTES: usize = 700;
-/// Of how an attempt ended, beside its words.
+/// Size of an attempt's end, besides its text.
 const END_BYTES: usize = 12;
-/// What is thinned has so many rows at most; what is left of the bytes is for lanes and preemptions.
+/// The most bars of a thinned timeline, which leaves room for lanes and preemptions.
 pub const BARS_MAX: usize = 150_000;
-/// So many preemptions, ends that were not successes, and restores are told of what is thinned.
-pub const TOLD_MAX: usize = 500;
-/// Of a lane, unless it is said.
+/// The most preemptions, unsuccessful ends and restores listed in a thinned timeline.
+pub const LISTED_MAX: usize = 500;
+/// Default number of columns per lane.
 pub const COLUMNS: u32 = 1_000;
 
-/// Whether that is more than an answer may hold.
+/// Whether a timeline exceeds the size limit.
 pub fn is_too_much(placed: &[(Lane, Stint<'_>)], naps: usize) -> bool {
     let bytes_of = |stint: &Stint<'_>| {
-        let said = stint.end_text.filter(|said| *said != "done").map_or(0, |said| said.len() + END_BYTES);
-        STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + said
+        let end = stint.end_text.filter(|text| *text != "done").map_or(0, |text| text.len() + END_BYTES);
+        STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + end
     };
     placed.iter().map(|(_, stint)| bytes_of(stint)).sum::<usize>() + naps * NAP_BYTES > BYTES_MAX
 }
 
-/// A row.
+/// A bar of a lane, for one or several stints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar<'job> {
     pub lane: Lane,
-    /// Of several, the longest of those that ended in the way in which most of the time was spent; it begins
-    /// with the first of them and ends with the last.
+    /// For several stints: the longest one with the most frequent end by time, extended from the first start to the
+    /// last end.
     pub stint: Stint<'job>,
-    /// How many it stands for.
+    /// Number of stints.
     pub count: u32,
 }
 
-/// A row for each of the stints, which stand by lane and time.
+/// Returns one bar per stint; the stints are ordered by lane and time.
 pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
     placed.into_iter().map(|(lane, stint)| Bar { lane, stint, count: 1 }).collect()
 }
 
-/// Fewer rows: so many columns a lane, or as many as there is room for.
+/// Returns fewer bars: at most `columns` columns per lane, or as many as fit.
 pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), columns: u32) -> Vec<Bar<'job>> {
     let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
     let room = u32::try_from(BARS_MAX / lanes.max(1)).unwrap_or(u32::MAX);
@@ -56,13 +53,13 @@ pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), columns
         if bars.len() <= BARS_MAX || columns == 1 {
             return bars;
         }
-        // What is wide stands beside the columns; seldom much of it.
+        // Wide stints come on top of the columns; usually there are few.
         columns -= columns.div_ceil(10);
     }
 }
 
-/// In each lane twice as many rows as there are columns at most, since what is wide may be beside what is
-/// narrow in each.
+/// Merges narrow stints of the same column. A lane gets up to two bars per column, since a wide stint may follow a
+/// narrow one in each.
 fn merged_by<'job>(
     placed: &[(Lane, Stint<'job>)],
     (from_micros, until_micros): (u64, u64),
@@ -78,7 +75,7 @@ fn merged_by<'job>(
 }
 
 fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
-    // Few ways to end, so that a list is enough.
+    // There are few kinds of ends, so a list suffices.
     let mut ways: Vec<(_, u64, &Stint<'job>)> = Vec::new();
     for (_, stint) in placed {
         let (way, length) = ((stint.end, stint.end_text == Some("done")), length(stint));
@@ -93,7 +90,7 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
         }
     }
     let first = &placed[0];
-    // Of equal ones the first, so that equal input gives equal rows.
+    // The first of equals, so that equal input gives equal bars.
     let most = ways.iter().rev().max_by_key(|(_, sum, _)| *sum).map_or(&first.1, |(.., longest)| *longest);
     let from_micros = first.1.from_micros;
     let until_micros = placed.iter().map(|(_, stint)| stint.until_micros).max().unwrap_or(from_micros);
@@ -140,7 +137,7 @@ mod tests {
     const WINDOW: (u64, u64) = (0, 100_000);
 
     #[test]
-    fn narrow_ones_become_one_a_column_and_wide_ones_stay() {
+    fn narrow_stints_merge_by_column_and_wide_ones_stay() {
         let of = |index, from, until, is_done| stint(index, 1, from, until, is_done);
         let many = placed(vec![
             of(0, 0, 2_000, true),
@@ -157,7 +154,7 @@ mod tests {
                 (bar.stint.attempt.task.index, bar.stint.from_micros, bar.stint.until_micros, bar.count)
             })
             .collect();
-        // Most of the first column was done, and the longest of that is the first.
+        // Most of the first column ended as `done`, and the first stint is the longest of these.
         assert_eq!(
             said,
             [(0, 0, 6_500, 3), (3, 11_000, 12_000, 1), (4, 12_000, 42_000, 1), (5, 42_000, 43_000, 1)]
@@ -167,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_stint_is_in_one_row_and_rows_are_bounded(
+        fn every_stint_is_in_one_of_few_bars(
             spans in proptest::collection::vec((0..3_u32, 0..100_000_u64, 0..9_000_u64, any::<bool>()), 1..200),
             columns in 1..40_u32,
         ) {

@@ -1,7 +1,4 @@
-//! Who held which slot when, in columns: what a page draws.
-//!
-//! Owns this form, in which row `i` is what stands at `i` in each column. Does not own what stints and naps
-//! are (`napreduce-history`).
+//! The timeline of a page: which attempt held which slot when, in columns.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,97 +9,95 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::preemptions::PreemptionAnswer;
-use super::thinned::{Bar, TOLD_MAX, all, is_too_much, thinned};
+use super::thinned::{Bar, LISTED_MAX, all, is_too_much, thinned};
 
-/// A stretch of time, in microseconds since 1970.
+/// A time window, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimelineWindow {
     pub from_micros: u64,
-    /// What goes on, goes on until here.
+    /// Open stints and naps extend to here.
     pub until_micros: u64,
 }
 
 /// The stints and naps of jobs. Times count from `base_micros`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TimelineAnswer {
-    /// In microseconds since 1970.
+    /// Microseconds since 1970.
     pub base_micros: u64,
     pub until_micros: u64,
-    /// Jobs of the window that are not shown, since there are too many.
+    /// Jobs of the window that are not shown because there are too many.
     pub jobs_left_out: usize,
-    /// Of the window; as many as there are rows, unless it is thinned.
+    /// Stints in the window: the number of rows unless the answer is thinned.
     pub stints_total: usize,
-    /// How long slots were held in the window, by all stints together.
+    /// Time that slots were held in the window, over all stints.
     pub held_micros: u64,
-    /// How long work waited in naps, likewise.
+    /// Time that work waited in naps in the window.
     pub napped_micros: u64,
-    /// Whether rows stand for several stints, since there are more than a page can hold: what is narrower
-    /// than a column of its lane is drawn with its neighbours. A shorter window shows each.
+    /// Whether a row can stand for several stints because a page cannot hold all: stints narrower than a column of
+    /// their lane are merged. A shorter window shows each.
     pub is_thinned: bool,
-    /// Naps that are not listed: all, if it is thinned.
+    /// Naps that are not listed: all of them if the answer is thinned.
     pub naps_left_out: usize,
-    /// Of what is drawn, in a thinned answer: requests that are not listed.
+    /// Preemptions of drawn stints that are not listed in a thinned answer.
     pub preemptions_left_out: usize,
-    /// By worker and kind; of a kind, as many as were in use at once.
+    /// Ordered by worker and kind; as many of a kind as were in use at once.
     pub lanes: Vec<LaneAnswer>,
-    /// By lane, and then by time.
+    /// Ordered by lane, then time.
     pub stints: StintAnswer,
-    /// By time.
+    /// Ordered by time.
     pub naps: Vec<NapAnswer>,
-    /// What ended stints and began naps.
+    /// The requests that ended stints and started naps.
     pub preemptions: Vec<PreemptionAnswer>,
-    /// How attempts ended that were not done, by the row of their last stint; of what is thinned, the first
-    /// 500.
+    /// Ends of unsuccessful attempts, by the row of their last stint; at most 500 in a thinned answer.
     pub ends: BTreeMap<u32, String>,
-    /// The checkpoints that attempts began from, by the row of their first stint: whose they are; likewise.
+    /// The attempts whose checkpoints were restored, by the row of the first stint; at most 500 in a thinned answer.
     pub restores: BTreeMap<u32, String>,
 }
 
-/// A slot, as it is drawn.
+/// A slot, as drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LaneAnswer {
     pub worker: String,
     pub worker_name: String,
     /// `map` or `reduce`.
     pub kind: &'static str,
-    /// From 0, among those of its kind.
+    /// Number among the worker's slots of the same kind, from 0.
     pub number: u32,
 }
 
-/// Stretches of time in which an attempt held a slot, as columns of one length.
+/// Stints as columns of equal length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StintAnswer {
     pub start: Vec<u64>,
     pub length: Vec<u64>,
-    /// How long at its begin its process was being started.
+    /// Time at the start of the stint in which the process was starting.
     pub starting: Vec<u64>,
-    /// Into `lanes`.
+    /// Index in `lanes`.
     pub lane: Vec<u32>,
-    /// The attempt is number `attempt` of the task with the index `task` of job `job`.
+    /// The attempt `attempt` of the task with index `task` of job `job`.
     pub job: Vec<u32>,
     pub task: Vec<u32>,
     pub attempt: Vec<u32>,
-    /// 0 it goes on, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 it failed, was lost or
-    /// was not wanted.
+    /// 0 running, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 failed, lost or no longer needed.
     pub end: Vec<u8>,
-    /// Into `preemptions`, or -1.
+    /// Index in `preemptions`, or -1.
     pub preemption: Vec<i32>,
-    /// How many stints the row stands for; the other columns tell of one of them, but for start and length.
+    /// Number of stints that the row stands for; the other columns, except start and length, describe one of them.
     /// Empty unless the answer is thinned.
     pub count: Vec<u32>,
 }
 
-/// A stretch of time in which the work of a task waits.
+/// A period in which the work of a task waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NapAnswer {
     pub start: u64,
     pub length: u64,
     pub attempt: String,
-    /// Where its memory or its checkpoint is.
+    /// The worker with its memory or checkpoint.
     pub worker: String,
-    /// Whether its memory is kept; else its work lies in files.
+    /// Whether the memory is kept; otherwise the work is in a checkpoint.
     pub is_suspended: bool,
-    /// Into `preemptions`.
+    /// Index in `preemptions`.
     pub preemption: u32,
 }
 
@@ -110,8 +105,8 @@ const DONE: u8 = 4;
 const ENDED: u8 = 5;
 
 impl TimelineAnswer {
-    /// What of jobs lies in a window, drawn by the slots of their workers; thinned to so many columns a
-    /// lane where there are too many stints, if that is allowed.
+    /// Builds the timeline of jobs in a window. With `columns` it is thinned to that many columns per lane if it has too
+    /// many stints.
     pub fn of<'job>(
         jobs: impl IntoIterator<Item = &'job JobDetail>,
         window: TimelineWindow,
@@ -127,7 +122,7 @@ impl TimelineAnswer {
             known.ledger.extend(ledger_of(job).into_iter().map(|entry| (key(entry.preemption), entry)));
             names.extend(job.attempts.iter().map(|attempt| (attempt.worker, attempt.worker_name.as_str())));
         }
-        // Lanes first: what is seen of a stint must not change where it is drawn.
+        // Assign lanes before cutting to the window, so that a stint is drawn on the same lane in every window.
         let mut placed = assign_lanes(stints);
         placed.retain(|(_, stint)| stint.until_micros >= from_micros && stint.from_micros <= until_micros);
         naps.retain(|nap| nap.until_micros >= from_micros && nap.from_micros <= until_micros);
@@ -188,7 +183,7 @@ impl TimelineAnswer {
             StintEnd::Ended if stint.end_text == Some("done") => DONE,
             StintEnd::Ended => ENDED,
         };
-        let is_told = |told: usize| !self.is_thinned || told < TOLD_MAX;
+        let is_told = |told: usize| !self.is_thinned || told < LISTED_MAX;
         if let Some(said) = stint.end_text.filter(|_| end == ENDED && is_told(self.ends.len())) {
             self.ends.insert(row, said.to_owned());
         }
@@ -229,7 +224,7 @@ impl TimelineAnswer {
     }
 }
 
-/// The preemptions that rows point to, each once.
+/// The preemptions that rows refer to, each once.
 #[derive(Default)]
 struct Preemptions<'job> {
     ledger: HashMap<(AttemptId, u64), LedgerEntry<'job>>,
@@ -239,9 +234,9 @@ struct Preemptions<'job> {
 }
 
 impl Preemptions<'_> {
-    /// Whether one more is told of what is thinned: of a row that stands for one stint, of the first ones.
+    /// Whether a thinned answer lists one more: only the first ones, of rows that stand for one stint.
     fn has_room(&mut self, is_one: bool) -> bool {
-        let has_room = is_one && self.answers.len() < TOLD_MAX;
+        let has_room = is_one && self.answers.len() < LISTED_MAX;
         self.left_out += usize::from(!has_room);
         has_room
     }
@@ -258,7 +253,7 @@ impl Preemptions<'_> {
     }
 }
 
-/// Of an attempt, nothing is asked twice at once.
+/// An attempt has at most one request at a time.
 fn key(preemption: &PreemptionSummary) -> (AttemptId, u64) {
     (preemption.attempt, preemption.requested_micros)
 }
@@ -273,8 +268,7 @@ mod tests {
 
     const BASE: u64 = 1_790_000_000_000;
 
-    /// A map that is suspended after 1 s for 2 s, on a worker with another map that fails, and its
-    /// second try.
+    /// A map that is suspended after 1 s for 2 s; another map on the same worker that fails, and its second attempt.
     fn napped() -> JobDetail {
         let mut job = detail();
         let attempt =
@@ -317,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn stints_naps_and_what_ended_them_stand_in_columns() {
+    fn timeline_has_stints_naps_and_their_causes() {
         let job = napped();
         let answer = TimelineAnswer::of([&job], whole(), None);
         let lane = |number| LaneAnswer {
@@ -343,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_page_can_hold_is_thinned_and_says_so() {
+    fn large_timeline_is_thinned() {
         let mut job = napped();
         let (last, count) = (job.attempts.len() - 1, 180_000);
         for index in 0..count {
@@ -378,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_shows_what_lies_in_it_where_the_whole_shows_it() {
+    fn window_uses_the_same_lanes_as_the_whole() {
         let job = napped();
         let window =
             TimelineWindow { from_micros: (BASE + 3_500) * 1_000, until_micros: (BASE + 4_500) * 1_000 };

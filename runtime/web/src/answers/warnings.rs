@@ -1,6 +1,4 @@
-//! What somebody should look at, and what to do about it.
-//!
-//! Owns when there is something to say. Does not own workers (`workers`) nor how warnings are shown.
+//! Warnings about workers and disks, with remedies.
 
 use std::path::Path;
 
@@ -8,40 +6,40 @@ use napreduce_protocol::{ByteSize, WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A machine with less memory than this for programs has no room for a task.
+/// With less free memory a worker cannot run another task.
 const FREE_BYTES_MIN: u64 = 256 << 20;
-/// A coordinator whose disk has less is about to fail jobs.
+/// With less free disk space a coordinator soon fails jobs.
 const DISK_BYTES_MIN: u64 = 1 << 30;
 
-/// Something to look at.
+/// A problem that needs attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WarningAnswer {
     /// `worker-lost`, `worker-excluded`, `worker-remark`, `swap-in-use`, `memory-short` or `disk-short`.
     pub code: &'static str,
     pub text: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: &'static str,
-    /// Of a warning about a worker, as are those that follow.
+    /// Set for warnings about workers, like the fields below.
     pub worker: Option<String>,
     pub name: Option<String>,
-    /// As workers are listed.
+    /// As in the list of workers.
     pub state: Option<String>,
     /// Why it was lost, or how it left.
     pub reason: Option<String>,
 }
 
 impl WarningAnswer {
-    /// All codes that there are.
+    /// All codes.
     pub const CODES: [&'static str; 6] =
         ["worker-lost", "worker-excluded", "worker-remark", "swap-in-use", "memory-short", "disk-short"];
 
-    /// Those about workers, in their order.
+    /// Returns the warnings about workers, in their order.
     pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
         let there = workers.iter().filter(|worker| !is_replaced(worker, workers));
         there.flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
     }
 
-    /// Whether the disk of a directory is about to be full; nothing where that cannot be known.
+    /// Checks the free space of a directory's disk; `None` if that is unknown.
     pub fn of_disk(directory: &Path) -> Option<WarningAnswer> {
         let disk = rustix::fs::statvfs(directory).ok()?;
         let of_blocks = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
@@ -58,12 +56,12 @@ fn disk_is_short(directory: &Path, free: u64, whole: u64) -> Option<WarningAnswe
             ByteSize::new(free).rounded(),
             ByteSize::new(whole).rounded()
         ),
-        remedy: "make room: jobs fail when the coordinator cannot write",
+        remedy: "free disk space: jobs fail when the coordinator cannot write",
         ..WarningAnswer::default()
     })
 }
 
-/// Whether a worker was lost and one of its name has joined from its host since.
+/// Whether a lost worker was replaced by one of the same name and host.
 fn is_replaced(worker: &WorkerSummary, workers: &[WorkerSummary]) -> bool {
     let is_newer = |other: &WorkerSummary| {
         other.worker > worker.worker && other.name == worker.name && other.host == worker.host
@@ -71,42 +69,41 @@ fn is_replaced(worker: &WorkerSummary, workers: &[WorkerSummary]) -> bool {
     worker.state == WorkerPhase::Lost && workers.iter().any(is_newer)
 }
 
-/// What there is to say of where it is.
+/// Warns about the state of a worker.
 fn state_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let (code, remedy) = match worker.state {
-        WorkerPhase::Lost => ("worker-lost", "start it again there: nap worker"),
-        WorkerPhase::Excluded => ("worker-excluded", "see what failed there: nap job logs JOB --failed"),
+        WorkerPhase::Lost => ("worker-lost", "restart it on that machine: nap worker"),
+        WorkerPhase::Excluded => ("worker-excluded", "find the failures: nap job logs JOB --failed"),
         WorkerPhase::Left => return None,
         _ if !worker.remarks.is_empty() => ("worker-remark", "see: nap worker list"),
         _ => return None,
     };
     let why = worker.reason.as_deref().map(|reason| format!(": {reason}"));
-    let why = why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": nobody knows why".to_owned()));
+    let why = why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": unknown reason".to_owned()));
     Some(about(worker, code, remedy, format!("is {}{}", worker.state_in_words(), why.unwrap_or_default())))
 }
 
-/// What there is to say of what it keeps suspended.
+/// Warns about the memory of suspended attempts.
 fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let suspended = &worker.memory.suspended;
     let swapped: u64 = suspended.iter().map(|held| held.swapped_bytes).sum();
     if swapped > 0 {
         let said = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
-        let remedy =
-            "they go on more slowly; what is checkpointed needs no memory: nap task checkpoint ATTEMPT";
+        let remedy = "they resume more slowly; free memory by checkpointing: nap task checkpoint ATTEMPT";
         return Some(about(worker, "swap-in-use", remedy, said));
     }
     let free = worker.memory.free_bytes;
-    // Zero is unknown.
+    // 0 is unknown.
     if suspended.is_empty() || free == 0 || free >= FREE_BYTES_MIN {
         return None;
     }
     let resident: u64 = suspended.iter().map(|held| held.resident_bytes).sum();
     let said = format!(
-        "has {} of memory left, and keeps {} suspended",
+        "has {} of memory left and keeps {} suspended",
         ByteSize::new(free).rounded(),
         ByteSize::new(resident).rounded()
     );
-    let remedy = "what is checkpointed needs no memory: nap task checkpoint ATTEMPT";
+    let remedy = "free memory by checkpointing: nap task checkpoint ATTEMPT";
     Some(about(worker, "memory-short", remedy, said))
 }
 
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_of_a_worker_says_what_there_is_to_say() {
+    fn each_worker_state_has_its_warning() {
         let mut remarked = worker(3, WorkerPhase::Up, 0);
         remarked.remarks = vec!["not readable from w4".to_owned()];
         let mut excluded = worker(2, WorkerPhase::Excluded, 0);
@@ -151,7 +148,7 @@ mod tests {
         assert_eq!(
             said(&[lost, excluded, remarked]),
             [
-                ("worker-lost", "worker_0001 (w1) is lost: nobody knows why".to_owned()),
+                ("worker-lost", "worker_0001 (w1) is lost: unknown reason".to_owned()),
                 ("worker-excluded", "worker_0002 (w2) is excluded, much failed there".to_owned()),
                 ("worker-remark", "worker_0003 (w3) is up, not readable from w4".to_owned()),
             ]
@@ -177,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_said_to_be_short_where_something_is_suspended() {
+    fn short_memory_warns_only_with_suspended_attempts() {
         let mut up = worker(1, WorkerPhase::Up, 0);
         up.memory.free_bytes = 80 << 20;
         assert_eq!(said(std::slice::from_ref(&up)), []);
@@ -188,10 +185,10 @@ mod tests {
             swapped_bytes: 0,
         };
         up.memory.suspended = vec![held];
-        let text = "worker_0001 (w1) has 80.0 MiB of memory left, and keeps 900 MiB suspended".to_owned();
+        let text = "worker_0001 (w1) has 80.0 MiB of memory left and keeps 900 MiB suspended".to_owned();
         assert_eq!(said(std::slice::from_ref(&up)), [("memory-short", text)]);
         up.memory.free_bytes = 0;
-        assert_eq!(said(std::slice::from_ref(&up)), [], "what is unknown is not short");
+        assert_eq!(said(std::slice::from_ref(&up)), [], "unknown memory is not short");
         held.swapped_bytes = 300 << 20;
         up.memory.suspended.push(held);
         let text = "worker_0001 (w1) has 300 MiB of suspended attempts in swap".to_owned();
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_short_when_little_of_it_is_left() {
+    fn disk_warns_when_little_is_left() {
         let directory = Path::new("/cluster");
         let is_short = |free, whole| disk_is_short(directory, free, whole).map(|warning| warning.text);
         assert_eq!(
@@ -207,7 +204,7 @@ mod tests {
             Some("the disk of /cluster has 300 MiB left of 100 GiB")
         );
         assert_eq!(is_short(2 << 30, 100 << 30), None);
-        assert_eq!(is_short(300 << 20, 2 << 30), None, "of a small disk that is much");
+        assert_eq!(is_short(300 << 20, 2 << 30), None, "much of a small disk");
         assert_eq!(WarningAnswer::of_disk(Path::new("/nowhere/at/all")), None);
     }
 }

@@ -1,6 +1,4 @@
-//! Workers.
-//!
-//! Owns the names of the fields. Does not own what a cluster has of them in all (`cluster`).
+//! Workers of a cluster.
 
 use napreduce_protocol::{SuspendedMemory, WorkerSummary};
 use schemars::JsonSchema;
@@ -13,7 +11,7 @@ pub struct WorkerAnswer {
     pub name: String,
     pub host: String,
     pub rack: String,
-    /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, and what there is to add.
+    /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, with a remark.
     pub state: String,
     pub gone_millis: Option<u64>,
     /// Why it was lost, or how it left.
@@ -21,11 +19,11 @@ pub struct WorkerAnswer {
     pub map: SlotsAnswer,
     pub reduce: SlotsAnswer,
     pub isolation: String,
-    /// Since it was last heard of.
+    /// Time since its last message.
     pub silent_millis: u64,
-    /// The attempts that it keeps suspended.
+    /// Suspended attempts that it keeps.
     pub suspended: Vec<SuspendedAnswer>,
-    /// Memory of its machine that programs could have; nothing while it is unknown.
+    /// Memory of its machine that is available to programs; `null` if unknown.
     pub free_bytes: Option<u64>,
 }
 
@@ -49,7 +47,7 @@ impl From<&WorkerSummary> for WorkerAnswer {
     }
 }
 
-/// A suspended attempt, and what its process holds at present.
+/// A suspended attempt and the current memory of its process.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SuspendedAnswer {
     pub attempt: String,
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_an_object() {
+    fn worker_is_an_object() {
         assert_eq!(
             serde_json::to_value(WorkerAnswer::from(&worker(1, WorkerPhase::Up, 1)))
                 .expect("JSON")

@@ -1,7 +1,4 @@
-//! What is another one than it was: the cluster, jobs, workers, queues.
-//!
-//! Owns what was seen last, and which events follow from what is seen now. Of a list that is seen for the
-//! first time nothing has changed. Does not own asking (`watcher`) nor what is inside a job (`details`).
+//! Changes of the cluster, its jobs, workers and queues between two polls.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,28 +12,28 @@ use super::event::Change;
 use super::topic::Topic;
 use crate::answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
 
-/// The lists as they were seen last.
+/// The lists of the last poll.
 #[derive(Debug, Default)]
-pub struct SeenLists {
+pub struct LastLists {
     lists: Option<Lists>,
     cluster: Value,
 }
 
-/// The jobs and the workers at a moment.
+/// The jobs and the workers at one time.
 #[derive(Debug, Clone)]
 pub struct Lists {
     pub jobs: Arc<Vec<JobSummary>>,
     pub workers: Arc<Vec<WorkerSummary>>,
 }
 
-impl SeenLists {
-    /// What has changed since the last time; everything, in a `reset`, the first time.
+impl LastLists {
+    /// Returns the changes since the last poll; the first time, a `reset`.
     ///
     /// # Errors
-    /// When JSON cannot say it.
+    /// Fails if an object cannot be serialized.
     pub fn compare(&mut self, now: Lists) -> Result<Vec<Change>, serde_json::Error> {
         let Some(before) = self.lists.replace(now.clone()) else {
-            self.cluster = at_a_glance(&now)?;
+            self.cluster = cluster_status(&now)?;
             return Ok(vec![Change::reset()]);
         };
         if Arc::ptr_eq(&before.jobs, &now.jobs) && Arc::ptr_eq(&before.workers, &now.workers) {
@@ -45,47 +42,47 @@ impl SeenLists {
         let mut changes = Vec::new();
         for job in differing(&before.jobs, &now.jobs, |job| job.job, PartialEq::ne) {
             let name = if job.ended_millis.is_some() { "ended" } else { "job" };
-            changes.push(Change::of(name, vec![Topic::Jobs, Topic::Job(job.job)], &JobAnswer::from(job))?);
+            changes.push(Change::new(name, vec![Topic::Jobs, Topic::Job(job.job)], &JobAnswer::from(job))?);
         }
-        for worker in differing(&before.workers, &now.workers, |worker| worker.worker, is_other_worker) {
-            changes.push(Change::of("worker", vec![Topic::Workers], &WorkerAnswer::from(worker))?);
+        for worker in differing(&before.workers, &now.workers, |worker| worker.worker, worker_differs) {
+            changes.push(Change::new("worker", vec![Topic::Workers], &WorkerAnswer::from(worker))?);
         }
-        let cluster = at_a_glance(&now)?;
+        let cluster = cluster_status(&now)?;
         if cluster != self.cluster {
-            changes.push(Change::of("cluster", vec![Topic::Cluster], &cluster)?);
+            changes.push(Change::new("cluster", vec![Topic::Cluster], &cluster)?);
             self.cluster = cluster;
         }
         Ok(changes)
     }
 
-    /// The jobs as they were seen last.
+    /// Returns the jobs of the last poll.
     pub fn jobs(&self) -> &[JobSummary] {
         self.lists.as_ref().map_or(&[], |lists| &lists.jobs)
     }
 }
 
-/// The queues as they were seen last; nothing before the first time.
+/// The queues of the last poll.
 #[derive(Debug, Default)]
-pub struct SeenShares(Value);
+pub struct LastQueues(Value);
 
-impl SeenShares {
-    /// The queues, if they are others than the last time.
+impl LastQueues {
+    /// Returns the queues if they have changed.
     ///
     /// # Errors
-    /// When JSON cannot say it.
+    /// Fails if an object cannot be serialized.
     pub fn compare(&mut self, now: &QueueListing) -> Result<Option<Change>, serde_json::Error> {
         let now = serde_json::to_value(QueuesAnswer::from(now))?;
         if now == self.0 {
             return Ok(None);
         }
         self.0 = now;
-        Change::of("shares", vec![Topic::Shares], &self.0).map(Some)
+        Change::new("shares", vec![Topic::Shares], &self.0).map(Some)
     }
 }
 
-/// The cluster at a glance, without its jobs: they have events of their own, and why they wait is a question
-/// to the coordinator.
-fn at_a_glance(lists: &Lists) -> Result<Value, serde_json::Error> {
+/// Returns the status of the cluster without its jobs, which have events of their own; their explanations would be
+/// requests to the coordinator.
+fn cluster_status(lists: &Lists) -> Result<Value, serde_json::Error> {
     let Ok(status) = StatusAnswer::of(&lists.workers, &lists.jobs, |_| Ok::<_, Infallible>(Vec::new()));
     let mut cluster = serde_json::to_value(StatusAnswer { current: Vec::new(), ..status })?;
     if let Some(fields) = cluster.as_object_mut() {
@@ -94,25 +91,24 @@ fn at_a_glance(lists: &Lists) -> Result<Value, serde_json::Error> {
     Ok(cluster)
 }
 
-/// Whether a worker is another one than it was. How long it has been silent changes all the time, and so does
-/// what is free.
-fn is_other_worker(before: &WorkerSummary, now: &WorkerSummary) -> bool {
-    let apart = |worker: &WorkerSummary| {
-        let mut apart = worker.clone();
-        (apart.silent_millis, apart.memory.free_bytes) = (0, 0);
-        apart
+/// Whether a worker has changed, apart from the time since its last message and its free memory, which always change.
+fn worker_differs(before: &WorkerSummary, now: &WorkerSummary) -> bool {
+    let stable = |worker: &WorkerSummary| {
+        let mut stable = worker.clone();
+        (stable.silent_millis, stable.memory.free_bytes) = (0, 0);
+        stable
     };
-    apart(before) != apart(now)
+    stable(before) != stable(now)
 }
 
-/// Of a list, the items that were not there before, or differ from what was.
+/// Returns the items of `now` that are new or differ from `before`.
 pub fn differing<'now, T, K: Eq + Hash>(
     before: &[T],
     now: &'now [T],
     key: fn(&T) -> K,
     differ: fn(&T, &T) -> bool,
 ) -> Vec<&'now T> {
-    // Most lists stay as they are from one end to the other.
+    // Usually most of the list is unchanged.
     let same =
         before.iter().zip(now).take_while(|(before, now)| key(before) == key(now) && !differ(before, now));
     let same = same.count();
@@ -138,51 +134,51 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_an_event_with_the_object_of_rest() {
-        let mut seen = SeenLists::default();
+    fn changed_objects_become_events() {
+        let mut last = LastLists::default();
         let (eighth, up) = (job(8, JobPhase::Active, 1, 0), worker(1, WorkerPhase::Up, 1));
         let first = lists(
             &[eighth.clone(), job(7, JobPhase::Active, 1, 0)],
             &[up.clone(), worker(2, WorkerPhase::Up, 0)],
         );
-        assert_eq!(seen.compare(first.clone()).expect("JSON"), [Change::reset()]);
-        assert_eq!(seen.compare(first).expect("JSON"), []);
+        assert_eq!(last.compare(first.clone()).expect("JSON"), [Change::reset()]);
+        assert_eq!(last.compare(first).expect("JSON"), []);
         let ninth = job(9, JobPhase::Active, 0, 0);
         let next = lists(
             &[ninth.clone(), eighth, job(7, JobPhase::Succeeded, 0, 0)],
             &[WorkerSummary { silent_millis: 900, ..up }, worker(2, WorkerPhase::Lost, 0)],
         );
-        let changes = seen.compare(next).expect("JSON");
+        let changes = last.compare(next).expect("JSON");
         let answer = serde_json::to_value(JobAnswer::from(&ninth)).expect("JSON");
-        let told = named(&changes);
-        assert_eq!(told[0], ("job", answer));
+        let events = named(&changes);
+        assert_eq!(events[0], ("job", answer));
         assert_eq!(changes[0].topics, [Topic::Jobs, Topic::Job(ninth.job)]);
-        assert_eq!((told[1].0, &told[1].1["state"]), ("ended", &"succeeded".into()));
-        assert_eq!((told[2].0, &told[2].1["worker"]), ("worker", &"worker_0002".into()));
-        assert_eq!((told[3].0, &told[3].1["jobs"]["active"]), ("cluster", &2.into()));
-        assert!(told[3].1["current"].is_null() && told.len() == 4, "{told:?}");
+        assert_eq!((events[1].0, &events[1].1["state"]), ("ended", &"succeeded".into()));
+        assert_eq!((events[2].0, &events[2].1["worker"]), ("worker", &"worker_0002".into()));
+        assert_eq!((events[3].0, &events[3].1["jobs"]["active"]), ("cluster", &2.into()));
+        assert!(events[3].1["current"].is_null() && events.len() == 4, "{events:?}");
     }
 
     #[test]
-    fn queues_are_told_when_they_are_first_seen_and_when_they_are_others() {
-        let mut seen = SeenShares::default();
+    fn queues_are_sent_at_first_and_when_changed() {
+        let mut last = LastQueues::default();
         let listing = |scheduler: &str| QueueListing {
             scheduler: scheduler.to_owned(),
             queues: None,
             wanted: SlotsWanted::default(),
         };
-        let mut told = |scheduler| {
-            let change = seen.compare(&listing(scheduler)).expect("JSON");
+        let mut compare = |scheduler| {
+            let change = last.compare(&listing(scheduler)).expect("JSON");
             change.map(|change| (change.name, change.topics, change.data))
         };
         let fifo = r#"{"queues":null,"scheduler":"fifo"}"#.to_owned();
-        assert_eq!(told("fifo"), Some(("shares", vec![Topic::Shares], fifo)));
-        assert_eq!(told("fifo"), None);
-        assert!(told("fair").is_some_and(|(.., data)| data.contains("fair")));
+        assert_eq!(compare("fifo"), Some(("shares", vec![Topic::Shares], fifo)));
+        assert_eq!(compare("fifo"), None);
+        assert!(compare("fair").is_some_and(|(.., data)| data.contains("fair")));
     }
 
     #[test]
-    fn a_list_that_is_the_same_says_nothing_and_one_that_moves_says_what_is_new() {
+    fn differing_returns_new_and_changed_items() {
         let key = |number: &u32| *number / 10;
         let differing = |before: &[u32], now: &'static [u32]| differing(before, now, key, PartialEq::ne);
         assert_eq!(differing(&[10, 20, 30], &[10, 20, 30]), Vec::<&u32>::new());

@@ -1,27 +1,25 @@
-//! An event: what has changed, as an object of REST.
-//!
-//! Owns its form. Does not own what is worth one (`changes`, `details`).
+//! Events: changes as objects of REST.
 
 use serde::Serialize;
 
 use super::topic::{Topic, Topics};
 
-/// Something that has changed.
+/// A change of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub name: &'static str,
-    /// Who hears of it; with none of them everybody does.
+    /// The topics whose readers receive it; if empty, all do.
     pub topics: Vec<Topic>,
     /// One line of JSON.
     pub data: String,
 }
 
 impl Change {
-    /// An object is another one than before.
+    /// Builds the change of an object.
     ///
     /// # Errors
-    /// When JSON cannot say it.
-    pub fn of(
+    /// Fails if the object cannot be serialized.
+    pub fn new(
         name: &'static str,
         topics: Vec<Topic>,
         object: &impl Serialize,
@@ -29,13 +27,13 @@ impl Change {
         Ok(Change { name, topics, data: serde_json::to_string(object)? })
     }
 
-    /// What was heard is not all: everything is to be asked for anew.
+    /// The reader has missed events and must request everything again.
     pub fn reset() -> Change {
         Change { name: "reset", topics: Vec::new(), data: "{}".to_owned() }
     }
 }
 
-/// A change, numbered.
+/// A numbered change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageEvent {
     pub sequence: u64,
@@ -43,7 +41,7 @@ pub struct PageEvent {
 }
 
 impl PageEvent {
-    /// Whether it is about one of these.
+    /// Whether it belongs to one of these topics.
     pub fn concerns(&self, topics: &Topics) -> bool {
         let about = &self.change.topics;
         about.is_empty() || about.iter().any(|topic| topics.contains(topic))

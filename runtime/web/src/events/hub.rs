@@ -1,7 +1,5 @@
-//! Where changes become events, and go to all who listen.
-//!
-//! Owns their numbers, the last of them for whoever comes back after a break, and how many may listen. Does
-//! not own what has changed (`changes`), nor how it is sent (`routes`).
+//! The hub: numbers changes and sends them to all streams. It keeps the last events for readers that reconnect, and limits
+//! the number of streams.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,33 +12,33 @@ use super::queue::Queue;
 use super::topic::{Topic, Topics};
 use crate::lock::lock;
 
-/// Streams at a time. Half of all connections are left for questions.
+/// The most open streams: half of all connections stay free for requests.
 pub const STREAMS_MAX: usize = 32;
-/// Events that are kept for whoever comes back.
+/// Events kept for readers that reconnect.
 pub const BACKLOG: usize = 10_000;
 
-/// Why nobody can listen.
+/// Why a stream cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SubscribeError {
-    #[error("{STREAMS_MAX} streams are open already, which is as many as there may be")]
+    #[error("too many open event streams (limit {STREAMS_MAX})")]
     Full,
-    #[error("the server ends")]
+    #[error("the server is stopping")]
     Closed,
 }
 
-/// All events and all who listen.
+/// The event hub.
 #[derive(Debug)]
 pub struct Hub {
-    /// Tells apart the numbers of this server from those of one before.
+    /// Distinguishes event numbers of this server from those of earlier ones.
     epoch: u64,
     feed: Mutex<Feed>,
-    /// Somebody listens, or nobody ever will again.
+    /// Signals that a stream was opened or the hub was closed.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Feed {
-    /// Of the newest event.
+    /// Number of the newest event.
     sequence: u64,
     backlog: VecDeque<Arc<PageEvent>>,
     open: Vec<Open>,
@@ -60,10 +58,10 @@ impl Hub {
         Hub { epoch, feed: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Lets somebody listen: from the event after `last` on if that is still known, else from now on.
+    /// Opens a stream that starts after the event `last` if that is still known, otherwise now.
     ///
     /// # Errors
-    /// When nobody else may.
+    /// Fails if there are too many streams, or the hub is closed.
     pub fn subscribe(
         self: &Arc<Hub>,
         topics: Topics,
@@ -81,8 +79,11 @@ impl Hub {
         let from = match known {
             None => feed.sequence,
             Some(Some(last)) => {
-                let missed = feed.backlog.iter().filter(|event| event.sequence > last);
-                missed.filter(|event| event.concerns(&topics)).for_each(|event| queue.push(event));
+                for event in feed.backlog.iter().filter(|event| event.sequence > last) {
+                    if event.concerns(&topics) {
+                        queue.push(event);
+                    }
+                }
                 last
             }
             Some(None) => {
@@ -99,14 +100,17 @@ impl Hub {
         Ok(Subscription { hub: self.clone(), number, queue, from })
     }
 
-    /// Numbers changes, and passes them on.
+    /// Numbers changes and sends them to the streams.
     pub fn publish(&self, changes: Vec<Change>) {
         let mut feed = lock(&self.feed);
         for change in changes {
             feed.sequence += 1;
             let event = Arc::new(PageEvent { sequence: feed.sequence, change });
-            let concerned = feed.open.iter().filter(|open| event.concerns(&open.topics));
-            concerned.for_each(|open| open.queue.push(&event));
+            for open in &feed.open {
+                if event.concerns(&open.topics) {
+                    open.queue.push(&event);
+                }
+            }
             feed.backlog.push_back(event);
             if feed.backlog.len() > BACKLOG {
                 feed.backlog.pop_front();
@@ -114,7 +118,7 @@ impl Hub {
         }
     }
 
-    /// Waits until somebody listens; whether anybody does, or never again will.
+    /// Waits for an open stream; returns `false` if the hub is closed.
     pub fn wait_for_readers(&self) -> bool {
         let mut feed = lock(&self.feed);
         while feed.open.is_empty() && !feed.is_closed {
@@ -123,33 +127,35 @@ impl Hub {
         !feed.is_closed
     }
 
-    /// Lets time pass, unless this is the end.
+    /// Sleeps for `time`, or until the hub is closed.
     pub fn pause(&self, time: Duration) {
         let feed = lock(&self.feed);
-        let goes_on = |feed: &mut Feed| !feed.is_closed;
-        drop(self.changed.wait_timeout_while(feed, time, goes_on).unwrap_or_else(PoisonError::into_inner));
+        let is_open = |feed: &mut Feed| !feed.is_closed;
+        drop(self.changed.wait_timeout_while(feed, time, is_open).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What somebody wants to hear of.
+    /// Returns the topics of all streams.
     pub fn topics(&self) -> Vec<Topic> {
         lock(&self.feed).open.iter().flat_map(|open| open.topics.iter()).copied().collect()
     }
 
-    /// How many listen.
+    /// Returns the number of open streams.
     pub fn readers(&self) -> usize {
         lock(&self.feed).open.len()
     }
 
-    /// Ends all streams. Nobody listens after that.
+    /// Ends all streams and rejects new ones.
     pub fn close(&self) {
         let mut feed = lock(&self.feed);
         feed.is_closed = true;
-        feed.open.iter().for_each(|open| open.queue.close());
+        for open in &feed.open {
+            open.queue.close();
+        }
         drop(feed);
         self.changed.notify_all();
     }
 
-    /// What a reader says to go on after an event.
+    /// Returns the event ID after which a reader can continue.
     pub fn id(&self, sequence: u64) -> String {
         format!("{:x}-{sequence}", self.epoch)
     }
@@ -161,14 +167,14 @@ impl Hub {
 }
 
 impl Feed {
-    /// Whether all that came after an event is still there.
+    /// Whether all events after `last` are still there.
     fn follows(&self, last: u64) -> bool {
         let oldest = self.backlog.front().map_or(self.sequence + 1, |event| event.sequence);
         last <= self.sequence && last + 1 >= oldest
     }
 }
 
-/// A reader's place; it is free again when this is dropped.
+/// A reader's stream, closed on drop.
 #[derive(Debug)]
 pub struct Subscription {
     hub: Arc<Hub>,
@@ -178,12 +184,12 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// After which event it goes on, as its reader says it.
+    /// Returns the event ID after which the stream starts.
     pub fn from(&self) -> String {
         self.hub.id(self.from)
     }
 
-    /// The next event and its ID, once there is one; none at the end.
+    /// Waits for the next event and its ID; `None` at the end.
     pub async fn next(&self) -> Option<(String, Arc<PageEvent>)> {
         let event = self.queue.next().await?;
         Some((self.hub.id(event.sequence), event))
@@ -214,16 +220,16 @@ mod tests {
         hub.subscribe(topics.parse().expect("topics"), last).expect("a place")
     }
 
-    /// What it is sent, up to an event of its own that ends the test.
-    async fn heard(hub: &Arc<Hub>, subscription: &Subscription) -> Vec<(String, String)> {
+    /// Reads the stream up to an end event.
+    async fn received(hub: &Arc<Hub>, subscription: &Subscription) -> Vec<(String, String)> {
         hub.publish(vec![Change { name: "end", ..Change::reset() }]);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
-            let (id, event) = subscription.next().await.expect("it goes on");
+            let (id, event) = subscription.next().await.expect("an event");
             match event.change.name {
-                "end" => return heard,
-                "reset" => heard.push((id, "reset".to_owned())),
-                _ => heard.push((id, event.change.data.clone())),
+                "end" => return received,
+                "reset" => received.push((id, "reset".to_owned())),
+                _ => received.push((id, event.change.data.clone())),
             }
         }
     }
@@ -233,54 +239,54 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_numbered_and_go_to_whom_they_concern() {
+    async fn events_are_numbered_and_sent_by_topic() {
         let hub = hub();
         let (jobs, seventh) = (subscribe(&hub, "jobs", None), subscribe(&hub, "job:job_0007,workers", None));
         assert_eq!(jobs.from(), "abc-0");
         let both = [Topic::Jobs, Topic::Job(JobId(7))];
         hub.publish(vec![change(&both, 1), change(&[Topic::Jobs], 2), change(&[Topic::Workers], 3)]);
-        assert_eq!(heard(&hub, &jobs).await, pairs(&[("abc-1", "1"), ("abc-2", "2")]));
-        assert_eq!(heard(&hub, &seventh).await, pairs(&[("abc-1", "1"), ("abc-3", "3")]));
+        assert_eq!(received(&hub, &jobs).await, pairs(&[("abc-1", "1"), ("abc-2", "2")]));
+        assert_eq!(received(&hub, &seventh).await, pairs(&[("abc-1", "1"), ("abc-3", "3")]));
         assert_eq!(hub.topics(), [Topic::Jobs, Topic::Job(JobId(7)), Topic::Workers]);
     }
 
     #[tokio::test]
-    async fn whoever_comes_back_hears_what_was_missed() {
+    async fn reconnected_reader_receives_missed_events() {
         let hub = hub();
         hub.publish((1..=9).map(|number| change(&[Topic::Jobs], number)).collect());
         hub.publish(vec![change(&[Topic::Workers], 10)]);
         let back = subscribe(&hub, "jobs", Some("abc-7"));
         assert_eq!(back.from(), "abc-7");
-        assert_eq!(heard(&hub, &back).await, pairs(&[("abc-8", "8"), ("abc-9", "9")]));
+        assert_eq!(received(&hub, &back).await, pairs(&[("abc-8", "8"), ("abc-9", "9")]));
         let newest = subscribe(&hub, "jobs", Some("abc-11"));
-        assert_eq!(heard(&hub, &newest).await, []);
+        assert_eq!(received(&hub, &newest).await, []);
         for unknown in ["abc-13", "abd-7", "7", "", "abc-", "abc-x"] {
             let reset = subscribe(&hub, "jobs", Some(unknown));
-            let heard = heard(&hub, &reset).await;
+            let received = received(&hub, &reset).await;
             assert!(
-                matches!(&heard[..], [(id, reset)] if reset == "reset" && *id == reset_id(&hub)),
+                matches!(&received[..], [(id, reset)] if reset == "reset" && *id == reset_id(&hub)),
                 "{unknown}"
             );
         }
     }
 
-    /// Of a reset before the event that ended the test.
+    /// The ID of a reset before the end event.
     fn reset_id(hub: &Hub) -> String {
         hub.id(lock(&hub.feed).sequence - 1)
     }
 
     #[tokio::test]
-    async fn what_is_too_long_ago_is_not_sent_again() {
+    async fn dropped_events_cause_a_reset() {
         let hub = hub();
         hub.publish((1..=BACKLOG + 5).map(|number| change(&[Topic::Workers], number)).collect());
         assert_eq!(lock(&hub.feed).backlog.len(), BACKLOG);
         let (kept, lost) = (subscribe(&hub, "jobs", Some("abc-5")), subscribe(&hub, "jobs", Some("abc-4")));
-        assert_eq!(heard(&hub, &kept).await, []);
-        assert_eq!(heard(&hub, &lost).await, pairs(&[("abc-10005", "reset")]));
+        assert_eq!(received(&hub, &kept).await, []);
+        assert_eq!(received(&hub, &lost).await, pairs(&[("abc-10005", "reset")]));
     }
 
     #[test]
-    fn places_are_counted_and_given_back() {
+    fn streams_are_limited_and_released() {
         let hub = hub();
         let mut all: Vec<Subscription> = (0..STREAMS_MAX).map(|_| subscribe(&hub, "jobs", None)).collect();
         let next = || hub.subscribe(Topics::default(), None);

@@ -1,7 +1,5 @@
-//! Events as they happen: what has changed in a cluster, for all who listen.
-//!
-//! Owns one thread that looks at the cluster for all of them, and only while there is somebody. Does not own
-//! how events are sent, nor who may listen (`routes`).
+//! Server-sent events: the changes of a cluster. One thread polls the cluster for all streams, and only while there are
+//! any.
 
 mod changes;
 mod details;
@@ -30,21 +28,21 @@ pub struct Events {
 }
 
 impl Events {
-    /// Of a cluster that runs. It is asked nothing before somebody listens.
+    /// Starts the events of a running cluster, which is not polled before the first stream.
     ///
     /// # Errors
-    /// When there can be no further thread.
+    /// Fails if the thread cannot be started.
     pub fn start(source: Arc<dyn PageSource>) -> io::Result<Events> {
         let hub = Arc::new(Hub::new(now_millis()));
         let watched = hub.clone();
-        // It may be in the middle of a question when all ends, and is not waited for.
+        // Not joined at the end: it may be waiting for the cluster.
         std::thread::Builder::new()
             .name("web-events".to_owned())
             .spawn(move || watcher::watch(&watched, &*source))?;
         Ok(Events { hub })
     }
 
-    /// Ends all streams, for good.
+    /// Ends all streams.
     pub fn close(&self) {
         self.hub.close();
     }

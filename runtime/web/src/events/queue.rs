@@ -1,7 +1,4 @@
-//! What one stream still has to send.
-//!
-//! Owns its bound: a reader that is slow loses events and is told so; it never costs memory. Does not own who
-//! gets which event (`hub`).
+//! The queue of one stream. It is bounded: a slow reader loses events, which a `reset` replaces.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,14 +8,14 @@ use tokio::sync::Notify;
 use super::event::{Change, PageEvent};
 use crate::lock::lock;
 
-/// Events that wait for a reader.
-pub const PLACES: usize = 1_024;
+/// The most queued events.
+pub const EVENTS_MAX: usize = 1_024;
 
-/// The queue of one stream. It has one reader.
+/// The queue of one stream with a single reader.
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
-    come: Notify,
+    arrived: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -28,10 +25,10 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Adds an event. In a queue that is full, a `reset` stands for it and for all that waited.
+    /// Adds an event. If the queue is full, a `reset` replaces it and all queued events.
     pub fn push(&self, event: &Arc<PageEvent>) {
         let mut waiting = lock(&self.waiting);
-        if waiting.events.len() < PLACES {
+        if waiting.events.len() < EVENTS_MAX {
             waiting.events.push_back(event.clone());
         } else {
             waiting.events.clear();
@@ -39,16 +36,16 @@ impl Queue {
             waiting.events.push_back(Arc::new(reset));
         }
         drop(waiting);
-        self.come.notify_one();
+        self.arrived.notify_one();
     }
 
-    /// Ends the stream; what waits in it is asked for again by whoever comes back.
+    /// Ends the stream. A reader that reconnects requests the queued events again.
     pub fn close(&self) {
         lock(&self.waiting).is_closed = true;
-        self.come.notify_one();
+        self.arrived.notify_one();
     }
 
-    /// The next event, once there is one; none at the end.
+    /// Waits for the next event; `None` at the end.
     pub async fn next(&self) -> Option<Arc<PageEvent>> {
         loop {
             {
@@ -60,7 +57,7 @@ impl Queue {
                     return Some(event);
                 }
             }
-            self.come.notified().await;
+            self.arrived.notified().await;
         }
     }
 }
@@ -77,27 +74,31 @@ mod tests {
     async fn all(queue: &Queue) -> Vec<(u64, &'static str)> {
         let mut all = Vec::new();
         while !lock(&queue.waiting).events.is_empty() {
-            let event = queue.next().await.expect("it is not closed");
+            let event = queue.next().await.expect("open");
             all.push((event.sequence, event.change.name));
         }
         all
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_slow_is_told_to_ask_for_everything() {
-        let (queue, places) = (Queue::default(), PLACES as u64);
-        (1..=places).for_each(|sequence| queue.push(&event(sequence)));
-        assert_eq!(all(&queue).await.last(), Some(&(places, "job")));
-        (1..=places + 3).for_each(|sequence| queue.push(&event(sequence)));
+    async fn full_queue_is_replaced_by_a_reset() {
+        let (queue, capacity) = (Queue::default(), EVENTS_MAX as u64);
+        for sequence in 1..=capacity {
+            queue.push(&event(sequence));
+        }
+        assert_eq!(all(&queue).await.last(), Some(&(capacity, "job")));
+        for sequence in 1..=capacity + 3 {
+            queue.push(&event(sequence));
+        }
         assert_eq!(
             all(&queue).await,
-            [(places + 1, "reset"), (places + 2, "job"), (places + 3, "job")],
-            "it costs more than its places, or goes on with a hole"
+            [(capacity + 1, "reset"), (capacity + 2, "job"), (capacity + 3, "job")],
+            "the queue exceeds its limit or has a gap"
         );
     }
 
     #[tokio::test]
-    async fn a_reader_that_waits_is_woken_by_an_event_and_by_the_end() {
+    async fn waiting_reader_is_woken_by_event_and_close() {
         let queue = Arc::new(Queue::default());
         let reader = tokio::spawn({
             let queue = queue.clone();

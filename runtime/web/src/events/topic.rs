@@ -1,27 +1,24 @@
-//! What a stream is about.
-//!
-//! Owns the words in which a reader says that. Does not own which event belongs to which of them
-//! (`changes`, `details`).
+//! Topics of event streams.
 
 use std::str::FromStr;
 
 use napreduce_engine::JobId;
 
-/// A reader may name so many; a browser names one for each of its tabs.
+/// The most topics of a stream; a browser sends one for each of its tabs.
 const TOPICS_MAX: usize = 64;
 
-/// Something that events are about.
+/// A topic of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// The cluster at a glance.
+    /// The status of the cluster.
     Cluster,
-    /// All jobs, as they are listed.
+    /// All jobs, as listed.
     Jobs,
     /// A job with its attempts and preemptions.
     Job(JobId),
     /// The preemptions of all jobs.
     Preemptions,
-    /// What the queues have and want.
+    /// Used and wanted slots of the queues.
     Shares,
     Workers,
 }
@@ -41,14 +38,14 @@ impl FromStr for Topic {
                     job.parse().map(Topic::Job).map_err(|error: <JobId as FromStr>::Err| error.to_string())
                 }
                 None => Err(format!(
-                    "{other:?} is no topic; there are cluster, jobs, job:job_0007, preemptions, shares and workers"
+                    "unknown topic {other:?}; expected cluster, jobs, job:job_0007, preemptions, shares or workers"
                 )),
             },
         }
     }
 }
 
-/// What a reader wants to hear of.
+/// The topics of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics(Vec<Topic>);
 
@@ -75,7 +72,7 @@ impl FromStr for Topics {
         let topics: Vec<Topic> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
         match topics.len() {
             0..=TOPICS_MAX => Ok(Topics(topics)),
-            more => Err(format!("{more} topics are too many; a stream has at most {TOPICS_MAX}")),
+            more => Err(format!("too many topics: {more} (limit {TOPICS_MAX})")),
         }
     }
 }
@@ -85,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_words_with_commas() {
+    fn topics_are_separated_by_commas() {
         let topics: Topics = "cluster,job:job_0007,workers".parse().expect("topics");
         assert_eq!(topics, Topics(vec![Topic::Cluster, Topic::Job(JobId(7)), Topic::Workers]));
         assert!(topics.contains(&Topic::Workers) && !topics.contains(&Topic::Jobs));
@@ -94,6 +91,6 @@ mod tests {
         }
         assert!(vec!["jobs"; TOPICS_MAX].join(",").parse::<Topics>().is_ok());
         let many = vec!["jobs"; TOPICS_MAX + 1].join(",").parse::<Topics>();
-        assert_eq!(many, Err("65 topics are too many; a stream has at most 64".to_owned()));
+        assert_eq!(many, Err("too many topics: 65 (limit 64)".to_owned()));
     }
 }

@@ -1,45 +1,42 @@
-//! Looks at a cluster while somebody listens, and tells what has changed.
-//!
-//! Owns how often: four times a second at most, which bounds the events of each object, and never so
-//! often that asking takes more than a small share of the time. Does not own what a change is
-//! (`changes`, `details`).
+//! The watcher: polls a cluster while there are streams, and publishes changes. It polls at most four times a second, and
+//! less often if polling would take more than a small share of the time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::changes::{Lists, SeenLists, SeenShares};
-use super::details::SeenDetails;
+use super::changes::{LastLists, LastQueues, Lists};
+use super::details::LastDetails;
 use super::event::Change;
 use super::hub::Hub;
 use super::topic::Topic;
 use crate::source::{PageSource, SourceError, pause_after};
 
-/// A cluster that does not answer is asked again after this.
+/// Pause between polls while the cluster does not answer.
 const ABSENCE: Duration = Duration::from_millis(500);
 
-/// Queues are sampled so often.
+/// Interval of queue samples.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// What was seen last, and whether the cluster answered.
+/// The state of the last poll.
 #[derive(Debug, Default)]
-struct Seen {
-    lists: SeenLists,
-    details: SeenDetails,
-    shares: SeenShares,
-    /// When queues were sampled last.
+struct LastPoll {
+    lists: LastLists,
+    details: LastDetails,
+    queues: LastQueues,
+    /// Time of the last queue sample.
     sampled: Option<Instant>,
     is_away: bool,
 }
 
-/// Watches until the hub is closed.
+/// Polls until the hub is closed.
 pub fn watch(hub: &Arc<Hub>, source: &dyn PageSource) {
-    // Whatever ends this: nobody may believe that nothing happens.
+    // Close the hub on a panic, too, so that streams do not stay silent.
     let _end = End(hub);
-    let mut seen = Seen::default();
+    let mut last = LastPoll::default();
     while hub.wait_for_readers() {
         let begun = Instant::now();
-        hub.publish(seen.look(hub, source));
-        hub.pause(if seen.is_away { ABSENCE } else { pause_after(begun.elapsed()) });
+        hub.publish(last.poll(hub, source));
+        hub.pause(if last.is_away { ABSENCE } else { pause_after(begun.elapsed()) });
     }
 }
 
@@ -51,18 +48,18 @@ impl Drop for End<'_> {
     }
 }
 
-impl Seen {
-    /// What has changed. A cluster that is gone, and one that is back, has everything asked for anew: the
-    /// answer to that says which.
-    fn look(&mut self, hub: &Hub, source: &dyn PageSource) -> Vec<Change> {
+impl LastPoll {
+    /// Returns the changes. When the cluster disappears or returns, a `reset` makes readers request everything, which
+    /// shows them the state.
+    fn poll(&mut self, hub: &Hub, source: &dyn PageSource) -> Vec<Change> {
         let mut changes = Vec::new();
-        let looked = self
-            .lists(source, &mut changes)
-            .and_then(|()| self.details(hub, source, &mut changes))
-            .and_then(|()| self.shares(hub, source, &mut changes));
-        let was_away = std::mem::replace(&mut self.is_away, looked.is_err());
-        if let (false, Err(error)) = (was_away, &looked) {
-            tracing::debug!(%error, "it is not known what happens");
+        let polled = self
+            .poll_lists(source, &mut changes)
+            .and_then(|()| self.poll_details(hub, source, &mut changes))
+            .and_then(|()| self.poll_queues(hub, source, &mut changes));
+        let was_away = std::mem::replace(&mut self.is_away, polled.is_err());
+        if let (false, Err(error)) = (was_away, &polled) {
+            tracing::debug!(%error, "cannot poll the cluster");
         }
         if was_away != self.is_away {
             changes.push(Change::reset());
@@ -70,13 +67,13 @@ impl Seen {
         changes
     }
 
-    fn lists(&mut self, source: &dyn PageSource, changes: &mut Vec<Change>) -> Result<(), SourceError> {
+    fn poll_lists(&mut self, source: &dyn PageSource, changes: &mut Vec<Change>) -> Result<(), SourceError> {
         let lists = Lists { jobs: source.jobs()?, workers: source.workers()? };
-        changes.extend(self.lists.compare(lists).map_err(unspeakable)?);
+        changes.extend(self.lists.compare(lists).map_err(not_serializable)?);
         Ok(())
     }
 
-    fn details(
+    fn poll_details(
         &mut self,
         hub: &Hub,
         source: &dyn PageSource,
@@ -84,35 +81,35 @@ impl Seen {
     ) -> Result<(), SourceError> {
         for job in self.details.wanted(&hub.topics(), self.lists.jobs()) {
             match source.job(job) {
-                Ok(detail) => changes.extend(self.details.compare(&detail).map_err(unspeakable)?),
+                Ok(detail) => changes.extend(self.details.compare(&detail).map_err(not_serializable)?),
                 Err(error @ SourceError::Unavailable(_)) => return Err(error),
-                // Somebody asks for a job that is not there, or not any more; whoever looks at it is told.
-                Err(error) => tracing::debug!(%job, %error, "a job is not watched"),
+                // A reader wants a job that does not exist; its request for the job fails, too.
+                Err(error) => tracing::debug!(%job, %error, "cannot poll a job"),
             }
         }
         Ok(())
     }
 
-    /// A sample each second, if it is another one and somebody wants it.
-    fn shares(
+    /// Samples the queues once a second if a reader wants them.
+    fn poll_queues(
         &mut self,
         hub: &Hub,
         source: &dyn PageSource,
         changes: &mut Vec<Change>,
     ) -> Result<(), SourceError> {
         if !hub.topics().contains(&Topic::Shares) {
-            (self.shares, self.sampled) = (SeenShares::default(), None);
+            (self.queues, self.sampled) = (LastQueues::default(), None);
             return Ok(());
         }
         if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
             return Ok(());
         }
         self.sampled = Some(Instant::now());
-        changes.extend(self.shares.compare(&*source.queues()?).map_err(unspeakable)?);
+        changes.extend(self.queues.compare(&*source.queues()?).map_err(not_serializable)?);
         Ok(())
     }
 }
 
-fn unspeakable(error: serde_json::Error) -> SourceError {
-    SourceError::Broken(format!("no JSON: {error}"))
+fn not_serializable(error: serde_json::Error) -> SourceError {
+    SourceError::Broken(format!("cannot serialize: {error}"))
 }

@@ -1,17 +1,15 @@
-//! What browsers are told to refuse.
-//!
-//! Owns the headers of every answer. Does not own answers.
+//! Security headers of every response.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::Response;
 
-/// Scripts, styles and data from here alone, no script made of text, nothing in a frame.
+/// Scripts, styles and data only from this server, no script from text, no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Adds them; an answer that may be kept, or is bound closer, says so itself.
+/// Adds the headers. A response may set its own cache and content policies.
 pub fn protect(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let always = [

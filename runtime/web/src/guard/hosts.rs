@@ -1,41 +1,38 @@
-//! Under which names the server is asked, and from which pages.
-//!
-//! Owns what is refused before anything is looked at: a page elsewhere can have its own name lead to this
-//! address (DNS rebinding), and the only thing that tells is the name it asked for. Does not own roles.
+//! Checks of `Host` and `Origin`. A foreign page can make its own name resolve to this address (DNS rebinding); only the
+//! requested host name reveals that.
 
 use std::net::SocketAddr;
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 
-/// The names that are answered, as they stand in `Host`.
+/// The accepted values of `Host`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts {
     names: Vec<String>,
 }
 
-/// A request that is not meant for us, or not by us.
+/// Why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stranger {
-    /// It asks for somebody else, or says twice or not at all for whom.
+    /// The host is missing, repeated or not ours.
     Host,
-    /// A page of somebody else asks.
+    /// It comes from a page of another site.
     Page,
 }
 
 impl Hosts {
-    /// The address, `localhost` at its port, and further names (`NAME` or `NAME:PORT`).
+    /// Accepts the address, `localhost` with its port, and further names (`NAME` or `NAME:PORT`).
     pub fn new(address: SocketAddr, further: &[String]) -> Hosts {
         let mut names = vec![address.to_string(), format!("localhost:{}", address.port())];
         names.extend(further.iter().map(|name| name.to_ascii_lowercase()));
         Hosts { names }
     }
 
-    /// Checks for whom and from where a request is; `is_data` if what it asks for says something of
-    /// the cluster.
+    /// Checks host and origin of a request. `is_data` is set for responses with data of the cluster.
     ///
     /// # Errors
-    /// When it is to be refused.
+    /// The reason for rejecting the request.
     pub fn check(&self, headers: &HeaderMap, is_data: bool) -> Result<(), Stranger> {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else { return Err(Stranger::Host) };
@@ -55,7 +52,7 @@ impl Hosts {
         match site {
             Some(b"same-origin" | b"none") | None => Ok(()),
             Some(_) if is_data => Err(Stranger::Page),
-            // Somebody followed a link.
+            // A link from another site was followed.
             Some(_) => Ok(()),
         }
     }
@@ -77,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_here_by_somebody_elses_doing_are_refused() {
+    fn foreign_hosts_are_rejected() {
         for host in ["127.0.0.1:8088", "localhost:8088", "LOCALHOST:8088", "nap.example"] {
             assert_eq!(check(&[("host", host)], true), Ok(()), "{host}");
         }
@@ -94,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_others_are_refused() {
+    fn foreign_pages_are_rejected() {
         let from = |origin| check(&[("host", "localhost:8088"), ("origin", origin)], false);
         assert_eq!(from("http://localhost:8088"), Ok(()));
         assert_eq!(from("https://nap.example"), Ok(()));

@@ -1,7 +1,4 @@
-//! Who may see and do what.
-//!
-//! Owns roles and what proves them, which hosts and origins are answered, and the headers that bind browsers.
-//! Does not own which route needs which role (`routes`).
+//! Access control: roles and their proofs, accepted hosts and origins, security headers.
 
 mod headers;
 mod hosts;

@@ -1,29 +1,26 @@
-//! How often something may happen.
-//!
-//! Owns a bucket of tokens: full at first, filled again at a steady pace. Does not own what is done when it
-//! is empty.
+//! Rate limiting by a token bucket, which is full at first.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::lock::lock;
 
-/// So many in so much time, and as many at once.
+/// A rate limit; the whole amount is allowed at once.
 #[derive(Debug)]
 pub struct Pace {
     each: Duration,
     depth: Duration,
-    /// When it was, or will be, full.
+    /// The time at which the bucket was or will be full.
     full_at: Mutex<Instant>,
 }
 
 impl Pace {
-    /// At most `count` within `time`, from now on.
+    /// Allows `count` events within `time`.
     pub fn new(count: u32, time: Duration, now: Instant) -> Pace {
         Pace { each: time / count.max(1), depth: time, full_at: Mutex::new(now) }
     }
 
-    /// Whether one more may happen now; then it counts.
+    /// Whether one more event is allowed now; if so, counts it.
     pub fn allows(&self, now: Instant) -> bool {
         let mut full_at = lock(&self.full_at);
         let next = (*full_at).max(now) + self.each;
@@ -40,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_at_once_and_then_at_a_steady_pace() {
+    fn pace_allows_a_burst_then_a_steady_rate() {
         let begin = Instant::now();
         let pace = Pace::new(5, Duration::from_secs(10), begin);
         let allowed = |at: u64| pace.allows(begin + Duration::from_millis(at));

@@ -1,7 +1,5 @@
-//! What was signed and counts no more.
-//!
-//! Owns `web.toml` in the directory of a cluster: up to when words of which names are not accepted. Written
-//! by `nap web revoke`, read by the server. Does not own words (`token`).
+//! Revoked links and tokens: `web.toml` in the directory of a cluster, written by `nap web revoke` and read by the
+//! server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,32 +14,30 @@ use super::token::Claims;
 
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Until when, in milliseconds since 1970, what was issued is revoked.
+/// Revocation times, in milliseconds since 1970: everything issued up to them is invalid.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Revocations {
-    /// Whoever holds it.
+    /// For all names.
     all_millis: u64,
-    /// Of tokens with these names.
+    /// For tokens with these names.
     names_millis: BTreeMap<String, u64>,
 }
 
-/// Why it is not known what was revoked.
+/// Why the revocations cannot be read or written.
 #[derive(Debug, Error)]
 pub enum RevocationError {
     #[error("cannot {doing} {path}: {source}")]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    #[error(
-        "{path} is not what nap web revoke writes ({what}); remove it after nobody else needs it, and revoke --all"
-    )]
+    #[error("{path} is not a file of nap web revoke ({what}); remove it and run nap web revoke --all")]
     Malformed { path: PathBuf, what: String },
 }
 
 impl Revocations {
-    /// Those in a file; none without one.
+    /// Reads a file; a missing file revokes nothing.
     ///
     /// # Errors
-    /// When it is there and cannot be read: then nobody can be let in.
+    /// Fails if the file cannot be read; then all access must be denied.
     pub fn read(path: &Path) -> Result<Revocations, RevocationError> {
         match read_regular(path, BYTES_MAX).and_then(|text| String::from_utf8(text).map_err(io::Error::other))
         {
@@ -54,10 +50,10 @@ impl Revocations {
         }
     }
 
-    /// Writes them beside the file, and then in its place.
+    /// Replaces the file atomically.
     ///
     /// # Errors
-    /// When they cannot be written; the file is as it was.
+    /// Fails if the file cannot be written; it is unchanged then.
     pub fn write(&self, path: &Path) -> Result<(), RevocationError> {
         let failed = |source| RevocationError::Io { doing: "write", path: path.to_owned(), source };
         let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
@@ -66,13 +62,13 @@ impl Revocations {
             .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&partial, path));
         if written.is_err() {
-            // The first error is the one to tell of.
+            // The first error is the one to report.
             let _ = fs::remove_file(&partial);
         }
         written.map_err(failed)
     }
 
-    /// Revokes what was issued up to now under a name, or under every one.
+    /// Revokes everything issued until now, for one name or for all.
     pub fn revoke(&mut self, name: Option<&str>, now_millis: u64) {
         match name {
             Some(name) => drop(self.names_millis.insert(name.to_owned(), now_millis)),
@@ -83,7 +79,7 @@ impl Revocations {
         }
     }
 
-    /// Whether a word counts no more.
+    /// Whether these claims are revoked.
     pub fn covers(&self, claims: &Claims) -> bool {
         let by_name = self.names_millis.get(&claims.name).copied().unwrap_or(0);
         claims.issued_millis <= self.all_millis.max(by_name)
@@ -101,30 +97,30 @@ mod tests {
     }
 
     #[test]
-    fn what_was_issued_before_counts_no_more() {
+    fn revocations_cover_what_was_issued_before() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("web.toml");
-        let mut revoked = Revocations::read(&file).expect("none");
+        let mut revoked = Revocations::read(&file).expect("no file");
         assert!(!revoked.covers(&claims("a", 1)));
         revoked.revoke(Some("a"), 5);
         revoked.write(&file).expect("written");
-        let revoked = Revocations::read(&file).expect("written before");
+        let revoked = Revocations::read(&file).expect("the file");
         let covers = |name, issued| revoked.covers(&claims(name, issued));
         assert_eq!([covers("a", 5), covers("a", 6), covers("b", 5)], [true, false, false]);
         let mut all = revoked.clone();
         all.revoke(None, 9);
         assert!(all.covers(&claims("b", 9)) && !all.covers(&claims("a", 10)));
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "something else is left");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "a temporary file remains");
     }
 
     #[test]
-    fn a_file_that_says_something_else_lets_nobody_in() {
+    fn malformed_revocations_are_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("web.toml");
         for text in ["all_millis = \"never\"", "generation = 3", "\u{0}"] {
             fs::write(&file, text).expect("written");
             let error = Revocations::read(&file).expect_err(text).to_string();
-            assert!(error.contains("web.toml is not what nap web revoke writes"), "{error}");
+            assert!(error.contains("web.toml is not a file of nap web revoke"), "{error}");
         }
     }
 }

@@ -1,8 +1,5 @@
-//! Who asks: signing in by a link, cookies for pages, tokens for orders.
-//!
-//! Owns which codes were spent and what a request proves. A cookie never proves more than that its
-//! holder may look: browsers send it along with whatever a page elsewhere asks for. Does not own how
-//! words are signed (`token`).
+//! Sessions: sign-in by a link, cookies for pages, tokens for commands. A cookie only permits reading, because browsers
+//! send it with requests of foreign pages, too.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,19 +16,19 @@ use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
 use crate::lock::lock;
 
 const MINUTE_MILLIS: u64 = 60_000;
-/// A link is good for so long.
+/// Lifetime of a link.
 const CODE_MILLIS: u64 = 15 * MINUTE_MILLIS;
-/// A cookie, since it was last renewed, and the token of a page.
+/// Lifetime of a cookie since its last renewal, and of a page's token.
 const COOKIE_MILLIS: u64 = 12 * 60 * MINUTE_MILLIS;
-/// One that is older is renewed.
+/// Older cookies are renewed.
 const RENEW_MILLIS: u64 = 60 * MINUTE_MILLIS;
-/// Wrong codes, before there is a pause.
+/// Wrong links that are allowed before a pause.
 const WRONG_MAX: u32 = 5;
 const WRONG_TIME: Duration = Duration::from_secs(10);
-/// How often the file of what was revoked is looked at.
+/// How long the revocations are cached.
 const REVOCATIONS_AGE: Duration = Duration::from_secs(1);
 
-/// What somebody gets for a code.
+/// The result of a sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignIn {
     pub role: WebRole,
@@ -39,14 +36,14 @@ pub struct SignIn {
     pub until_millis: u64,
     /// `NAME=VALUE; ...` for `Set-Cookie`.
     pub cookie: String,
-    /// For orders, kept by the page; none for whoever may only look.
+    /// For commands, kept by the page; only for operators.
     pub token: Option<String>,
 }
 
-/// Why somebody is not signed in.
+/// Why a sign-in failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SignInError {
-    #[error("this link was used before, or its 15 minutes are over, or it is of another cluster")]
+    #[error("this link was used before, has expired (15 minutes), or belongs to another cluster")]
     Wrong,
     #[error("too many wrong links; try again in 10 seconds")]
     TooMany,
@@ -54,29 +51,29 @@ pub enum SignInError {
     Unavailable(String),
 }
 
-/// What a request proves.
+/// The credentials of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub role: WebRole,
     pub name: String,
     pub until_millis: u64,
-    /// A new cookie in place of one that gets old.
+    /// A new cookie that replaces an old one.
     pub renewed: Option<String>,
 }
 
 impl Credentials {
-    /// Of a request that proves nothing.
-    pub fn nobody() -> Credentials {
+    /// The credentials of an anonymous request.
+    pub fn anonymous() -> Credentials {
         Credentials { role: WebRole::Nobody, name: String::new(), until_millis: 0, renewed: None }
     }
 }
 
-/// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
+/// The sessions of a server. They are signed, so only used codes have to be kept.
 #[derive(Debug)]
 pub struct Sessions {
     signer: Signer,
     started_millis: u64,
-    /// Codes by their nonces, until their time is over anyway.
+    /// Used codes by nonce, until they expire.
     spent: Mutex<HashMap<u64, u64>>,
     wrong: Pace,
     revocations_file: Option<PathBuf>,
@@ -84,32 +81,29 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// From now on. Codes of before count no more: whether they were spent nobody knows.
+    /// Starts now. Codes issued earlier are rejected, because it is unknown whether they were used.
     pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
         Sessions {
             signer,
             started_millis: now_millis,
-            spent: Default::default(),
+            spent: Mutex::default(),
             wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
             revocations_file,
-            revoked: Default::default(),
+            revoked: Mutex::default(),
         }
     }
-}
-
-impl Sessions {
-    /// What follows `#code=` in a link for somebody.
+    /// Issues the code of a sign-in link, the part after `#code=`.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// Fails if the system has no random numbers.
     pub fn code(signer: &Signer, role: WebRole, now_millis: u64) -> Result<String, String> {
         signer.issue(Purpose::Code, role, "browser", now_millis, CODE_MILLIS).map(|(_, word)| word)
     }
 
-    /// Signs somebody in, once for each code.
+    /// Signs in with a code, which can be used once.
     ///
     /// # Errors
-    /// When the code is not good, or too many were not.
+    /// Fails if the code is invalid, or too many were.
     pub fn sign_in(&self, code: &str, now_millis: u64) -> Result<SignIn, SignInError> {
         let claims = self.signer.read(code, Purpose::Code, now_millis);
         let claims = claims.ok().filter(|claims| claims.issued_millis >= self.started_millis);
@@ -140,48 +134,41 @@ impl Sessions {
         })
     }
 
-    /// Whether it was not spent before; now it is.
+    /// Marks the code as used; returns `false` if it was used before.
     fn spend(&self, claims: &Claims, now_millis: u64) -> bool {
         let mut spent = lock(&self.spent);
         spent.retain(|_, until| *until > now_millis);
         spent.insert(claims.nonce, claims.until_millis).is_none()
     }
 
-    /// What the headers of a request prove. A token that is wrong is an error, and not as if there were none.
+    /// Returns the credentials in a request's headers. An invalid token is an error, not an anonymous request.
     ///
     /// # Errors
-    /// When it is wrong, or it is not known what was revoked.
+    /// Fails if the token is invalid, or the revocations cannot be read.
     pub fn credentials(&self, headers: &HeaderMap, now_millis: u64) -> Result<Credentials, String> {
         if let Some(value) = headers.get(AUTHORIZATION) {
             let word = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
             let claims = word
                 .ok_or(TokenError::Foreign)
                 .and_then(|word| self.signer.read(word.trim(), Purpose::Token, now_millis));
-            let claims = claims.map_err(|error| format!("the token counts for nothing: {error}"))?;
+            let claims = claims.map_err(|error| format!("invalid token: {error}"))?;
             if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
                 return Err("the token was revoked".to_owned());
             }
             let Claims { role, name, until_millis, .. } = claims;
             return Ok(Credentials { role, name, until_millis, renewed: None });
         }
-        let Some(claims) = self.cookie(headers, now_millis) else { return Ok(Credentials::nobody()) };
+        let Some(claims) = self.cookie(headers, now_millis) else { return Ok(Credentials::anonymous()) };
         if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
-            return Ok(Credentials::nobody());
+            return Ok(Credentials::anonymous());
         }
         let is_old = now_millis.saturating_sub(claims.issued_millis) > RENEW_MILLIS;
-        let renewed = match is_old {
-            false => None,
-            true => {
-                let (_, word) = self.signer.issue(
-                    Purpose::Cookie,
-                    WebRole::View,
-                    &claims.name,
-                    now_millis,
-                    COOKIE_MILLIS,
-                )?;
-                Some(self.set_cookie(&word, COOKIE_MILLIS))
-            }
-        };
+        let mut renewed = None;
+        if is_old {
+            let (_, word) =
+                self.signer.issue(Purpose::Cookie, WebRole::View, &claims.name, now_millis, COOKIE_MILLIS)?;
+            renewed = Some(self.set_cookie(&word, COOKIE_MILLIS));
+        }
         Ok(Credentials { role: WebRole::View, name: claims.name, until_millis: claims.until_millis, renewed })
     }
 
@@ -199,7 +186,7 @@ impl Sessions {
         format!("{name}={word}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict")
     }
 
-    /// What makes a browser forget its cookie.
+    /// Returns the `Set-Cookie` value that deletes the cookie.
     pub fn clear_cookie(&self) -> String {
         self.set_cookie("", 0)
     }
@@ -244,15 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn a_link_signs_in_once() {
+    fn link_signs_in_once() {
         let (sessions, code) = (sessions(), code(WebRole::Operate, START));
-        let signed = sessions.sign_in(&code, START + 1).expect("it is good");
+        let signed = sessions.sign_in(&code, START + 1).expect("valid");
         assert_eq!((signed.role, signed.token.is_some()), (WebRole::Operate, true));
         assert_eq!(sessions.sign_in(&code, START + 2), Err(SignInError::Wrong));
     }
 
     #[test]
-    fn a_link_that_is_old_or_of_before_the_start_signs_nobody_in() {
+    fn expired_links_are_rejected() {
         let sessions = sessions();
         let late = sessions.sign_in(&code(WebRole::View, START), START + CODE_MILLIS);
         assert_eq!(late, Err(SignInError::Wrong));
@@ -260,50 +247,50 @@ mod tests {
     }
 
     #[test]
-    fn after_five_wrong_links_there_is_a_pause() {
+    fn five_wrong_links_cause_a_pause() {
         let sessions = sessions();
         let tried = [(); 6].map(|()| sessions.sign_in("nonsense", START));
         assert_eq!(tried[..5], [const { Err(SignInError::Wrong) }; 5]);
         assert_eq!(tried[5], Err(SignInError::TooMany));
-        assert!(sessions.sign_in(&code(WebRole::View, START), START).is_ok(), "a good one is kept waiting");
+        assert!(sessions.sign_in(&code(WebRole::View, START), START).is_ok(), "a valid link has to wait");
     }
 
     #[test]
-    fn a_cookie_may_look_and_a_token_may_order() {
+    fn cookie_permits_viewing_and_token_commands() {
         let sessions = sessions();
-        let signed = sessions.sign_in(&code(WebRole::Operate, START), START).expect("it is good");
+        let signed = sessions.sign_in(&code(WebRole::Operate, START), START).expect("valid");
         let cookie = signed.cookie.split(';').next().expect("a pair");
         assert!(signed.cookie.ends_with("; HttpOnly; SameSite=Strict"), "{}", signed.cookie);
-        let looks =
-            sessions.credentials(&headers(COOKIE, &format!("other=1; {cookie}")), START).expect("it is good");
-        assert_eq!((looks.role, looks.renewed), (WebRole::View, None));
+        let viewer =
+            sessions.credentials(&headers(COOKIE, &format!("other=1; {cookie}")), START).expect("valid");
+        assert_eq!((viewer.role, viewer.renewed), (WebRole::View, None));
         let token = signed.token.expect("an operator's");
         let bearer =
             |word: &str| sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START);
-        assert_eq!(bearer(&token).expect("it is good").role, WebRole::Operate);
+        assert_eq!(bearer(&token).expect("valid").role, WebRole::Operate);
         let (_, word) = cookie.split_once('=').expect("a pair");
-        assert!(bearer(word).expect_err("a cookie is no token").contains("good for something else"));
+        assert!(bearer(word).expect_err("a cookie is not a token").contains("for another purpose"));
         assert!(bearer("x").is_err() && bearer("").is_err());
-        assert_eq!(sessions.credentials(&HeaderMap::new(), START), Ok(Credentials::nobody()));
+        assert_eq!(sessions.credentials(&HeaderMap::new(), START), Ok(Credentials::anonymous()));
         let nonsense =
             sessions.credentials(&headers(COOKIE, &format!("{}=x", signer().cookie_name())), START);
-        assert_eq!(nonsense, Ok(Credentials::nobody()));
+        assert_eq!(nonsense, Ok(Credentials::anonymous()));
     }
 
     #[test]
-    fn a_cookie_that_is_used_is_renewed() {
+    fn used_cookie_is_renewed() {
         let sessions = sessions();
-        let signed = sessions.sign_in(&code(WebRole::View, START), START).expect("it is good");
+        let signed = sessions.sign_in(&code(WebRole::View, START), START).expect("valid");
         assert_eq!(signed.token, None);
         let cookie = headers(COOKIE, signed.cookie.split(';').next().expect("a pair"));
         let at = |millis| sessions.credentials(&cookie, START + millis).expect("no error");
         assert!(at(RENEW_MILLIS).renewed.is_none() && at(RENEW_MILLIS + 1).renewed.is_some());
-        assert_eq!(at(COOKIE_MILLIS), Credentials::nobody());
+        assert_eq!(at(COOKIE_MILLIS), Credentials::anonymous());
         assert!(sessions.clear_cookie().contains("=; Path=/; Max-Age=0;"));
     }
 
     #[test]
-    fn what_was_revoked_counts_no_more() {
+    fn revoked_token_is_rejected() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("web.toml");
         let mut revoked = Revocations::default();

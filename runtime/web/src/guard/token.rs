@@ -1,10 +1,8 @@
-//! Signed words that prove a role: codes of links, cookies, tokens of programs.
-//!
-//! Owns their form and the key, which follows from the secret of the cluster, so that they outlive a restart.
-//! Does not own which of them were spent or revoked (`session`, `revocations`).
+//! Signed words that prove a role: codes of links, cookies, tokens of programs. Their key is derived from the secret of
+//! the cluster, so that they survive a restart.
 //!
 //! ```text
-//! nap1.PURPOSE.ROLE.NAME.ISSUED.UNTIL.NONCE.MAC      times in milliseconds since 1970; MAC: keyed BLAKE2s of what is before it
+//! nap1.PURPOSE.ROLE.NAME.ISSUED.UNTIL.NONCE.MAC      times in milliseconds since 1970; MAC: keyed BLAKE2s of the rest
 //! ```
 
 use std::fmt::Write as _;
@@ -23,7 +21,7 @@ const NONCE_BYTES: usize = 8;
 const NAME_CHARACTERS_MAX: usize = 64;
 
 listed! {
-    /// What somebody may do; who may do more may do less, too.
+    /// Permissions, each including the ones before.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum WebRole {
@@ -31,7 +29,7 @@ listed! {
         Nobody = "nobody",
         /// See everything.
         View = "view",
-        /// Everything, commands of operators too.
+        /// Everything, including commands.
         Operate = "operate",
     }
 }
@@ -43,64 +41,64 @@ impl FromStr for WebRole {
         match text {
             "view" => Ok(WebRole::View),
             "operate" => Ok(WebRole::Operate),
-            other => Err(format!("{other:?} is no role; there are view and operate")),
+            other => Err(format!("unknown role {other:?}; expected view or operate")),
         }
     }
 }
 
 listed! {
-    /// What a signed word is good for; it is good for nothing else.
+    /// The only purpose that a signed word serves.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub enum Purpose {
-        /// To sign in, once.
+        /// Sign in, once.
         Code = "code",
-        /// To read, in a browser.
+        /// Read in a browser.
         Cookie = "cookie",
-        /// To do what its role may, as a program.
+        /// Act as a program.
         Token = "token",
     }
 }
 
-/// What a signed word says.
+/// The contents of a signed word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     pub purpose: Purpose,
     pub role: WebRole,
-    /// Of whoever holds it, as it is recorded with what they order: letters, digits, `-` and `_`.
+    /// The holder's name, recorded with its commands: letters, digits, `-` and `_`.
     pub name: String,
     pub issued_millis: u64,
     pub until_millis: u64,
-    /// Tells apart what says the same.
+    /// Makes equal claims distinct.
     pub nonce: u64,
 }
 
-/// Why a word proves nothing.
+/// Why a word is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TokenError {
-    #[error("it was not made for this cluster, or is not whole")]
+    #[error("it belongs to another cluster, or is incomplete")]
     Foreign,
-    #[error("it is good for something else")]
+    #[error("it is for another purpose")]
     Misused,
-    #[error("its time is over")]
+    #[error("it has expired")]
     Expired,
 }
 
-/// Signs, and tells what was signed.
+/// Signs and verifies words.
 #[derive(Debug, Clone)]
 pub struct Signer {
     key: Secret,
 }
 
 impl Signer {
-    /// For the cluster of a secret.
+    /// Derives the key from the secret of a cluster.
     pub fn new(secret: &Secret) -> Signer {
         Signer { key: secret.of_web() }
     }
 
-    /// Makes new claims, from now on for so long.
+    /// Issues a word that is valid for `for_millis`.
     ///
     /// # Errors
-    /// When the name is none, or the system gives no random numbers.
+    /// Fails if the name is invalid, or the system has no random numbers.
     pub fn issue(
         &self,
         purpose: Purpose,
@@ -111,8 +109,7 @@ impl Signer {
     ) -> Result<(Claims, String), String> {
         check_name(name)?;
         let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce)
-            .map_err(|error| format!("the system gives no random numbers: {error}"))?;
+        getrandom::fill(&mut nonce).map_err(|error| format!("no random numbers from the system: {error}"))?;
         let claims = Claims {
             purpose,
             role,
@@ -135,14 +132,14 @@ impl Signer {
         word
     }
 
-    /// What a word says, if it is ours, good for this purpose, and its time is not over.
+    /// Verifies a word: its signature, purpose and time.
     ///
     /// # Errors
-    /// When it is not.
+    /// The reason why it is invalid.
     pub fn read(&self, word: &str, purpose: Purpose, now_millis: u64) -> Result<Claims, TokenError> {
         let (signed, mac) = word.rsplit_once('.').ok_or(TokenError::Foreign)?;
         let mac = digits(mac).ok_or(TokenError::Foreign)?;
-        // Takes as long whatever of it is wrong.
+        // In constant time.
         self.mac(signed).verify_slice(&mac).map_err(|_| TokenError::Foreign)?;
         let claims = parse(signed).ok_or(TokenError::Foreign)?;
         if claims.purpose != purpose {
@@ -154,7 +151,7 @@ impl Signer {
         Ok(claims)
     }
 
-    /// A name of the cluster's own for its cookie: those of `127.0.0.1` are shared by all its ports.
+    /// Returns the cookie name of the cluster: cookies of `127.0.0.1` are shared by all ports.
     pub fn cookie_name(&self) -> String {
         let mac = self.mac("the name of the cookie").finalize().into_bytes();
         let mut name = String::from("nap_");
@@ -173,7 +170,7 @@ fn check_name(name: &str) -> Result<(), String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !name.bytes().all(is_allowed) {
         return Err(format!(
-            "{name:?} cannot be the name of a token: use 1 to {NAME_CHARACTERS_MAX} letters, digits, - and _"
+            "invalid token name {name:?}: use 1 to {NAME_CHARACTERS_MAX} letters, digits, - and _"
         ));
     }
     Ok(())
@@ -198,7 +195,7 @@ fn parse(signed: &str) -> Option<Claims> {
 
 fn push_digits(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
 }
@@ -220,18 +217,18 @@ mod tests {
     }
 
     fn issued(purpose: Purpose) -> (Claims, String) {
-        signer().issue(purpose, WebRole::View, "grafana", 1_000, 500).expect("a good name")
+        signer().issue(purpose, WebRole::View, "grafana", 1_000, 500).expect("a valid name")
     }
 
     #[test]
-    fn a_word_says_what_was_signed() {
+    fn word_round_trips_until_it_expires() {
         let (claims, word) = issued(Purpose::Token);
         assert_eq!(signer().read(&word, Purpose::Token, 1_499), Ok(claims));
         assert_eq!(signer().read(&word, Purpose::Token, 1_500), Err(TokenError::Expired));
     }
 
     #[test]
-    fn a_word_is_good_for_one_thing_in_one_cluster() {
+    fn word_is_valid_for_one_purpose_and_cluster() {
         let (_, word) = issued(Purpose::Cookie);
         for purpose in [Purpose::Code, Purpose::Token] {
             assert_eq!(signer().read(&word, purpose, 1_000), Err(TokenError::Misused));
@@ -242,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_carry_more_than_a_name() {
+    fn names_with_other_characters_are_rejected() {
         for name in ["", "a.b", "a b", "ü", "a\n", &"a".repeat(65)] {
             assert!(signer().issue(Purpose::Token, WebRole::View, name, 0, 1).is_err(), "{name:?}");
         }
@@ -250,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_word_that_was_changed_proves_nothing(at in 0..200_usize, to in any::<u8>()) {
+        fn changed_word_is_rejected(at in 0..200_usize, to in any::<u8>()) {
             let (_, word) = issued(Purpose::Token);
             let mut bytes = word.clone().into_bytes();
             let at = at % bytes.len();
@@ -262,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_taken_for_a_word(text in "\\PC{0,120}") {
+        fn other_text_is_rejected(text in "\\PC{0,120}") {
             prop_assert_eq!(signer().read(&text, Purpose::Token, 0), Err(TokenError::Foreign));
         }
     }

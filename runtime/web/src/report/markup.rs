@@ -1,18 +1,16 @@
-//! Text of a page, in which what others have written stays text.
-//!
-//! Owns escaping. Does not own what is said.
+//! HTML output with escaping.
 
-/// A page that is being written.
+/// A page being written.
 #[derive(Debug, Default)]
 pub struct Markup(String);
 
 impl Markup {
-    /// Markup of our own.
+    /// Appends trusted markup.
     pub fn raw(&mut self, markup: &str) {
         self.0.push_str(markup);
     }
 
-    /// Text. What steers terminals or the direction of writing becomes a sign that is seen.
+    /// Appends escaped text. Control and direction characters are replaced by a visible sign.
     pub fn text(&mut self, text: &str) {
         for character in text.chars() {
             match character {
@@ -30,7 +28,7 @@ impl Markup {
         }
     }
 
-    /// An element with nothing but text in it, of a class unless that is empty.
+    /// Appends an element that contains only text, with a class unless that is empty.
     pub fn element(&mut self, name: &str, class: &str, text: &str) {
         self.raw("<");
         self.raw(name);
@@ -56,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_become_markup() {
+    fn text_is_escaped() {
         let mut page = Markup::default();
         page.element("td", "a\"b", "<b>&\"'\u{1b}[2J\u{202e}\r\n");
         assert_eq!(

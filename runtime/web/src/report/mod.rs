@@ -1,7 +1,4 @@
-//! A job as one file for browsers, which needs nothing else: no server, no script, no network.
-//!
-//! Owns what stands in it. What is too much for a page is left out with a number that says so. Does not own
-//! the facts (`answers`) nor the picture (`picture`).
+//! The report of a job: one HTML file without server, script or network. Rows beyond the limit are counted.
 
 mod markup;
 mod picture;
@@ -14,11 +11,11 @@ use crate::answers::{TimelineAnswer, TimelineWindow};
 use markup::Markup;
 use words::{bytes, grouped, moment, stretch};
 
-/// Rows of a table.
+/// The most rows of a table.
 const ROWS_MAX: usize = 5_000;
 const STYLE: &str = include_str!("report.css");
 
-/// The report of a job. What has not ended goes on until `now_micros`, in microseconds since 1970.
+/// Writes the report of a job. An unfinished job extends to `now_micros`, in microseconds since 1970.
 ///
 /// ```no_run
 /// # fn report(job: &napreduce_protocol::JobDetail) -> std::io::Result<()> {
@@ -38,7 +35,7 @@ pub fn report_html(job: &JobDetail, now_micros: u64) -> String {
     page.raw("</style>\n<main>\n");
     page.element("h1", "", &name);
     head(&mut page, job, now_micros);
-    page.element("h2", "", "Who held which slot");
+    page.element("h2", "", "Slot usage");
     let ended = summary.ended_millis.map(|ended| (ended + 1) * 1_000);
     let window = TimelineWindow {
         from_micros: summary.submitted_millis * 1_000,
@@ -94,7 +91,7 @@ fn head(page: &mut Markup, job: &JobDetail, now_micros: u64) {
     page.raw("</dl>\n");
 }
 
-/// A table, with a line for what it leaves out; nothing at all if there are no rows.
+/// Appends a table and the number of omitted rows; nothing if there are no rows.
 fn table<T>(
     page: &mut Markup,
     heading: &str,
@@ -121,7 +118,7 @@ fn table<T>(
     page.raw("</tbody></table></div>\n");
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     if left_out > 0 {
-        page.element("p", "quiet", &format!("{} more are left out", grouped(left_out)));
+        page.element("p", "quiet", &format!("{} more rows omitted", grouped(left_out)));
     }
 }
 
@@ -129,11 +126,11 @@ fn preemptions(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis * 1_000;
     let columns =
         ["After", "Attempt", "How", "For", "By", "Why", "Slot free after", "Ended", "Saved", "Lost", "Kept"];
-    table(page, "Who took which slot", &columns, &job.preemptions, |one| {
+    table(page, "Preemptions", &columns, &job.preemptions, |one| {
         let how = if one.asked == one.primitive {
             one.primitive.to_string()
         } else {
-            format!("{}, asked as {}", one.primitive, one.asked)
+            format!("{}, requested {}", one.primitive, one.asked)
         };
         let freed = one.freed_micros.map(|freed| freed.saturating_sub(one.requested_micros));
         vec![
@@ -148,7 +145,7 @@ fn preemptions(page: &mut Markup, job: &JobDetail) {
             stretch(one.work_saved_millis),
             stretch(one.work_lost_millis),
             match one.primitive {
-                // It keeps nothing, although the attempt held memory.
+                // A kill keeps nothing, although the attempt used memory.
                 Primitive::Kill | Primitive::Wait => String::new(),
                 _ => bytes(one.resident_bytes + one.swapped_bytes + one.checkpoint_bytes),
             },
@@ -158,14 +155,14 @@ fn preemptions(page: &mut Markup, job: &JobDetail) {
 
 fn attempts(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis;
-    let columns = ["Attempt", "Worker", "Began after", "Took", "How it ended"];
+    let columns = ["Attempt", "Worker", "Started after", "Took", "End"];
     let cells = |one: &AttemptSummary| {
         let took = one.ended_millis.map(|ended| stretch(ended.saturating_sub(one.launched_millis)));
         vec![
             one.attempt.to_string(),
             one.worker_name.clone(),
             stretch(one.launched_millis.saturating_sub(begin)),
-            took.unwrap_or_else(|| "goes on".to_owned()),
+            took.unwrap_or_else(|| "running".to_owned()),
             one.end.clone().unwrap_or_default(),
         ]
     };
@@ -188,7 +185,7 @@ fn parts(page: &mut Markup, job: &JobDetail) {
 
 fn events(page: &mut Markup, job: &JobDetail) {
     let begin = job.summary.submitted_millis;
-    table(page, "What happened", &["After", "What"], &job.events, |event| {
+    table(page, "Events", &["After", "Event"], &job.events, |event| {
         vec![stretch(event.at_millis.saturating_sub(begin)), event.text.clone()]
     });
 }
@@ -202,7 +199,7 @@ mod tests {
 
     const NOW: u64 = 1_790_000_009_000_000;
 
-    /// How often each element is begun and ended; of those that have an end.
+    /// Counts unclosed elements, of those that need an end tag.
     fn unbalanced(page: &str) -> BTreeMap<String, i32> {
         let mut open: BTreeMap<String, i32> = BTreeMap::new();
         for tag in page.split('<').skip(1) {
@@ -219,9 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_what_is_known_of_a_job() {
+    fn report_contains_the_data_of_a_job() {
         let page = report_html(&detail(), NOW);
-        for said in [
+        for part in [
             "<title>job_0007 wordcount</title>",
             "job_0007_m_0003 failed 4 times",
             "<td>left-hand</td><td>0.100 s</td><td>1.20 s</td><td>failed: bad row</td>",
@@ -230,13 +227,13 @@ mod tests {
             "<dd>3 of 4 done</dd>",
             "<rect",
         ] {
-            assert!(page.contains(said), "no {said} in {page}");
+            assert!(page.contains(part), "no {part} in {page}");
         }
         assert_eq!(unbalanced(&page), BTreeMap::new());
     }
 
     #[test]
-    fn what_others_have_written_is_text() {
+    fn foreign_text_is_escaped() {
         let mut job = detail();
         for text in [&mut job.summary.name, &mut job.summary.user, &mut job.events[0].text] {
             *text = EVIL.to_owned();
@@ -253,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn omitted_rows_are_counted() {
         let mut job = detail();
         let one = job.attempts[0].clone();
         for number in 2..ROWS_MAX as u32 + 12 {
@@ -262,6 +259,6 @@ mod tests {
             job.attempts.push(next);
         }
         let page = report_html(&job, NOW);
-        assert!(page.contains("11 more are left out"), "{}", page.len());
+        assert!(page.contains("11 more rows omitted"), "{}", page.len());
     }
 }

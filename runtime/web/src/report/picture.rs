@@ -1,8 +1,5 @@
-//! The life of every attempt, drawn.
-//!
-//! Owns this drawing (SVG), with a title on each bar for what people want to know of it. No sign is a colour
-//! alone: naps are lines, what was killed is crossed, what failed has a dark end. Does not own which stints
-//! and naps there are (`answers`).
+//! The timeline of a job as SVG, with a tooltip on each bar. No meaning depends on colour alone: naps are lines, kills are
+//! crossed, failures have a dark end.
 
 use std::collections::HashMap;
 
@@ -12,9 +9,9 @@ use super::markup::Markup;
 use super::words::{grouped, stretch};
 use crate::answers::{LaneAnswer, NapAnswer, TimelineAnswer};
 
-/// Bars and lines of a picture; the longest ones are drawn.
+/// The most bars and lines; the longest ones are drawn.
 const MARKS_MAX: usize = 20_000;
-/// In units of the drawing, as wide as `WIDTH`.
+/// In units of the drawing.
 const WIDTH: f64 = 1_200.0;
 const LEFT: f64 = 150.0;
 const ROW: usize = 16;
@@ -23,13 +20,13 @@ const TICKS: u64 = 6;
 
 pub fn draw(page: &mut Markup, timeline: &TimelineAnswer) {
     if timeline.stints.start.is_empty() {
-        page.element("p", "quiet", "Nothing of it was ever begun.");
+        page.element("p", "quiet", "No attempt was started.");
         return;
     }
     let span = timeline.until_micros.saturating_sub(timeline.base_micros).max(1);
     let picture = Picture { timeline, span, shortest: shortest(timeline) };
     let height = TOP + ROW * timeline.lanes.len() + 6;
-    page.raw("<div class=\"wide\"><svg role=\"img\" aria-label=\"Slots over time; the tables below say the same\" ");
+    page.raw("<div class=\"wide\"><svg role=\"img\" aria-label=\"Slots over time; the tables below have the same data\" ");
     page.raw(&format!("viewBox=\"0 0 {WIDTH} {height}\">\n"));
     picture.axis(page, height);
     for (row, lane) in timeline.lanes.iter().enumerate() {
@@ -55,17 +52,15 @@ pub fn draw(page: &mut Markup, timeline: &TimelineAnswer) {
         }
     }
     page.raw("</svg></div>\n<p class=\"quiet\">");
-    page.text("Blue: maps; orange: reduces. A line under a bar's end is a nap: whole in memory, broken in files. Crossed: killed for another job. ");
-    page.text(
-        "A dark end: it failed, was lost or was not wanted any more. Point at a bar to see what it is.",
-    );
+    page.text("Blue: maps; orange: reduces. A line below a bar's end is a nap: solid in memory, dashed in files. Crossed: killed for another job. ");
+    page.text("A dark end: failed, lost or no longer needed. Point at a bar for details.");
     if left_out > 0 {
-        page.text(&format!(" {} shorter ones are left out.", grouped(left_out)));
+        page.text(&format!(" {} shorter ones omitted.", grouped(left_out)));
     }
     page.raw("</p>\n");
 }
 
-/// Stints and naps that are shorter are not drawn: of too many, the longest ones are.
+/// Returns the length below which stints and naps are not drawn.
 fn shortest(timeline: &TimelineAnswer) -> u64 {
     let naps = timeline.naps.iter().map(|nap| nap.length);
     let mut lengths: Vec<u64> = timeline.stints.length.iter().copied().chain(naps).collect();
@@ -105,7 +100,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Where the naps of attempts are drawn: under the lane on which they were begun.
+    /// Returns the lane under which the naps of each attempt are drawn: that of its first stint.
     fn naps_lanes(&self) -> HashMap<String, u32> {
         let stints = &self.timeline.stints;
         (0..stints.start.len()).rev().map(|row| (self.attempt(row).to_string(), stints.lane[row])).collect()
@@ -126,12 +121,12 @@ impl Picture<'_> {
         let (x, y) = (self.x(stints.start[row]), TOP + lane as usize * ROW + 1);
         let width = (self.x(stints.start[row] + stints.length[row]) - x).max(0.4);
         let (sign, ended) = match stints.end[row] {
-            0 => ("", "it goes on"),
+            0 => ("", "running"),
             1 => ("", "then suspended"),
             2 => ("", "then checkpointed"),
             3 => ("killed", "killed for another job"),
             4 => ("", "done"),
-            _ => ("failed", "ended without a result"),
+            _ => ("failed", "failed, lost or no longer needed"),
         };
         page.raw(&format!(
             "<g><rect class=\"{kind}\" x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"11\"/>"
@@ -144,16 +139,16 @@ impl Picture<'_> {
         }
         page.raw("<title>");
         page.text(&format!(
-            "{}: {} at work, {ended}",
+            "{}: {} running, {ended}",
             self.attempt(row),
             stretch(stints.length[row] / 1_000)
         ));
         let row = row as u32;
-        if let Some(said) = self.timeline.ends.get(&row) {
-            page.text(&format!(" ({said})"));
+        if let Some(end) = self.timeline.ends.get(&row) {
+            page.text(&format!(" ({end})"));
         }
         if let Some(from) = self.timeline.restores.get(&row) {
-            page.text(&format!("; it went on from the checkpoint of {from}"));
+            page.text(&format!("; restored from the checkpoint of {from}"));
         }
         page.raw("</title></g>\n");
     }
@@ -163,8 +158,7 @@ impl Picture<'_> {
         let y = TOP + lane as usize * ROW + 14;
         let class = if nap.is_suspended { "suspended" } else { "checkpointed" };
         page.raw(&format!("<g><path class=\"{class}\" d=\"M{from:.2} {y}H{until:.2}\"/><title>"));
-        let where_to = if nap.is_suspended { "suspended" } else { "checkpointed" };
-        page.text(&format!("{}: {where_to} for {}", nap.attempt, stretch(nap.length / 1_000)));
+        page.text(&format!("{}: {class} for {}", nap.attempt, stretch(nap.length / 1_000)));
         if let Some(preemption) = self.timeline.preemptions.get(nap.preemption as usize) {
             let whom = preemption.beneficiary.as_ref().map(|job| format!(" for {job}")).unwrap_or_default();
             page.text(&format!("{whom} by {}: {}", preemption.by, preemption.reason));
@@ -212,18 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn every_bar_is_drawn_as_long_as_there_are_not_too_many() {
+    fn all_bars_are_drawn_up_to_the_limit() {
         let page = drawn(&timeline(12));
         assert_eq!(page.matches("<rect").count(), 12);
         assert_eq!((page.matches("\"killed\"").count(), page.matches("\"failed\"").count()), (2, 2));
-        assert!(page.contains("job_0001_m_0003.1") && !page.contains("left out"), "{page}");
-        assert!(drawn(&TimelineAnswer::default()).contains("Nothing of it was ever begun"));
+        assert!(page.contains("job_0001_m_0003.1") && !page.contains("omitted"), "{page}");
+        assert!(drawn(&TimelineAnswer::default()).contains("No attempt was started"));
     }
 
     #[test]
-    fn of_too_many_the_longest_are_drawn_and_the_others_counted() {
+    fn longest_bars_are_drawn_above_the_limit() {
         let page = drawn(&timeline(MARKS_MAX + 500));
         assert_eq!(page.matches("<rect").count(), MARKS_MAX);
-        assert!(page.contains("500 shorter ones are left out"), "{}", page.len());
+        assert!(page.contains("500 shorter ones omitted"), "{}", page.len());
     }
 }

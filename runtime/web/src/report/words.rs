@@ -1,11 +1,9 @@
-//! Numbers, sizes, stretches of time and moments, as people read them.
-//!
-//! Owns their form in reports. Does not own what is measured.
+//! Numbers, sizes and times for people.
 
 use jiff::Timestamp;
 use napreduce_protocol::ByteSize;
 
-/// `1,234,567`
+/// Formats a number: `1,234,567`.
 pub fn grouped<T: TryInto<u64>>(number: T) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut grouped = String::new();
@@ -18,7 +16,7 @@ pub fn grouped<T: TryInto<u64>>(number: T) -> String {
     grouped
 }
 
-/// Milliseconds: `0.120 s`, `12.3 s`, `2 min 5 s`, `3 h 7 min`, `2 d 3 h`.
+/// Formats milliseconds: `0.120 s`, `12.3 s`, `2 min 5 s`, `3 h 7 min`, `2 d 3 h`.
 pub fn stretch(millis: u64) -> String {
     let seconds = millis / 1_000;
     match seconds {
@@ -31,18 +29,15 @@ pub fn stretch(millis: u64) -> String {
     }
 }
 
-/// Nothing for nothing.
+/// Formats a size; empty for 0.
 pub fn bytes(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { ByteSize::new(bytes).rounded() }
 }
 
-/// Milliseconds since 1970: `2026-11-22 01:29:01.250`, in UTC.
+/// Formats milliseconds since 1970 in UTC: `2026-11-22 01:29:01.250`.
 pub fn moment(millis: u64) -> String {
     let moment = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-    moment.map_or_else(
-        || "a time that no calendar has".to_owned(),
-        |moment| moment.strftime("%F %T%.3f").to_string(),
-    )
+    moment.map_or_else(|| "invalid time".to_owned(), |moment| moment.strftime("%F %T%.3f").to_string())
 }
 
 #[cfg(test)]
@@ -50,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_in_groups_of_three() {
+    fn numbers_are_grouped_by_three() {
         let cases =
             [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567"), (100_000, "100,000")];
         for (number, expected) in cases {
@@ -60,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_have_the_units_that_they_need() {
+    fn stretches_use_fitting_units() {
         for (millis, expected) in [
             (0, "0.000 s"),
             (120, "0.120 s"),
@@ -78,6 +73,6 @@ mod tests {
     fn moments_are_in_utc() {
         assert_eq!(moment(0), "1970-01-01 00:00:00.000");
         assert_eq!(moment(1_790_000_000_250), "2026-09-21 14:13:20.250");
-        assert_eq!(moment(u64::MAX), "a time that no calendar has");
+        assert_eq!(moment(u64::MAX), "invalid time");
     }
 }

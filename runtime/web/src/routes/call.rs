@@ -1,6 +1,4 @@
-//! What a route is called with, and what it gives back.
-//!
-//! Owns reading of paths, queries and bodies. Does not own what is done with them.
+//! The request that a route handler receives ([`Call`]) and the response that it returns ([`Reply`]).
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -18,85 +16,85 @@ use crate::guard::Credentials;
 use crate::problem::Problem;
 use crate::shown::Shown;
 
-/// A request that may be answered.
+/// A request whose role and query parameters are checked.
 #[derive(Debug)]
 pub struct Call<'web> {
     pub web: &'web Arc<Web>,
-    /// What it is about: the cluster or history that is shown first, or the recording that the query names.
+    /// The recording named by the query parameter `recording`; without it, the one that the server shows first.
     pub shown: Arc<Shown>,
     pub credentials: Credentials,
-    /// What stands in the place of `{NAME}` in the pattern.
+    /// Values of the `{NAME}` parts of the route's path.
     pub path: Vec<(String, String)>,
     pub query: Vec<(String, String)>,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-/// Parses an identifier or another name.
+/// Parses an identifier from the path or the body.
 ///
 /// # Errors
-/// When it is invalid.
+/// `400` if `text` is invalid.
 pub fn named<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|error: T::Err| Problem::wrong(error.to_string()))
+    text.parse().map_err(|error: T::Err| Problem::invalid(error.to_string()))
 }
 
 impl Call<'_> {
-    /// A part of the path.
+    /// Returns the part `{name}` of the path.
     ///
     /// # Errors
-    /// When it is not one of these.
-    pub fn part<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
+    /// `400` if it does not parse.
+    pub fn path_value<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
         let text = self.path.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
         named(text)
     }
 
-    /// The task of the path, and the number of its attempt if an attempt is named.
+    /// Returns the task in the path, and the attempt number if the path names an attempt.
     ///
     /// # Errors
-    /// When it is neither.
+    /// `400` if the path names neither.
     pub fn task(&self) -> Result<(TaskId, Option<u32>), Problem> {
-        match self.part::<AttemptId>("task") {
+        match self.path_value::<AttemptId>("task") {
             Ok(attempt) => Ok((attempt.task, Some(attempt.number))),
-            Err(_) => Ok((self.part("task")?, None)),
+            Err(_) => Ok((self.path_value("task")?, None)),
         }
     }
 
-    /// Something of the query, if it is there.
+    /// Returns the query parameter `name`, if it is present.
     ///
     /// # Errors
-    /// When it is said twice, or is not one of these.
-    pub fn asked<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, Problem> {
-        let mut said = self.query.iter().filter(|(known, _)| known == name);
-        match (said.next(), said.next()) {
+    /// `400` if it is repeated or does not parse.
+    pub fn query_value<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let mut values = self.query.iter().filter(|(known, _)| known == name);
+        match (values.next(), values.next()) {
             (None, _) => Ok(None),
-            (Some(_), Some(_)) => Err(Problem::wrong(format!("{name} is said twice"))),
+            (Some(_), Some(_)) => Err(Problem::invalid(format!("query parameter {name} is repeated"))),
             (Some((_, text)), None) => text
                 .parse()
                 .map(Some)
-                .map_err(|error: T::Err| Problem::wrong(format!("{name}={text}: {}", error.to_string()))),
+                .map_err(|error: T::Err| Problem::invalid(format!("{name}={text}: {}", error.to_string()))),
         }
     }
 
-    /// The job of the path, with all that is known of it.
+    /// Returns the job in the path.
     ///
     /// # Errors
-    /// When there is none.
+    /// `404` if it is unknown.
     pub fn job(&self) -> Result<Arc<JobDetail>, Problem> {
-        Ok(self.shown.source.job(self.part::<JobId>("job")?)?)
+        Ok(self.shown.source.job(self.path_value::<JobId>("job")?)?)
     }
 
-    /// What is shown by a name that is said; what is shown first if none is.
+    /// Returns the recording with this name, or the one that is shown first if `name` is `None`.
     ///
     /// # Errors
-    /// When nothing is.
+    /// `404` if there is no such recording.
     pub fn shown_as(&self, name: Option<&str>) -> Result<Arc<Shown>, Problem> {
         name.map_or(Ok(self.shown.clone()), |name| recording(self.web, name))
     }
 
-    /// The body, as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Errors
-    /// When it is something else.
+    /// `415` if the content type is not `application/json`, `400` if the body does not parse.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let kind = self.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let is_json =
@@ -104,25 +102,26 @@ impl Call<'_> {
         if !is_json {
             return Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body has to be application/json",
+                "Content-Type must be application/json",
             ));
         }
-        serde_json::from_slice(&self.body).map_err(|error| Problem::wrong(format!("the body: {error}")))
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Problem::invalid(format!("invalid request body: {error}")))
     }
 }
 
-/// What is shown by this name.
+/// Returns the recording with this name.
 ///
 /// # Errors
-/// When nothing is.
+/// `404` if there is no such recording.
 pub fn recording(web: &Web, name: &str) -> Result<Arc<Shown>, Problem> {
     web.recordings().into_iter().find(|recording| recording.name == name).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("there is no recording {name:?} here"))
-            .remedy("see /api/nap/v1/recordings; nap history serve PATH... shows several")
+        Problem::new(StatusCode::NOT_FOUND, format!("no such recording: {name:?}"))
+            .remedy("see /api/nap/v1/recordings; to show several, run: nap history serve PATH...")
     })
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -130,32 +129,31 @@ pub struct Reply {
     pub body: ReplyBody,
 }
 
-/// What an answer says.
 #[derive(Debug)]
 pub enum ReplyBody {
     Bytes(Vec<u8>),
-    /// It comes bit by bit, for as long as it takes.
     Stream(Body),
 }
 
 impl Reply {
-    /// An object.
+    /// A JSON object.
     ///
     /// # Errors
-    /// When JSON cannot say it.
+    /// `500` if `value` cannot be serialized.
     pub fn json(value: &impl Serialize) -> Result<Reply, Problem> {
-        let body = serde_json::to_vec(value)
-            .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no JSON: {error}")))?;
+        let body = serde_json::to_vec(value).map_err(|error| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot serialize the response: {error}"))
+        })?;
         Ok(Reply::of("application/json", body))
     }
 
-    /// Bytes of a kind.
+    /// A body with the content type `kind`.
     pub fn of(kind: &'static str, body: Vec<u8>) -> Reply {
         let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(kind))];
         Reply { status: StatusCode::OK, headers, body: ReplyBody::Bytes(body) }
     }
 
-    /// What comes bit by bit, of a kind.
+    /// A streamed body with the content type `kind`.
     pub fn stream(kind: &'static str, body: Body) -> Reply {
         Reply { body: ReplyBody::Stream(body), ..Reply::of(kind, Vec::new()) }
     }

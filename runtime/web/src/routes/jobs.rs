@@ -1,6 +1,4 @@
-//! Jobs, their tasks, attempts, logs, and their lives as pictures.
-//!
-//! Owns what these routes answer. Does not own the objects (`answers`).
+//! Handlers for jobs, tasks, attempts and logs.
 
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
@@ -11,7 +9,7 @@ use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 use super::call::{Call, Reply};
 use super::list::{page, page_of};
 use super::whole::{drawn, timeline_of};
-use super::window::asked_columns;
+use super::window::query_columns;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow, PreemptionAnswer,
     PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter, TimelineAnswer,
@@ -23,17 +21,17 @@ use crate::report::report_html;
 use crate::source::LOG_PIECE_BYTES_MAX;
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    let states: Option<String> = call.asked("state")?;
-    let states = states.map(|states| JobFilter::states(&states)).transpose().map_err(Problem::wrong)?;
-    let one = |field| Ok::<Vec<String>, Problem>(call.asked::<String>(field)?.into_iter().collect());
+    let states: Option<String> = call.query_value("state")?;
+    let states = states.map(|states| JobFilter::states(&states)).transpose().map_err(Problem::invalid)?;
+    let one = |field| Ok::<Vec<String>, Problem>(call.query_value::<String>(field)?.into_iter().collect());
     let filter = JobFilter {
         states: states.unwrap_or_default(),
         queues: one("queue")?,
         users: one("user")?,
         names: one("name")?,
-        text: call.asked("text")?,
-        since_millis: call.asked("from")?,
-        until_millis: call.asked("until")?,
+        text: call.query_value("text")?,
+        since_millis: call.query_value("from")?,
+        until_millis: call.query_value("until")?,
     };
     let jobs = call.shown.source.jobs()?;
     page(call, jobs.iter().filter(|job| filter.takes(job)))
@@ -61,7 +59,7 @@ pub fn events(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
-    let filter = TextFilter::new(call.asked("text")?);
+    let filter = TextFilter::new(call.query_value("text")?);
     page_of(call, &job.summary, job.attempts.iter().filter(|attempt| filter.takes_attempt(attempt)))
 }
 
@@ -71,7 +69,6 @@ pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
     page_of(call, &detail.summary, entries.iter())
 }
 
-/// What all preemptions of a job come to.
 pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
     let detail = call.job()?;
     let rows = LedgerRow::all_of(&detail, now_micros());
@@ -81,12 +78,12 @@ pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
-    let tasks = call.shown.source.tasks(call.part::<JobId>("job")?)?;
-    let filter = TextFilter::new(call.asked("text")?);
+    let tasks = call.shown.source.tasks(call.path_value::<JobId>("job")?)?;
+    let filter = TextFilter::new(call.query_value("text")?);
     page(call, tasks.iter().filter(|task| filter.takes_task(task)))
 }
 
-/// A task of a job that is known, whether any of it was begun or not.
+/// Answers for any task of a known job, also for one that was never launched.
 pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
     let task = call.task()?.0;
     let job = of_task(call, task)?;
@@ -102,7 +99,7 @@ pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     drawn(call, TimelineAnswer::of([&job], TimelineWindow { from_micros: 0, until_micros }, None))
 }
 
-/// Its job, as far as it is about the task.
+/// Returns the job of a task, reduced to the attempts of that task.
 fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
     let job = call.shown.source.job(task.job)?;
     let tasks = match task.kind {
@@ -110,15 +107,15 @@ fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
         TaskKind::Reduce => job.summary.progress.reduce.tasks,
     };
     if task.index >= tasks {
-        let absent = format!("{} has {tasks} {} tasks, and no {task}", task.job, task.kind);
+        let absent = format!("no such task: {task} ({} has {tasks} {} tasks)", task.job, task.kind);
         return Err(
-            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("see: nap task list {}", task.job))
+            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("run: nap task list {}", task.job))
         );
     }
     Ok(job.of_attempts(|attempt| attempt.task == task))
 }
 
-/// Of what goes on, now; of a job that has ended, so that its last millisecond is seen.
+/// Now for a running job; for an ended one, the end of its last millisecond, so that the drawing includes it.
 fn end_of(job: &JobDetail) -> u64 {
     job.summary.ended_millis.map_or_else(now_micros, |ended| (ended + 1) * 1_000)
 }
@@ -129,16 +126,16 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let until_micros = end_of(&job);
     let moment = |asked: Option<u64>| asked.map(|millis| millis.saturating_mul(1_000));
     let window = TimelineWindow {
-        from_micros: moment(call.asked("from")?).unwrap_or(0).max(begun * 1_000),
-        until_micros: moment(call.asked("until")?).unwrap_or(u64::MAX).min(until_micros),
+        from_micros: moment(call.query_value("from")?).unwrap_or(0).max(begun * 1_000),
+        until_micros: moment(call.query_value("until")?).unwrap_or(u64::MAX).min(until_micros),
     };
     if window.from_micros > window.until_micros {
-        return Err(Problem::wrong(format!("{} has nothing in this window", job.summary.job)));
+        return Err(Problem::invalid(format!("{} did not run in this window", job.summary.job)));
     }
-    if call.asked("neighbours")?.unwrap_or(false) {
+    if call.query_value("neighbours")?.unwrap_or(false) {
         return drawn(call, timeline_of(call, window, Some(&job))?);
     }
-    drawn(call, TimelineAnswer::of([&*job], window, asked_columns(call)?))
+    drawn(call, TimelineAnswer::of([&*job], window, query_columns(call)?))
 }
 
 pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -156,14 +153,14 @@ pub fn report(call: &Call<'_>) -> Result<Reply, Problem> {
         .header(CONTENT_DISPOSITION, saved_as(&job, "html")))
 }
 
-/// Has a browser keep a file, rather than show it as if it were a page of the server.
+/// Makes the browser save the file: shown inline, it would run in the origin of the server.
 fn saved_as(job: &JobDetail, end: &str) -> HeaderValue {
     let saved = format!("attachment; filename=\"{}.{end}\"", job.summary.job);
     HeaderValue::from_str(&saved).unwrap_or(HeaderValue::from_static("attachment"))
 }
 
 pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = call.part::<JobId>("job")?;
+    let job = call.path_value::<JobId>("job")?;
     Reply::json(&JobExplanation::of(job, &call.shown.source.explain(job, None)?))
 }
 
@@ -172,16 +169,16 @@ pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&TaskExplanation::of(task, &call.shown.source.explain(task.job, Some(task))?))
 }
 
-/// Text of strangers: no browser may run any of it.
+/// Sandboxed, because the log is untrusted text.
 pub fn log(call: &Call<'_>) -> Result<Reply, Problem> {
-    let attempt = call.part::<AttemptId>("attempt")?;
-    let stream = match call.part::<String>("stream")?.as_str() {
+    let attempt = call.path_value::<AttemptId>("attempt")?;
+    let stream = match call.path_value::<String>("stream")?.as_str() {
         "stdout" => LogStream::Stdout,
         "stderr" => LogStream::Stderr,
-        other => return Err(Problem::wrong(format!("{other:?} is no log; there are stdout and stderr"))),
+        other => return Err(Problem::invalid(format!("unknown log {other:?}; expected stdout or stderr"))),
     };
-    let offset = call.asked::<u64>("offset")?.unwrap_or(0);
-    let limit = call.asked::<u64>("limit")?.unwrap_or(LOG_PIECE_BYTES_MAX).min(LOG_PIECE_BYTES_MAX);
+    let offset = call.query_value::<u64>("offset")?.unwrap_or(0);
+    let limit = call.query_value::<u64>("limit")?.unwrap_or(LOG_PIECE_BYTES_MAX).min(LOG_PIECE_BYTES_MAX);
     let bytes = call.shown.source.log(attempt, stream, offset, limit)?;
     let next = HeaderValue::from(offset + bytes.len() as u64);
     Ok(Reply::of("text/plain; charset=utf-8", bytes)

@@ -1,7 +1,4 @@
-//! What can be asked for: one table of routes, each with the role it needs.
-//!
-//! Owns that there is no other way to add one, and how calls are run. Does not own what is known (`source`)
-//! nor who asks (`guard`).
+//! HTTP routes: one table that states the required role of each, and the code that runs a call.
 
 mod call;
 mod jobs;
@@ -41,18 +38,18 @@ use crate::context::Web;
 use crate::guard::{Credentials, WebRole};
 use crate::problem::Problem;
 
-/// Nothing that is sent here is longer.
+/// Limit of a request body.
 const BODY_BYTES_MAX: usize = 64 << 10;
 const BODY_TIME: Duration = Duration::from_secs(5);
-/// Answers that take longer are given up.
+/// Slower requests are answered with 503.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// The description of all routes, OpenAPI 3.1.
+/// Returns the OpenAPI 3.1 description of all routes.
 pub fn openapi_json() -> String {
     format!("{:#}", openapi::description())
 }
 
-/// All routes of the table.
+/// Returns a router with all routes of the table.
 pub fn router() -> Router<Arc<Web>> {
     all_routes().enumerate().fold(Router::new(), |router, (index, route)| {
         let method = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
@@ -80,7 +77,7 @@ async fn run(
         Ok(Ok(response)) => response,
         Ok(Err(problem)) => problem.into_response(),
         Err(_) => {
-            let late = format!("no answer within {ANSWER_TIME:?}; try again");
+            let late = format!("request timed out after {ANSWER_TIME:?}; try again");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, late).into_response()
         }
     }
@@ -93,27 +90,30 @@ async fn answer(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    // The guard has put them there.
-    let credentials = parts.extensions.get::<Credentials>().cloned().unwrap_or_else(Credentials::nobody);
-    may(route, &credentials)?;
+    // Set by the guard.
+    let credentials = parts.extensions.get::<Credentials>().cloned().unwrap_or_else(Credentials::anonymous);
+    authorize(route, &credentials)?;
     let body = timeout(BODY_TIME, to_bytes(body, BODY_BYTES_MAX)).await.map_err(|_| {
-        Problem::new(StatusCode::REQUEST_TIMEOUT, format!("the body was not there after {BODY_TIME:?}"))
+        Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("timed out reading the request body ({BODY_TIME:?})"),
+        )
     })?;
     let body = body.map_err(|_| {
-        let detail = format!("the body is not whole, or has more than {BODY_BYTES_MAX} bytes");
+        let detail = format!("request body is incomplete or has more than {BODY_BYTES_MAX} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     })?;
     let query = parts.uri.query().unwrap_or_default();
     let query = list::parse_query(query, route)?;
-    let wanted = parts.headers.get(IF_NONE_MATCH).cloned();
+    let known_tag = parts.headers.get(IF_NONE_MATCH).cloned();
     let headers = parts.headers;
     let call = move || {
         let shown = web.shown.clone();
         let mut call = Call { web: &web, shown, credentials, path, query, headers, body };
-        if let Some(name) = call.asked::<String>(route::RECORDING.name)? {
+        if let Some(name) = call.query_value::<String>(route::RECORDING.name)? {
             call.shown = call::recording(&web, &name)?;
         }
-        if route.is_order() { orders::given_once(route, &call) } else { (route.answer)(&call) }
+        if route.is_order() { orders::run_once(route, &call) } else { (route.answer)(&call) }
     };
     let reply = if route.is_instant {
         call()?
@@ -123,28 +123,28 @@ async fn answer(
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         })??
     };
-    Ok(if route.method == Method::GET { tagged(reply, wanted.as_ref()) } else { reply.into_response() })
+    Ok(if route.method == Method::GET { tagged(reply, known_tag.as_ref()) } else { reply.into_response() })
 }
 
-fn may(route: &Route, credentials: &Credentials) -> Result<(), Problem> {
+fn authorize(route: &Route, credentials: &Credentials) -> Result<(), Problem> {
     if credentials.role >= route.role {
         return Ok(());
     }
     Err(match credentials.role {
-        WebRole::Nobody => Problem::new(StatusCode::UNAUTHORIZED, "nobody is signed in")
-            .remedy("open the link that nap up printed, or that nap web link prints"),
-        _ => Problem::new(StatusCode::FORBIDDEN, format!("this needs the role {}", route.role))
-            .remedy("sign in by a link without --view; a page sends its token with each order"),
+        WebRole::Nobody => Problem::new(StatusCode::UNAUTHORIZED, "not signed in")
+            .remedy("open the link printed by nap up or nap web link"),
+        _ => Problem::new(StatusCode::FORBIDDEN, format!("requires the role {}", route.role))
+            .remedy("sign in with a link created without --view; orders also need the token"),
     })
 }
 
-/// With a tag by its bytes; nothing of it is sent to whoever has it.
-fn tagged(reply: Reply, wanted: Option<&HeaderValue>) -> Response<Body> {
+/// Adds an `ETag`; answers 304 without a body if the client already has it.
+fn tagged(reply: Reply, known_tag: Option<&HeaderValue>) -> Response<Body> {
     let ReplyBody::Bytes(bytes) = &reply.body else { return reply.into_response() };
     let tag = format!("\"{:016x}\"", xxhash_rust::xxh3::xxh3_64(bytes));
     let mut response = reply.into_response();
     let Ok(tag) = HeaderValue::from_str(&tag) else { return response };
-    let is_known = wanted == Some(&tag) && response.status() == StatusCode::OK;
+    let is_known = known_tag == Some(&tag) && response.status() == StatusCode::OK;
     response.headers_mut().insert(ETAG, tag);
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

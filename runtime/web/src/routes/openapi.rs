@@ -1,7 +1,4 @@
-//! The description of the routes, in the form of OpenAPI 3.1.
-//!
-//! Owns that form, made of the table of routes, so that it cannot say anything else. Does not own
-//! routes (`routes`).
+//! The OpenAPI 3.1 description, generated from the table of routes.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -14,7 +11,6 @@ use super::table::all_routes;
 use crate::guard::WebRole;
 use crate::problem::Problem;
 
-/// Describes all routes.
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -33,7 +29,7 @@ pub fn description() -> Value {
         "info": {
             "title": "napreduce",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A cluster that runs, or the history of one. IDs are text, times are since 1970 in UTC. \
+            "description": "A running cluster or its history. IDs are strings; times are in UTC since 1970. \
                 Fields are added, never renamed or removed.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
@@ -41,8 +37,8 @@ pub fn description() -> Value {
         "components": {
             "schemas": generator.take_definitions(true),
             "securitySchemes": {
-                "token": { "type": "http", "scheme": "bearer", "description": "made by nap web token" },
-                "cookie": { "type": "apiKey", "in": "cookie", "name": "nap_CLUSTER", "description": "may only look" },
+                "token": { "type": "http", "scheme": "bearer", "description": "created by nap web token" },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "nap_CLUSTER", "description": "read only" },
             },
         },
     })
@@ -59,15 +55,14 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
         parameters.push(json!({
             "name": KEY_HEADER,
             "in": "header",
-            "description": "the same key by the same name within 24 hours gives the first answer, and orders nothing again",
+            "description": "a repeated order with the same key and token name within 24 hours returns the first answer and has no further effect",
             "schema": { "type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": KEY_CHARACTERS_MAX },
         }));
     }
     let content = match route.gives {
         Answer::Json(schema) => {
             let whole = schema(generator).to_value();
-            let is_thinned = route.query.iter().any(|field| matches!(field.form, Form::Fields(_)));
-            let thin = is_thinned.then(|| generator.subschema_for::<ThinPage>().to_value());
+            let thin = route.page.map(|_| generator.subschema_for::<ThinPage>().to_value());
             json!({ "application/json": { "schema": thin.map_or(whole.clone(), |thin| json!({ "anyOf": [whole, thin] })) } })
         }
         Answer::JsonOr(schema, kind) => {
@@ -82,12 +77,12 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
     let refusal = json!({ "application/problem+json": { "schema": problem } });
     let mut operation = json!({
         "summary": route.about,
-        "description": format!("Needs the role {}.", route.role),
+        "description": format!("Requires the role {}.", route.role),
         "operationId": operation_id(route),
         "parameters": parameters,
         "responses": {
-            done: { "description": "The answer", "content": content },
-            "default": { "description": "Why there is none", "content": refusal },
+            done: { "description": "Success", "content": content },
+            "default": { "description": "Failure", "content": refusal },
         },
         "security": match route.role {
             WebRole::Nobody => json!([]),
@@ -103,7 +98,7 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
     operation
 }
 
-/// The schema of what a query says.
+/// The schema of a query parameter.
 fn form(form: Form) -> Value {
     let listed = |one: String| json!({ "type": "string", "pattern": format!("^{one}(,{one})*$") });
     match form {
@@ -120,7 +115,7 @@ fn path_parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// `get_jobs_job_counters`
+/// For example `get_jobs_job_counters`.
 fn operation_id(route: &Route) -> String {
     let path = route.path.replace("/api/nap/v1", "").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
     format!("{}{path}", route.method.as_str().to_lowercase())
@@ -133,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_is_described_and_every_schema_is_there() {
+    fn every_route_is_described_and_every_schema_resolves() {
         let description = description();
         let paths = description["paths"].as_object().expect("an object");
         assert_eq!(
@@ -144,16 +139,16 @@ mod tests {
         let mut named = BTreeSet::new();
         for (at, _) in text.match_indices("#/components/schemas/") {
             let name = text[at + 21..].split('"').next().expect("a name");
-            assert!(description["components"]["schemas"][name].is_object(), "{name} is nowhere");
+            assert!(description["components"]["schemas"][name].is_object(), "undefined schema {name}");
             named.insert(name);
         }
         assert!(named.contains("JobAnswer") && named.contains("Problem"), "{named:?}");
         let ids: BTreeSet<String> = all_routes().map(operation_id).collect();
-        assert_eq!(ids.len(), all_routes().count(), "two operations have one ID: {ids:?}");
+        assert_eq!(ids.len(), all_routes().count(), "duplicate operation IDs: {ids:?}");
     }
 
     #[test]
-    fn who_may_call_is_said() {
+    fn description_states_the_security_of_each_route() {
         let description = description();
         let kill = &description["paths"]["/api/nap/v1/jobs/{job}/kill"]["post"];
         assert_eq!(kill["security"], json!([{ "token": [] }]));

@@ -1,8 +1,4 @@
-//! The ledger of the whole cluster: who took which slot from whom in a window of time, what that comes to,
-//! and how slots went.
-//!
-//! Owns what these routes answer, and how their queries are read. Does not own the sums (`answers`) nor which
-//! jobs are read (`per_job`).
+//! Handlers for the preemption ledger of the whole cluster, its totals, and the flow of slots.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,33 +8,33 @@ use napreduce_engine::{JobId, Primitive};
 
 use super::call::{Call, Reply};
 use super::list::page_with;
-use super::window::asked_window;
+use super::window::query_window;
 use crate::answers::{FlowAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals};
 use crate::per_job::Window;
 use crate::problem::Problem;
 
-/// A window is so long unless it is said.
+/// Default length of a window.
 const WINDOW_MILLIS: u64 = 60 * 60_000;
-/// As they are printed.
+/// Values of the query parameter `end`.
 pub const ENDS: &[&str] =
     &["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", OPEN_END];
-/// What flows are summed up by.
+/// Values of the query parameter `by` of flows.
 pub const FLOW_ENDS: &[&str] = &["queue", "job"];
 
-/// A window of the ledger, and the queues of the jobs that there are.
-struct Asked {
+/// A window of the ledger, and the queue of each job.
+struct LedgerWindow {
     window: Window,
     filter: LedgerFilter,
     queues: HashMap<JobId, String>,
-    /// By job.
+    /// One entry per job.
     ledger: Vec<Arc<Vec<LedgerRow>>>,
     /// What is left out, and why.
     remarks: Vec<String>,
 }
 
-impl Asked {
-    fn read(call: &Call<'_>, filter: LedgerFilter) -> Result<Asked, Problem> {
-        let window = asked_window(call, WINDOW_MILLIS)?;
+impl LedgerWindow {
+    fn read(call: &Call<'_>, filter: LedgerFilter) -> Result<LedgerWindow, Problem> {
+        let window = query_window(call, WINDOW_MILLIS)?;
         let jobs = call.shown.source.jobs()?;
         let source = &*call.shown.source;
         let mut ledger = Vec::new();
@@ -46,7 +42,7 @@ impl Asked {
         let remarks = left_out.remarks.into_iter().chain(source.remarks()).collect();
         let queues = jobs.iter().map(|job| (job.job, job.queue.clone())).collect();
         let (from_micros, until_micros) = (window.from * 1_000, window.until * 1_000);
-        Ok(Asked {
+        Ok(LedgerWindow {
             window,
             filter: LedgerFilter { from_micros, until_micros, ..filter },
             queues,
@@ -55,7 +51,7 @@ impl Asked {
         })
     }
 
-    /// The entries that are meant, newest first.
+    /// The entries that pass the filter, newest first.
     fn rows(&self) -> Vec<&LedgerRow> {
         let mut rows: Vec<&LedgerRow> =
             self.ledger.iter().flat_map(|rows| rows.iter()).filter(|row| self.takes(row)).collect();
@@ -72,58 +68,61 @@ impl Asked {
     }
 }
 
-fn asked_filter(call: &Call<'_>) -> Result<LedgerFilter, Problem> {
+fn filter_of(call: &Call<'_>) -> Result<LedgerFilter, Problem> {
     Ok(LedgerFilter {
-        by: call.asked("by")?,
+        by: call.query_value("by")?,
         primitives: some_of(call, "primitive", &Primitive::WORDS)?,
         ends: some_of(call, "end", ENDS)?,
-        queue: call.asked("queue")?,
+        queue: call.query_value("queue")?,
         ..LedgerFilter::default()
     })
 }
 
-/// Words with commas between them, each of them one that there is.
+/// Parses a comma-separated list of known words.
 fn some_of(call: &Call<'_>, name: &str, known: &[&str]) -> Result<Vec<String>, Problem> {
-    let Some(said) = call.asked::<String>(name)? else { return Ok(Vec::new()) };
-    let words: Vec<String> = said.split(',').map(str::to_owned).collect();
+    let Some(list) = call.query_value::<String>(name)? else { return Ok(Vec::new()) };
+    let words: Vec<String> = list.split(',').map(str::to_owned).collect();
     match words.iter().find(|word| !known.contains(&word.as_str())) {
         None => Ok(words),
-        Some(word) => Err(Problem::wrong(format!("{name}={word}: there are {}", known.join(", ")))),
+        Some(word) => Err(Problem::invalid(format!("{name}={word}: expected one of {}", known.join(", ")))),
     }
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    let asked = Asked::read(call, asked_filter(call)?)?;
-    let answers: Vec<_> = asked.rows().into_iter().map(|row| &row.answer).collect();
-    page_with(call, answers.into_iter(), asked.remarks.clone())
+    let ledger = LedgerWindow::read(call, filter_of(call)?)?;
+    let answers: Vec<_> = ledger.rows().into_iter().map(|row| &row.answer).collect();
+    page_with(call, answers.into_iter(), ledger.remarks.clone())
 }
 
 pub fn totals(call: &Call<'_>) -> Result<Reply, Problem> {
-    let asked = Asked::read(call, asked_filter(call)?)?;
-    let Window { from, until } = asked.window;
-    let totals = PreemptionTotals::of(&asked.rows());
+    let ledger = LedgerWindow::read(call, filter_of(call)?)?;
+    let Window { from, until } = ledger.window;
+    let totals = PreemptionTotals::of(&ledger.rows());
     Reply::json(&PreemptionTotals {
         from_millis: from,
         until_millis: until,
-        remarks: asked.remarks.clone(),
+        remarks: ledger.remarks.clone(),
         ..totals
     })
 }
 
 pub fn flows(call: &Call<'_>) -> Result<Reply, Problem> {
-    let by = call.asked::<String>("by")?;
+    let by = call.query_value::<String>("by")?;
     let by_job = match by.as_deref() {
         None | Some("queue") => false,
         Some("job") => true,
-        Some(other) => return Err(Problem::wrong(format!("by={other}: there are {}", FLOW_ENDS.join(", ")))),
+        Some(other) => {
+            return Err(Problem::invalid(format!("by={other}: expected one of {}", FLOW_ENDS.join(", "))));
+        }
     };
-    let asked = Asked::read(call, LedgerFilter::default())?;
-    let flows = FlowAnswer::all_of(asked.rows(), |row| match by_job {
-        true => (row.victim.to_string(), row.beneficiary.map(|job| job.to_string())),
-        false => {
-            let to = row.beneficiary.and_then(|job| asked.queue_of(job)).map(str::to_owned);
+    let ledger = LedgerWindow::read(call, LedgerFilter::default())?;
+    let flows = FlowAnswer::all_of(ledger.rows(), |row| {
+        if by_job {
+            (row.victim.to_string(), row.beneficiary.map(|job| job.to_string()))
+        } else {
+            let to = row.beneficiary.and_then(|job| ledger.queue_of(job)).map(str::to_owned);
             (row.victim_queue.clone(), to)
         }
     });
-    page_with(call, flows.iter(), asked.remarks.clone())
+    page_with(call, flows.iter(), ledger.remarks.clone())
 }

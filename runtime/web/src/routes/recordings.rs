@@ -1,6 +1,4 @@
-//! Histories that a server shows side by side.
-//!
-//! Owns what these routes answer. Does not own the sums (`answers`).
+//! Handlers for recordings shown side by side, and their comparison.
 
 use std::sync::Arc;
 
@@ -9,15 +7,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::call::{Call, Reply};
-use crate::answers::{ComparisonAnswer, RecordingAnswer};
+use crate::answers::{ComparisonAnswer, Recorded, RecordingAnswer};
 use crate::problem::Problem;
 use crate::shown::Shown;
 
-/// The recordings there are; what a server shows alone is none.
+/// The recordings of the server; empty if it shows a single cluster or history.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RecordingsAnswer {
     pub items: Vec<RecordingAnswer>,
-    /// What cannot be read.
+    /// Recordings that cannot be read.
     pub remarks: Vec<String>,
 }
 
@@ -26,19 +24,22 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     for recording in call.web.recordings() {
         match read(&recording) {
             Ok((item, _)) => answer.items.push(item),
-            // The others are to be seen all the same.
+            // An unreadable recording must not hide the others.
             Err(problem) => answer.remarks.push(problem.detail),
         }
-        let said = recording.source.remarks().into_iter();
-        answer.remarks.extend(said.map(|remark| format!("{}: {remark}", recording.name)));
+        let remarks = recording.source.remarks().into_iter();
+        answer.remarks.extend(remarks.map(|remark| format!("{}: {remark}", recording.name)));
     }
     Reply::json(&answer)
 }
 
 pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
-    let side = |side| read(&*call.shown_as(call.asked::<String>(side)?.as_deref())?);
+    let side = |side| read(&*call.shown_as(call.query_value::<String>(side)?.as_deref())?);
     let ((left, left_jobs), (right, right_jobs)) = (side("left")?, side("right")?);
-    Reply::json(&ComparisonAnswer::of((left, &left_jobs), (right, &right_jobs)))
+    Reply::json(&ComparisonAnswer::of(
+        Recorded { answer: left, jobs: &left_jobs },
+        Recorded { answer: right, jobs: &right_jobs },
+    ))
 }
 
 fn read(recording: &Shown) -> Result<(RecordingAnswer, Arc<Vec<JobOverview>>), Problem> {

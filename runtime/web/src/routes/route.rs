@@ -1,6 +1,4 @@
-//! A route: what can be asked for, by whom, and what stands in the description of it.
-//!
-//! Owns this form. Does not own which routes there are (`table`).
+//! The definition of a route: path, role, parameters, body, handler, and its description.
 
 use axum::http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,42 +8,61 @@ use super::orders::Ordered;
 use crate::guard::WebRole;
 use crate::problem::Problem;
 
-/// One thing that can be asked for.
 pub struct Route {
     pub method: Method,
-    /// With `{NAME}` for what differs.
+    /// With `{NAME}` for a variable part.
     pub path: &'static str,
-    /// There is no default.
+    /// The role that a caller needs.
     pub role: WebRole,
-    /// What it answers, in a line.
+    /// Summary in the description, one line.
     pub about: &'static str,
     pub query: &'static [QueryField],
+    /// Parameters of a route that returns a page of a list; they follow those of `query`.
+    pub page: Option<[QueryField; 4]>,
     pub takes: Option<Body>,
     pub gives: Answer,
-    pub answer: Answering,
-    /// Answered at once, without a thread that others may hold.
+    pub answer: Handler,
+    /// Runs on the async thread, so that it answers even while all blocking threads are busy.
     pub is_instant: bool,
 }
 
 impl Route {
-    const fn read(path: &'static str, about: &'static str, gives: Answer, answer: Answering) -> Route {
+    const fn read(path: &'static str, about: &'static str, gives: Answer, answer: Handler) -> Route {
         let (method, role) = (Method::GET, WebRole::View);
-        Route { method, path, role, about, query: &[], takes: None, gives, answer, is_instant: false }
+        Route {
+            method,
+            path,
+            role,
+            about,
+            query: &[],
+            page: None,
+            takes: None,
+            gives,
+            answer,
+            is_instant: false,
+        }
     }
 
-    /// This one, which asks no source, answered at once.
+    /// Runs the handler on the async thread; it must not read from the source.
     pub const fn at_once(mut self) -> Route {
         self.is_instant = true;
         self
     }
 
-    /// This one with a query.
+    /// Sets the query parameters.
     pub const fn asking(mut self, query: &'static [QueryField]) -> Route {
         self.query = query;
         self
     }
 
-    /// This one as another kind as well, for whoever accepts that.
+    /// Sets the query parameters of a route that returns a page of a list.
+    pub const fn listing(mut self, page: [QueryField; 4], query: &'static [QueryField]) -> Route {
+        self.page = Some(page);
+        self.query = query;
+        self
+    }
+
+    /// Adds a content type to which the handler switches if the client accepts it.
     pub const fn or_as(mut self, kind: &'static str) -> Route {
         if let Answer::Json(schema) = self.gives {
             self.gives = Answer::JsonOr(schema, kind);
@@ -53,28 +70,28 @@ impl Route {
         self
     }
 
-    /// This one for who has no role yet.
+    /// Allows calls without credentials.
     pub const fn for_anybody(mut self) -> Route {
         self.role = WebRole::Nobody;
         self
     }
 
-    /// All that its query may say: of what is read, also of which recording.
+    /// All query parameters; a route that reads also has `recording`.
     pub fn queries(&self) -> impl Iterator<Item = &QueryField> {
-        let is_of_one = self.method == Method::GET && self.role == WebRole::View;
-        self.query.iter().chain(is_of_one.then_some(&RECORDING))
+        let is_read = self.method == Method::GET && self.role == WebRole::View;
+        self.query.iter().chain(self.page.iter().flatten()).chain(is_read.then_some(&RECORDING))
     }
 
-    /// Whether it changes something that runs, and may therefore not be done twice by mistake.
+    /// Whether the route has an effect on the cluster, so that a retry must not run it twice.
     pub fn is_order(&self) -> bool {
         self.method == Method::POST && self.role == WebRole::Operate
     }
 }
 
-/// Which of the histories is meant, where a server shows several.
-pub const RECORDING: QueryField = field("recording", "of this recording; see /api/nap/v1/recordings");
+/// Selects one of several recordings of the server.
+pub const RECORDING: QueryField = field("recording", "name of a recording; see /api/nap/v1/recordings");
 
-/// Something a query may say.
+/// A query parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryField {
     pub name: &'static str,
@@ -82,32 +99,33 @@ pub struct QueryField {
     pub form: Form,
 }
 
-/// What stands behind the `=`.
+/// The values that a query parameter can have.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
     Text,
-    /// From the first number to the second.
+    /// A number within these bounds, inclusive.
     Number(u64, u64),
     OneOf(&'static [&'static str]),
-    /// Some of these, with commas between them.
+    /// Comma-separated words of the list.
     SomeOf(&'static [&'static str]),
-    /// Likewise, each with or without `-` before it.
+    /// Comma-separated field names, each with an optional leading `-`.
     Sort(fn() -> Vec<&'static str>),
+    /// Comma-separated field names.
     Fields(fn() -> Vec<String>),
 }
 
-pub type Answering = fn(&Call<'_>) -> Result<Reply, Problem>;
+pub type Handler = fn(&Call<'_>) -> Result<Reply, Problem>;
 
-/// The form of a body.
+/// The schema of a request body.
 pub type Body = fn(&mut SchemaGenerator) -> Schema;
 
-/// The form of an answer.
+/// The content of a response.
 #[derive(Clone, Copy)]
 pub enum Answer {
     Json(fn(&mut SchemaGenerator) -> Schema),
-    /// Likewise, or this kind.
+    /// JSON or this content type.
     JsonOr(fn(&mut SchemaGenerator) -> Schema, &'static str),
-    /// Of this kind, described elsewhere.
+    /// This content type, without a schema.
     Other(&'static str),
 }
 
@@ -127,13 +145,13 @@ pub const fn some_of(name: &'static str, about: &'static str, words: &'static [&
     QueryField { name, about, form: Form::SomeOf(words) }
 }
 
-/// What is read, in JSON.
-pub const fn get<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+/// A route that returns JSON.
+pub const fn get<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Handler) -> Route {
     Route::read(path, about, json::<Gives>(), answer)
 }
 
-/// Likewise, as another kind.
-pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str, answer: Answering) -> Route {
+/// A route that returns another content type.
+pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str, answer: Handler) -> Route {
     Route::read(path, about, Answer::Other(kind), answer)
 }
 
@@ -142,7 +160,7 @@ pub const fn post(
     about: &'static str,
     takes: Option<Body>,
     gives: Answer,
-    answer: Answering,
+    answer: Handler,
 ) -> Route {
     Route {
         method: Method::POST,
@@ -150,6 +168,7 @@ pub const fn post(
         role: WebRole::Operate,
         about,
         query: &[],
+        page: None,
         takes,
         gives,
         answer,
@@ -157,7 +176,7 @@ pub const fn post(
     }
 }
 
-pub const fn order<Takes: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+pub const fn order<Takes: JsonSchema>(path: &'static str, about: &'static str, answer: Handler) -> Route {
     post(path, about, takes::<Takes>(), json::<Ordered>(), answer)
 }
 

@@ -1,6 +1,4 @@
-//! Signing in and out, and who asks.
-//!
-//! Owns these answers. Does not own what proves them (`guard`).
+//! Handlers that sign in and out and describe the session.
 
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, SET_COOKIE};
@@ -12,34 +10,34 @@ use crate::clock::now_millis;
 use crate::guard::{SignIn, SignInError, WebRole};
 use crate::problem::Problem;
 
-/// The code of a link.
+/// The one-time code of a sign-in link.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignInBody {
     pub code: String,
 }
 
-/// Who has signed in.
+/// A new session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SignInAnswer {
     pub role: WebRole,
     pub until_millis: u64,
-    /// For `Authorization: Bearer` of orders; none for whoever may only look.
+    /// Token for `Authorization: Bearer`, required for orders; null for a read-only session.
     pub token: Option<String>,
 }
 
-/// Who asks, and what there is here.
+/// The session, and what this server offers.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SessionAnswer {
     pub role: WebRole,
     pub name: String,
     pub until_millis: u64,
-    /// Which cluster, for people.
+    /// Display name of the cluster.
     pub cluster: String,
-    /// Whether it runs: then things change, and can be ordered.
+    /// Whether the cluster is running: its state changes and it accepts orders.
     pub is_live: bool,
-    /// What there is beside that: `stream` where events are told as they happen, since something does;
-    /// `recordings` where several histories are shown; `what-if` where they can be simulated.
+    /// Optional features: `stream` (events of a running cluster), `recordings` (several histories side by side),
+    /// `what-if` (simulations).
     pub capabilities: Vec<&'static str>,
     pub version: &'static str,
 }
@@ -67,7 +65,7 @@ pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
                 SignInError::TooMany => StatusCode::TOO_MANY_REQUESTS,
                 SignInError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             };
-            Problem::new(status, error.to_string()).remedy("get another one with: nap web link")
+            Problem::new(status, error.to_string()).remedy("run: nap web link")
         })?;
     let reply = Reply::json(&SignInAnswer { role, until_millis, token })?;
     Ok(reply.header(SET_COOKIE, header(&cookie)?))
@@ -79,8 +77,9 @@ pub fn sign_out(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 fn header(cookie: &str) -> Result<HeaderValue, Problem> {
-    HeaderValue::from_str(cookie)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no cookie: {error}")))
+    HeaderValue::from_str(cookie).map_err(|error| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot set the session cookie: {error}"))
+    })
 }
 
 pub fn session(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -88,10 +87,10 @@ pub fn session(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 fn capabilities(call: &Call<'_>) -> Vec<&'static str> {
-    let there = [
+    let optional = [
         ("stream", call.web.events.is_some()),
         ("recordings", !call.web.recordings.is_empty()),
         ("what-if", call.web.what_ifs.is_ok()),
     ];
-    there.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+    optional.into_iter().filter(|(_, is_present)| *is_present).map(|(name, _)| name).collect()
 }

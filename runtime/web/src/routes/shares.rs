@@ -1,19 +1,17 @@
-//! Slots of queues over a window of time.
-//!
-//! Owns which window and which steps are meant. Does not own the means (`answers`).
+//! The handler for slots of queues over time.
 
 use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
-use super::window::asked_window;
+use super::window::query_window;
 use crate::answers::{SharesSum, Steps};
 use crate::clock::now_millis;
 use crate::per_job::Window;
 use crate::problem::Problem;
 
-/// A window of a cluster is so long unless it is said; of a history, it is all of it.
+/// Default length of a window of a running cluster; of a history, the default is all of it.
 const WINDOW_MILLIS: u64 = 10 * 60_000;
-/// A window is so many steps unless it is said how long they are.
+/// Default number of steps.
 const STEPS: u64 = 120;
 const STEPS_MAX: u64 = 1_000;
 
@@ -21,13 +19,13 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
     let all = source.jobs()?;
     let length = if source.is_live() { WINDOW_MILLIS } else { u64::MAX };
-    let window = within(asked_window(call, length)?, &all, source.is_live());
-    let step = call.asked::<u64>("step")?;
+    let window = within(query_window(call, length)?, &all, source.is_live());
+    let step = call.query_value::<u64>("step")?;
     let step_millis = step.unwrap_or_else(|| (window.until - window.from).div_ceil(STEPS)).max(1);
     let steps = Steps { from_millis: window.from, until_millis: window.until, step_millis };
     if steps.count() > STEPS_MAX {
         let count = steps.count();
-        return Err(Problem::wrong(format!("step={step_millis}: {count} steps; at most {STEPS_MAX}")));
+        return Err(Problem::invalid(format!("step={step_millis} gives {count} steps; at most {STEPS_MAX}")));
     }
     let mut sum = SharesSum::new(steps);
     let left_out =
@@ -40,8 +38,7 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&shares)
 }
 
-/// What of a window there can be something in: nothing before the first job, nor in the future, nor behind
-/// the end of a history.
+/// Clips a window to the time from the first submission until now, or until the end of a history.
 fn within(window: Window, jobs: &[JobSummary], is_live: bool) -> Window {
     let ends = || jobs.iter().map(|job| job.ended_millis.unwrap_or_else(now_millis)).max();
     let last = if is_live { now_millis() } else { ends().unwrap_or(window.until) };

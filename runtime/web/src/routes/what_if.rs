@@ -1,44 +1,41 @@
-//! What-ifs: asking for one, how far it is, and removing it.
-//!
-//! Owns what these routes take and answer. Does not own the runs (`what_if`).
+//! Handlers that list, start and remove what-if simulations.
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Reply, named};
 use super::orders::Ordered;
 use crate::problem::Problem;
 use crate::what_if::{RemoveError, RequestError, WhatIf, WhatIfRequest, WhatIfs, Window};
 
-/// What is to be tried.
+/// What to simulate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WhatIfBody {
-    /// Only jobs that were submitted then or later, in milliseconds since 1970.
+    /// Only jobs submitted at or after this time, in milliseconds since 1970.
     pub from: Option<u64>,
-    /// Only those that were submitted before that.
+    /// Only jobs submitted before this time, in milliseconds since 1970.
     pub until: Option<u64>,
-    /// Only these of them.
+    /// Only these jobs; empty for all.
     pub jobs: Vec<String>,
-    /// The policies to try beside the recorded one.
+    /// Schedulers to simulate in addition to the recorded one.
     pub schedulers: Vec<String>,
-    /// Tables `[scheduler.NAME]` and `[preemption]` as TOML, at most 32 KiB, in the place of those
-    /// of the cluster.
+    /// Tables `[scheduler.NAME]` and `[preemption]` in TOML, at most 32 KiB, used instead of those of the
+    /// cluster.
     pub configuration: Option<String>,
-    /// Whose history, where several are shown; what is shown first unless said.
+    /// The recording to simulate if the server shows several; default: the one shown first.
     pub recording: Option<String>,
 }
 
-/// The what-ifs of a server, and what can be tried.
+/// The simulations of a server, and the choices for another one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WhatIfsAnswer {
     /// Newest first.
     pub items: Vec<WhatIf>,
-    /// The policies that can be tried.
+    /// Schedulers that can be simulated.
     pub schedulers: Vec<String>,
-    /// One that takes longer is ended.
+    /// A simulation that runs for longer is stopped.
     pub time_max_millis: u64,
 }
 
@@ -53,47 +50,48 @@ impl From<&WhatIfs> for WhatIfsAnswer {
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&WhatIfsAnswer::from(there(call)?))
+    Reply::json(&WhatIfsAnswer::from(what_ifs(call)?))
 }
 
 pub fn one(call: &Call<'_>) -> Result<Reply, Problem> {
-    let name = call.part::<String>("what_if")?;
-    let known = there(call)?.queue.all().into_iter().find(|known| known.what_if == name);
-    Reply::json(&known.ok_or_else(|| absent(format!("there is no {name:?}")))?)
+    let name = call.path_value::<String>("what_if")?;
+    let known = what_ifs(call)?.queue.all().into_iter().find(|known| known.what_if == name);
+    Reply::json(&known.ok_or_else(|| absent(format!("no such what-if: {name:?}")))?)
 }
 
 pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
-    let what_ifs = there(call)?;
-    let said: WhatIfBody = call.json()?;
-    let shown = call.shown_as(said.recording.as_deref())?;
-    let history = shown.source.history().ok_or_else(|| conflict("its history is not on this machine"))?;
+    let what_ifs = what_ifs(call)?;
+    let body: WhatIfBody = call.json()?;
+    let shown = call.shown_as(body.recording.as_deref())?;
+    let history =
+        shown.source.history().ok_or_else(|| conflict("the history of the cluster is on another host"))?;
     let history = history
         .canonicalize()
-        .map_err(|error| conflict(format!("cannot use {}: {error}", history.display())))?;
-    let window = Window { from_millis: said.from, until_millis: said.until };
-    let asked = WhatIfRequest {
+        .map_err(|error| conflict(format!("{}: cannot open: {error}", history.display())))?;
+    let window = Window { from_millis: body.from, until_millis: body.until };
+    let request = WhatIfRequest {
         history,
         window,
-        jobs: said.jobs.iter().map(|job| named(job)).collect::<Result<_, _>>()?,
-        schedulers: said.schedulers,
-        configuration: said.configuration.filter(|text| !text.trim().is_empty()),
+        jobs: body.jobs.iter().map(|job| named(job)).collect::<Result<_, _>>()?,
+        schedulers: body.schedulers,
+        configuration: body.configuration.filter(|text| !text.trim().is_empty()),
     };
-    let asked = asked.checked(&what_ifs.schedulers, &shown.source.jobs()?)?;
-    let queued = what_ifs.queue.add(asked, said.recording, &call.credentials.name).ok_or_else(|| {
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many what-ifs wait for their turn")
-            .remedy("try again when one has ended, or remove one")
+    let request = request.checked(&what_ifs.schedulers, &shown.source.jobs()?)?;
+    let queued = what_ifs.queue.add(request, body.recording, &call.credentials.name).ok_or_else(|| {
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many what-ifs are queued")
+            .remedy("try again later, or remove one")
     })?;
     Ok(Reply::json(&queued)?.status(StatusCode::ACCEPTED))
 }
 
 pub fn remove(call: &Call<'_>) -> Result<Reply, Problem> {
-    let name = call.part::<String>("what_if")?;
-    there(call)?.queue.remove(&name)?;
+    let name = call.path_value::<String>("what_if")?;
+    what_ifs(call)?.queue.remove(&name)?;
     Ok(Reply::json(&Ordered { ordered: name, attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
 }
 
-fn there<'web>(call: &Call<'web>) -> Result<&'web WhatIfs, Problem> {
-    call.web.what_ifs.as_ref().map_err(|why| conflict(format!("there are no what-ifs here: {why}")))
+fn what_ifs<'web>(call: &Call<'web>) -> Result<&'web WhatIfs, Problem> {
+    call.web.what_ifs.as_ref().map_err(|why| conflict(format!("what-ifs are not available: {why}")))
 }
 
 fn conflict(detail: impl Into<String>) -> Problem {
@@ -102,12 +100,12 @@ fn conflict(detail: impl Into<String>) -> Problem {
 
 fn absent(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail)
-        .remedy("see /api/nap/v1/what-if; the oldest of more than eight go")
+        .remedy("see /api/nap/v1/what-if; only the newest eight are kept")
 }
 
 impl From<RequestError> for Problem {
     fn from(error: RequestError) -> Problem {
-        if error.is_wrong() { Problem::wrong(error.to_string()) } else { conflict(error.to_string()) }
+        if error.is_bad_request() { Problem::invalid(error.to_string()) } else { conflict(error.to_string()) }
     }
 }
 

@@ -1,6 +1,4 @@
-//! The cluster as a whole, and the server itself.
-//!
-//! Owns what these routes answer. Does not own the objects (`answers`).
+//! Handlers for the cluster as a whole, and for the server itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use napreduce_protocol::JobDetail;
 use super::call::{Call, Reply};
 use super::list::{page, page_with};
 use super::metrics::{self as formats, plain};
-use super::window::{asked_columns, asked_window};
+use super::window::{query_columns, query_window};
 use super::{openapi, stream};
 use crate::answers::{
     COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
@@ -22,11 +20,11 @@ use crate::clock::now_micros;
 use crate::per_job::Window;
 use crate::problem::Problem;
 
-/// A window is so long unless it is said.
+/// Default length of a window.
 const WINDOW_MILLIS: u64 = 10 * 60_000;
-/// Jobs of one picture at most, the newest ones: it needs all attempts of each.
+/// Limit of drawn jobs, newest first: all attempts of each must be loaded.
 const DRAWN_JOBS_MAX: usize = 50;
-/// Workers come and go seldom.
+/// Default window for changes of workers, which are rare.
 const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;
 
 pub fn health(_: &Call<'_>) -> Result<Reply, Problem> {
@@ -48,8 +46,8 @@ pub fn metrics(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
-    // Jobs first: whoever else waits for a coordinator that does not answer waits for these, and one waits
-    // for all.
+    // Jobs first: when the coordinator does not respond, all concurrent calls share the timeout of this
+    // request.
     let (jobs, workers) = (source.jobs()?, source.workers()?);
     let mut status = StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?;
     status.warnings.extend(formats::disk_warning(&**source));
@@ -61,21 +59,22 @@ pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn worker(call: &Call<'_>) -> Result<Reply, Problem> {
-    let worker = call.part::<WorkerId>("worker")?;
+    let worker = call.path_value::<WorkerId>("worker")?;
     let workers = call.shown.source.workers()?;
     let known = workers.iter().find(|known| known.worker == worker).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, format!("there is no {worker}")).remedy("see: nap worker list")
+        Problem::new(StatusCode::NOT_FOUND, format!("no such worker: {worker}"))
+            .remedy("run: nap worker list")
     })?;
     Reply::json(&WorkerAnswer::from(known))
 }
 
-/// What became of workers in a window, newest first.
+/// Answers with the state changes of workers in a window, newest first.
 pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
-    let Window { from, until } = asked_window(call, CHANGES_MILLIS)?;
+    let Window { from, until } = query_window(call, CHANGES_MILLIS)?;
     let window = call.shown.source.window(from, until)?;
-    let worker = call.asked::<WorkerId>("worker")?;
-    let meant = window.workers.iter().rev().filter(|change| worker.is_none_or(|one| one == change.worker));
-    page_with(call, meant, window.remarks)
+    let worker = call.query_value::<WorkerId>("worker")?;
+    let changes = window.workers.iter().rev().filter(|change| worker.is_none_or(|one| one == change.worker));
+    page_with(call, changes, window.remarks)
 }
 
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -83,32 +82,33 @@ pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
-    let Window { from, until } = asked_window(call, WINDOW_MILLIS)?;
+    let Window { from, until } = query_window(call, WINDOW_MILLIS)?;
     let until_micros = (until * 1_000).min(now_micros());
     let window = TimelineWindow { from_micros: from * 1_000, until_micros: until_micros.max(from * 1_000) };
     drawn(call, timeline_of(call, window, None)?)
 }
 
-/// What of a job was done there.
+/// Reduces a job to its attempts on this worker.
 fn on(detail: &JobDetail, worker: WorkerId) -> JobDetail {
-    let there = detail.attempts.iter().filter(|attempt| attempt.worker == worker);
-    let there: HashSet<_> = there.map(|attempt| attempt.attempt).collect();
-    detail.of_attempts(|attempt| there.contains(&attempt))
+    let on_worker = detail.attempts.iter().filter(|attempt| attempt.worker == worker);
+    let on_worker: HashSet<_> = on_worker.map(|attempt| attempt.attempt).collect();
+    detail.of_attempts(|attempt| on_worker.contains(&attempt))
 }
 
-/// In columns for whoever asks for these, as a page does; else as JSON.
+/// Answers with Arrow columns if the client accepts them, as the page does, otherwise with JSON.
 pub fn drawn(call: &Call<'_>, timeline: TimelineAnswer) -> Result<Reply, Problem> {
     let accepts = call.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok());
     if !accepts.is_some_and(|accepts| accepts.contains(COLUMNS_KIND)) {
         return Reply::json(&timeline);
     }
-    let bytes = columns_of(timeline)
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no columns: {error}")))?;
+    let bytes = columns_of(timeline).map_err(|error| {
+        let detail = format!("cannot encode the columns: {error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    })?;
     Ok(Reply::of(COLUMNS_KIND, bytes))
 }
 
-/// Who held which slot in a window: the job that it is about, if it is about one, and others as far as there
-/// is room.
+/// Returns the slot occupancy in a window: that of the job `about`, if any, and of other jobs up to the limit.
 pub fn timeline_of(
     call: &Call<'_>,
     window: TimelineWindow,
@@ -124,10 +124,12 @@ pub fn timeline_of(
     for job in jobs.into_iter().filter(|job| Some(job.job) != own) {
         details.push(call.shown.source.job(job.job)?);
     }
-    if let Some(worker) = call.asked::<WorkerId>("worker")? {
-        details.iter_mut().for_each(|detail| *detail = Arc::new(on(detail, worker)));
+    if let Some(worker) = call.query_value::<WorkerId>("worker")? {
+        for detail in &mut details {
+            *detail = Arc::new(on(detail, worker));
+        }
     }
-    let columns = asked_columns(call)?;
+    let columns = query_columns(call)?;
     let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window, columns);
     Ok(TimelineAnswer { jobs_left_out, ..timeline })
 }

@@ -1,6 +1,4 @@
-//! A window of time that a query asks for, and how finely.
-//!
-//! Owns reading them. Does not own what lies in it.
+//! The query parameters `from`, `until` and `columns`.
 
 use super::call::Call;
 use crate::answers::COLUMNS;
@@ -8,20 +6,25 @@ use crate::clock::now_millis;
 use crate::per_job::Window;
 use crate::problem::Problem;
 
-/// From `from` until `until`; as long as this and until now, unless they are said.
+/// Returns the requested window; by default it ends now and is `millis` long.
 ///
 /// # Errors
-/// When it ends before it begins, or lies beyond what microseconds can say.
-pub fn asked_window(call: &Call<'_>, millis: u64) -> Result<Window, Problem> {
-    let until = call.asked::<u64>("until")?.unwrap_or_else(now_millis);
-    let from = call.asked::<u64>("from")?.unwrap_or_else(|| until.saturating_sub(millis));
+/// `400` if `from` is after `until`, or if `until` does not fit in microseconds.
+pub fn query_window(call: &Call<'_>, millis: u64) -> Result<Window, Problem> {
+    let until = call.query_value::<u64>("until")?.unwrap_or_else(now_millis);
+    let from = call.query_value::<u64>("from")?.unwrap_or_else(|| until.saturating_sub(millis));
     if from > until || until > u64::MAX / 1_000 {
-        return Err(Problem::wrong(format!("a window from {from} until {until} is none")));
+        let detail = if from > until {
+            format!("from ({from}) must not be after until ({until})")
+        } else {
+            format!("until ({until}) is out of range; expected milliseconds since 1970")
+        };
+        return Err(Problem::invalid(detail));
     }
     Ok(Window { from, until })
 }
 
-/// Columns of a lane in a timeline that is thinned.
-pub fn asked_columns(call: &Call<'_>) -> Result<Option<u32>, Problem> {
-    Ok(Some(call.asked("columns")?.unwrap_or(COLUMNS)))
+/// Returns the number of columns per lane to which a large timeline is reduced.
+pub fn query_columns(call: &Call<'_>) -> Result<Option<u32>, Problem> {
+    Ok(Some(call.query_value("columns")?.unwrap_or(COLUMNS)))
 }

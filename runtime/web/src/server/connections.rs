@@ -1,7 +1,5 @@
-//! Connections: how many, and how long they may take to ask.
-//!
-//! Whoever holds connections without asking keeps nobody out: when all places are taken, the oldest connection that is not being
-//! answered gives up its place to the next one.
+//! Connections: their number and time limits. Idle connections cannot lock others out: when all places are taken, the
+//! oldest connection without a request gives its place to the next one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,19 +24,19 @@ use tokio::time::{sleep, timeout};
 
 use crate::lock::lock;
 
-/// Connections at a time.
+/// The most connections.
 const CONNECTIONS_MAX: usize = 64;
-/// A head has to be there within this time, the next one on the same connection, too.
+/// Time limit for a request's head, also for further requests on a connection.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// What is being answered may be answered when the server ends.
+/// Time that pending responses get when the server stops.
 const ENDING_TIME: Duration = Duration::from_secs(2);
-/// When the system has no file descriptor left, one may be free soon.
+/// Pause when the system has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// When all connections are being answered, one may soon be idle.
+/// Pause when all connections are busy.
 const EVICTION_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves until the sender of `stopped` is gone.
+/// Serves until the sender of `stopped` is dropped.
 pub async fn serve(listener: TcpListener, service: Router, mut stopped: oneshot::Receiver<()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let connections = Arc::new(Connections::default());
@@ -55,7 +53,7 @@ pub async fn serve(listener: TcpListener, service: Router, mut stopped: oneshot:
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "no connection could be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(PAUSE).await;
                 continue;
             }
@@ -79,12 +77,12 @@ pub async fn serve(listener: TcpListener, service: Router, mut stopped: oneshot:
                 tokio::select! {
                     ended = &mut connection => {
                         if let Err(error) = ended {
-                            tracing::debug!(%error, "a connection has ended");
+                            tracing::debug!(%error, "connection failed");
                         }
                         break;
                     }
                     () = state.evicted.notified() => {
-                        // A request may have come since.
+                        // A request may have arrived meanwhile.
                         if !state.is_answered.load(Ordering::SeqCst) {
                             break;
                         }
@@ -95,7 +93,7 @@ pub async fn serve(listener: TcpListener, service: Router, mut stopped: oneshot:
             drop(place);
         });
     }
-    // Whoever has not got its answer by then gets none.
+    // Unfinished responses are dropped after this time.
     let _ = timeout(ENDING_TIME, graceful.shutdown()).await;
 }
 
@@ -107,13 +105,13 @@ struct Connections {
 
 #[derive(Debug, Default)]
 struct ConnectionState {
-    /// From when a request is whole until its answer is sent.
+    /// Set from the end of a request until its response is sent.
     is_answered: AtomicBool,
     evicted: Notify,
 }
 
 impl Connections {
-    /// Closes the oldest connection that is not being answered, if there is one.
+    /// Closes the oldest connection without a request, if there is one.
     fn evict(&self) {
         let open = lock(&self.open);
         if let Some(idle) = open.values().find(|state| !state.is_answered.load(Ordering::SeqCst)) {
@@ -121,7 +119,7 @@ impl Connections {
         }
     }
 
-    /// A place for the next connection.
+    /// Waits for a place for the next connection.
     async fn place(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = places.clone().try_acquire_owned() {
             return Some(place);
@@ -146,7 +144,7 @@ async fn answer(
     Ok(response.map(|body| Body::new(AtEnd { body, state, is_answered: false })))
 }
 
-/// A body that changes the state of its connection when it is dropped: when it has been read, sent or given up.
+/// A body that updates its connection's state on drop: after it was read, sent or aborted.
 struct AtEnd<B> {
     body: B,
     state: Arc<ConnectionState>,

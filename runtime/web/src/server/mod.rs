@@ -1,7 +1,4 @@
-//! The server: a thread of its own with a small runtime.
-//!
-//! Owns its settings, starting and ending, and what every request goes through. Does not own connections
-//! (`connections`) nor routes (`routes`).
+//! The web server: a thread with a small async runtime, its settings, and the checks of every request.
 
 mod connections;
 
@@ -37,33 +34,33 @@ use crate::source::PageSource;
 use crate::tally::Tally;
 use crate::what_if::{WhatIfSettings, WhatIfs};
 
-/// Where a server is unless it is said; another port if this one is taken.
+/// The default address. If the port is taken, another one is used.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
 const HEALTH: &str = "/healthz";
-/// Requests within a second.
+/// Default limit of requests per second.
 const REQUESTS_MAX: u32 = 200;
 
-/// How a server is started.
+/// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct WebSettings {
-    /// On this machine. Port 0 for any that is free.
+    /// A loopback address. Port 0 selects a free port.
     pub address: SocketAddr,
-    /// Whether another port will do when this one is taken.
+    /// Whether to use another port if this one is taken.
     pub any_port: bool,
-    /// Further names under which it is asked, such as that of a proxy.
+    /// Further accepted host names, such as that of a proxy.
     pub hosts: Vec<String>,
-    /// What links and tokens are signed with follows from it.
+    /// The secret from which the signing key is derived.
     pub secret: Secret,
-    /// What was signed and counts no more.
+    /// The file of revocations.
     pub revocations: Option<PathBuf>,
-    /// Requests within a second.
+    /// Limit of requests per second.
     pub requests_max: u32,
-    /// How histories are simulated; none where that is not offered.
+    /// Settings of what-ifs, if they are offered.
     pub what_if: Option<WhatIfSettings>,
 }
 
 impl WebSettings {
-    /// At the usual address, or any other port of it.
+    /// Returns the defaults: the default address, or another port of it.
     pub fn new(secret: Secret) -> WebSettings {
         WebSettings {
             address: DEFAULT_ADDRESS,
@@ -77,26 +74,26 @@ impl WebSettings {
     }
 }
 
-/// Why there is no server.
+/// Why a server cannot be started.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// What is sent would be read by others on the way.
+    /// Traffic would be readable on the network.
     #[error(
-        "the page is not encrypted, so it is for this machine alone, and {0} is not; bind 127.0.0.1 there, and reach it \
-         with: nap web serve --coordinator HOST:PORT on your own machine, or ssh -L 8088:127.0.0.1:8088 HOST"
+        "{0} is not a loopback address, and the page is not encrypted; bind 127.0.0.1 and reach it with \
+                 nap web serve --coordinator HOST:PORT on your own machine, or ssh -L 8088:127.0.0.1:8088 HOST"
     )]
     NotLocal(SocketAddr),
     #[error("cannot listen on {address}: {source}; name another address with --bind")]
     Taken { address: SocketAddr, source: io::Error },
     #[error("cannot start the web server: {0}")]
     Io(#[from] io::Error),
-    #[error("there is nothing to show")]
+    #[error("no histories to show")]
     Nothing,
     #[error("{0}")]
     Random(String),
 }
 
-/// A server that runs until it is dropped.
+/// A web server, stopped on drop.
 #[derive(Debug)]
 pub struct WebServer {
     address: SocketAddr,
@@ -107,18 +104,18 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Starts one on this machine.
+    /// Starts a server.
     ///
     /// # Errors
-    /// When the address is another machine's to see, or taken.
+    /// Fails if the address is taken or not a loopback address.
     pub fn start(settings: &WebSettings, source: Arc<dyn PageSource>) -> Result<WebServer, ServeError> {
         WebServer::start_over(settings, source, Vec::new())
     }
 
-    /// Starts one that shows several histories by their names, the first of them where none is named.
+    /// Starts a server of several histories; the first one is the default.
     ///
     /// # Errors
-    /// As `start`; and when there is none.
+    /// As `start`; also if there are no histories.
     pub fn start_recordings(
         settings: &WebSettings,
         recordings: Vec<(String, Arc<dyn PageSource>)>,
@@ -168,21 +165,21 @@ impl WebServer {
         let served = web.clone();
         let thread = std::thread::Builder::new().name("web".to_owned()).spawn(move || {
             runtime.block_on(connections::serve(listener, service(served), stopped));
-            // What still asks a cluster is not waited for.
+            // Pending requests to a cluster are not waited for.
             runtime.shutdown_background();
         })?;
         Ok(WebServer { address, signer, web, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// An address that signs somebody in, once, within 15 minutes.
+    /// Issues a sign-in link, valid once within 15 minutes.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
+    /// Fails if the system has no random numbers.
     pub fn link(&self, role: WebRole) -> Result<String, ServeError> {
         link_of(&self.signer, self.address, role)
     }
@@ -190,7 +187,7 @@ impl WebServer {
 
 impl Drop for WebServer {
     fn drop(&mut self) {
-        // Streams end by themselves never, and would be waited for.
+        // Streams never end by themselves.
         if let Some(events) = &self.web.events {
             events.close();
         }
@@ -199,16 +196,16 @@ impl Drop for WebServer {
         }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // A panic was reported by the thread.
             let _ = thread.join();
         }
     }
 }
 
-/// A link to the server of a cluster that listens somewhere on this machine.
+/// Issues a sign-in link for the server of a cluster on this machine.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// Fails if the system has no random numbers.
 pub fn link(secret: &Secret, address: SocketAddr, role: WebRole) -> Result<String, ServeError> {
     link_of(&Signer::new(secret), address, role)
 }
@@ -218,19 +215,19 @@ fn link_of(signer: &Signer, address: SocketAddr, role: WebRole) -> Result<String
     Ok(format!("http://{address}/#code={code}"))
 }
 
-/// A token for a program.
+/// Issues a token for a program.
 ///
 /// # Errors
-/// When its name is none, or the system gives no random numbers.
+/// Fails if the name is invalid, or the system has no random numbers.
 pub fn token(secret: &Secret, role: WebRole, name: &str, days: u32) -> Result<String, ServeError> {
     let for_millis = u64::from(days) * 24 * 60 * 60 * 1_000;
     let issued = Signer::new(secret).issue(Purpose::Token, role, name, now_millis(), for_millis);
     issued.map(|(_, word)| word).map_err(ServeError::Random)
 }
 
-/// A page without what-ifs is a page; why there are none is told to whoever asks for one.
+/// Starts the what-ifs; if that fails, the page works without them and reports why.
 fn what_ifs(settings: Option<&WhatIfSettings>) -> Result<WhatIfs, String> {
-    let elsewhere = "the history of a cluster is simulated on the machine of its coordinator; serve the page there: nap web serve";
+    let elsewhere = "what-ifs run on the machine of the coordinator; serve the page there: nap web serve";
     let settings = settings.ok_or(elsewhere)?;
     WhatIfs::start(settings.clone()).map_err(|error| error.to_string())
 }
@@ -248,7 +245,7 @@ fn listen(settings: &WebSettings) -> Result<TcpListener, ServeError> {
     Ok(listener)
 }
 
-/// Routes behind the guard; what is no route is the page, which knows its own addresses.
+/// Builds the router. Unknown paths return the page, which has its own addresses.
 fn service(web: Arc<Web>) -> Router {
     router()
         .fallback(page)
@@ -265,7 +262,7 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
     let is_data = path.starts_with("/api/") || path == "/metrics";
     let refused = match web.hosts.check(request.headers(), is_data) {
         Err(stranger) => Some(stranger.into()),
-        // A monitor has to tell a busy server from a dead one; refusing costs as much as this answer.
+        // A monitor must be able to tell a busy server from a dead one.
         Ok(()) if path == HEALTH => None,
         Ok(()) if !web.pace.allows(Instant::now()) => Some(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests").remedy("try again in a second"),
@@ -292,8 +289,7 @@ async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {
     let path = request.uri().path();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if path.starts_with("/api/") || !is_read {
-        return Problem::new(StatusCode::NOT_FOUND, "there is no such route; see /api/openapi.json")
-            .into_response();
+        return Problem::new(StatusCode::NOT_FOUND, "no such route; see /api/openapi.json").into_response();
     }
     if path.starts_with("/assets/") { web.assets.file(path) } else { web.assets.page() }
 }

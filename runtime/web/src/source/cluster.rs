@@ -1,7 +1,4 @@
-//! A cluster that runs, asked as the command line asks it.
-//!
-//! Owns its connections, and that many pages ask it no more than one does. Does not own what it
-//! answers (the coordinator).
+//! A running cluster as a source. Its answers are cached, so that many pages cost no more than one.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -24,7 +21,7 @@ use super::fresh::Fresh;
 use super::{OperatorCommand, PageSource, SourceError};
 use crate::lock::lock;
 
-/// A page says that nobody answers, and asks again by itself.
+/// Short, because a page reports an unreachable cluster and retries by itself.
 const PATIENCE: Patience = Patience {
     first: Duration::from_secs(2),
     later: Duration::from_secs(2),
@@ -32,11 +29,11 @@ const PATIENCE: Patience = Patience {
     answer: Duration::from_secs(2),
     tell: false,
 };
-/// Jobs in a listing.
+/// The most jobs in a listing.
 const JOBS_MAX: u32 = 100_000;
-/// Connections that are kept for the next who asks.
+/// Idle connections that are kept.
 const IDLE_MAX: usize = 4;
-/// Jobs whose details are kept; of those that have ended nothing changes any more.
+/// Jobs whose details are kept; those of ended jobs do not change.
 const DETAILS_MAX: usize = 32;
 const ENDED_MAX: usize = 8;
 
@@ -50,27 +47,24 @@ pub struct ClusterSource {
     queues: Fresh<QueueListing>,
     details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
     tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
-    /// Those looked at last, at the end.
+    /// Most recently used last.
     ended: Mutex<Vec<Arc<JobDetail>>>,
 }
 
 impl ClusterSource {
-    /// The cluster at a place; nothing is asked yet.
+    /// Names the cluster; sends no request yet.
     pub fn new(place: ClusterPlace) -> ClusterSource {
         ClusterSource {
             place,
-            idle: Default::default(),
-            jobs: Default::default(),
-            workers: Default::default(),
-            queues: Default::default(),
-            details: Default::default(),
-            tasks: Default::default(),
-            ended: Default::default(),
+            idle: Mutex::default(),
+            jobs: Fresh::default(),
+            workers: Fresh::default(),
+            queues: Fresh::default(),
+            details: Mutex::default(),
+            tasks: Mutex::default(),
+            ended: Mutex::default(),
         }
     }
-}
-
-impl ClusterSource {
     fn ask<T>(
         &self,
         ask: impl FnOnce(&mut ClusterClient) -> Result<T, ClientError>,
@@ -81,7 +75,7 @@ impl ClusterSource {
             None => ClusterClient::connect(self.place.clone(), PATIENCE)?,
         };
         let answer = ask(&mut client);
-        // After an error nobody knows what is still on its way.
+        // After another error the state of the connection is unknown.
         if matches!(answer, Ok(_) | Err(ClientError::Refused { .. })) {
             let mut idle = lock(&self.idle);
             if idle.len() < IDLE_MAX {
@@ -95,10 +89,10 @@ impl ClusterSource {
         self.ask(|client| client.ask(request))
     }
 
-    fn forget(&self) {
-        self.jobs.forget();
-        self.workers.forget();
-        self.queues.forget();
+    fn invalidate(&self) {
+        self.jobs.invalidate();
+        self.workers.invalidate();
+        self.queues.invalidate();
         lock(&self.details).clear();
         lock(&self.tasks).clear();
     }
@@ -153,7 +147,7 @@ impl PageSource for ClusterSource {
         self.queues.get(|| self.request(ListQueues).map_err(unanswered))
     }
 
-    /// Files that are at hand are read without asking anybody.
+    /// Reads local files directly.
     fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
         match self.history() {
             Some(directory) => Ok(read_cluster(directory, from_millis, until_millis)),
@@ -179,7 +173,7 @@ impl PageSource for ClusterSource {
         let mut piece = Piece { bytes: Vec::new(), left: bytes_max };
         let asked = self.ask(|client| client.log(attempt, stream, offset, &mut piece).map(drop));
         match asked {
-            // The rest of it is not wanted, so the connection is not, either.
+            // The limit was reached; the connection with the rest is dropped.
             Err(ClientError::Output(_)) if piece.left == 0 => Ok(piece.bytes),
             Err(error) => Err(unanswered(error)),
             Ok(()) => Ok(piece.bytes),
@@ -199,7 +193,7 @@ impl PageSource for ClusterSource {
             }
             OperatorCommand::Undrain(worker) => self.request(UndrainWorker { worker, reason }).map(none),
         };
-        self.forget();
+        self.invalidate();
         ordered.map_err(|error| match error {
             ClientError::Refused { reason, .. } => SourceError::Refused(reason),
             other => unanswered(other),
@@ -207,7 +201,7 @@ impl PageSource for ClusterSource {
     }
 }
 
-/// The place where an answer about a job is kept; the places of others go when there are too many.
+/// Returns the cache of one job; drops the others if there are too many.
 fn slot<T>(slots: &Mutex<HashMap<JobId, Arc<Fresh<T>>>>, job: JobId) -> Arc<Fresh<T>> {
     let mut slots = lock(slots);
     if slots.len() >= DETAILS_MAX && !slots.contains_key(&job) {
@@ -216,7 +210,7 @@ fn slot<T>(slots: &Mutex<HashMap<JobId, Arc<Fresh<T>>>>, job: JobId) -> Arc<Fres
     slots.entry(job).or_default().clone()
 }
 
-/// Why a question was not answered.
+/// Converts an error of the client.
 fn unanswered(error: ClientError) -> SourceError {
     match error {
         ClientError::Refused { reason, .. } => SourceError::Absent(reason),
@@ -225,7 +219,7 @@ fn unanswered(error: ClientError) -> SourceError {
     }
 }
 
-/// The beginning of what is written to it; it takes no more when it is full.
+/// A buffer that accepts up to `left` bytes.
 struct Piece {
     bytes: Vec<u8>,
     left: u64,
@@ -249,10 +243,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_takes_no_more_than_was_asked_for() {
+    fn piece_accepts_bytes_up_to_its_limit() {
         let mut piece = Piece { bytes: Vec::new(), left: 5 };
         assert!(piece.write_all(b"abc").is_ok());
-        let full = piece.write_all(b"defg").expect_err("it is full");
+        let full = piece.write_all(b"defg").expect_err("full");
         assert_eq!(
             (full.kind(), piece.bytes.as_slice(), piece.left),
             (io::ErrorKind::WriteZero, &b"abcde"[..], 0)
@@ -260,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_about_many_jobs_do_not_pile_up() {
+    fn job_caches_are_limited() {
         let slots: Mutex<HashMap<JobId, Arc<Fresh<u32>>>> = Mutex::default();
         for number in 0..1_000 {
             slot(&slots, JobId(number));

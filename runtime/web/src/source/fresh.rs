@@ -1,7 +1,5 @@
-//! Answers that are kept for a moment, so that many pages ask no more than one does.
-//!
-//! Owns how long that is: the more an answer costs, the longer, so that asking takes a small share of the
-//! time however many look. Does not own what is asked.
+//! Cached answers, so that many pages cost no more than one. An answer is kept longer the more it costs, so that requests
+//! take a small share of the time.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,18 +7,17 @@ use std::time::{Duration, Instant};
 use super::SourceError;
 use crate::lock::lock;
 
-/// No page shows what changes more often than this.
+/// The least time that an answer is kept.
 const AGE_MIN: Duration = Duration::from_millis(250);
-/// An answer is kept for so many times as long as it took.
+/// An answer is kept this many times as long as it took.
 const COST_FACTOR: u32 = 20;
 
-/// When what took so long to ask may be asked again.
+/// Returns how long to wait before repeating a request of this cost.
 pub fn pause_after(cost: Duration) -> Duration {
     (cost * COST_FACTOR).max(AGE_MIN)
 }
 
-/// An answer with its age. Those who want it while it is being asked for wait for the one that asks, and get
-/// what that one got: when nobody answers, they do not wait one after the other.
+/// A cached answer. Concurrent readers wait for one request and share its result, even if it fails.
 #[derive(Debug)]
 pub struct Fresh<T> {
     known: Mutex<Known<T>>,
@@ -29,7 +26,7 @@ pub struct Fresh<T> {
 #[derive(Debug)]
 struct Known<T> {
     kept: Option<Kept<T>>,
-    /// The last failure, and when it was told.
+    /// The last failure and its time.
     failed: Option<(Instant, SourceError)>,
 }
 
@@ -46,8 +43,7 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The answer; asked for if there is none that is fresh. One that fails is asked for again by the next
-    /// who wants it.
+    /// Returns the cached answer, or requests it if it is stale. A failure is not cached for later readers.
     pub fn get(&self, ask: impl FnOnce() -> Result<T, SourceError>) -> Result<Arc<T>, SourceError> {
         let wanted = Instant::now();
         let mut known = lock(&self.known);
@@ -66,8 +62,8 @@ impl<T> Fresh<T> {
         Ok(value)
     }
 
-    /// Has the next who wants it ask: something was ordered.
-    pub fn forget(&self) {
+    /// Drops the cached answer, after a command.
+    pub fn invalidate(&self) {
         lock(&self.known).kept = None;
     }
 }
@@ -80,16 +76,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_asked_for_once_and_again_after_an_order() {
+    fn answer_is_cached_until_invalidated() {
         let (fresh, asked) = (Fresh::default(), AtomicU32::new(0));
         let ask = || Ok(asked.fetch_add(1, Relaxed));
         assert_eq!((fresh.get(ask), fresh.get(ask)), (Ok(Arc::new(0)), Ok(Arc::new(0))));
-        fresh.forget();
+        fresh.invalidate();
         assert_eq!(fresh.get(ask), Ok(Arc::new(1)));
     }
 
     #[test]
-    fn of_many_who_want_it_one_asks() {
+    fn concurrent_readers_share_one_request() {
         let (fresh, asked) = (Fresh::default(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -99,35 +95,35 @@ mod tests {
         assert_eq!(asked.into_inner(), 1);
     }
 
-    fn absent() -> SourceError {
-        SourceError::Unavailable("nobody answers".to_owned())
+    fn unavailable() -> SourceError {
+        SourceError::Unavailable("no coordinator".to_owned())
     }
 
     #[test]
-    fn what_failed_is_not_kept() {
+    fn failure_is_not_cached() {
         let fresh = Fresh::default();
-        assert_eq!(fresh.get(|| Err(absent())), Err::<Arc<u32>, _>(absent()));
+        assert_eq!(fresh.get(|| Err(unavailable())), Err::<Arc<u32>, _>(unavailable()));
         assert_eq!(fresh.get(|| Ok(3)), Ok(Arc::new(3)));
     }
 
     #[test]
-    fn of_many_who_wait_for_nobody_one_waits() {
-        let (fresh, asked, all_want) = (Fresh::<u32>::default(), AtomicU32::new(0), Barrier::new(8));
+    fn concurrent_readers_share_one_failure() {
+        let (fresh, asked, all_started) = (Fresh::<u32>::default(), AtomicU32::new(0), Barrier::new(8));
         let ask = || {
             asked.fetch_add(1, Relaxed);
-            // The others come meanwhile.
+            // The other readers arrive meanwhile.
             std::thread::sleep(Duration::from_millis(300));
-            Err(absent())
+            Err(unavailable())
         };
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    all_want.wait();
-                    assert_eq!(fresh.get(ask), Err(absent()));
+                    all_started.wait();
+                    assert_eq!(fresh.get(ask), Err(unavailable()));
                 });
             }
         });
-        // On a busy machine some come too late.
-        assert!(asked.into_inner() < 8, "each of them has waited for all that came before");
+        // On a busy machine some arrive later.
+        assert!(asked.into_inner() < 8, "every reader sent its own request");
     }
 }

@@ -1,7 +1,4 @@
-//! Jobs that have ended, from the files of a history: no cluster runs, nothing is locked, nothing is written.
-//!
-//! Owns what is remembered of files that do not change any more. Does not own the files
-//! (`napreduce-history`).
+//! Ended jobs from the files of a history, without a running cluster, locks or writes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,19 +29,19 @@ pub struct HistorySource {
 #[derive(Debug, Default)]
 struct Kept {
     overviews: HashMap<JobId, JobOverview>,
-    /// Those looked at last, at the end.
+    /// Most recently used last.
     details: Vec<Arc<JobDetail>>,
     remarks: Vec<String>,
 }
 
 impl HistorySource {
-    /// The history in the directory of a cluster, that of its coordinator, or a copy of it.
+    /// Opens the history in the directory of a cluster or its coordinator, or a copy of one.
     ///
     /// # Errors
-    /// When it is none, or cannot be read.
+    /// Fails if it is not a history or cannot be read.
     pub fn open(path: &Path) -> Result<HistorySource, FolderError> {
         match HistoryFolder::open(path) {
-            // A job may end later.
+            // Jobs may end later.
             Ok(_) | Err(FolderError::Empty { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -75,7 +72,7 @@ impl HistorySource {
                     kept.overviews.insert(*job, overview.clone());
                     jobs.push(overview);
                 }
-                // It was removed meanwhile.
+                // Removed meanwhile.
                 Ok(None) => {}
                 Err(error) => kept.remarks.push(error.to_string()),
             }
@@ -83,14 +80,14 @@ impl HistorySource {
         Ok(jobs)
     }
 
-    /// Something of a job that ended.
+    /// Reads data of an ended job.
     fn read<T>(
         &self,
         job: JobId,
         read: impl FnOnce(&HistoryFolder) -> Result<Option<T>, FolderError>,
     ) -> Result<T, SourceError> {
         let broken = |error: FolderError| SourceError::Broken(error.to_string());
-        let absent = || SourceError::Absent(format!("there is no {job} in {}", self.path.display()));
+        let absent = || SourceError::Absent(format!("no {job} in {}", self.path.display()));
         let folder = match HistoryFolder::open(&self.path) {
             Ok(folder) => folder,
             Err(FolderError::Empty { .. }) => return Err(absent()),
@@ -100,9 +97,9 @@ impl HistorySource {
     }
 }
 
-/// What only a cluster that runs can do.
+/// The error for commands, which need a running cluster.
 fn not_live() -> SourceError {
-    SourceError::Refused("this is the history of a cluster, not a cluster: nothing in it runs".to_owned())
+    SourceError::Refused("this is a history; commands need a running cluster".to_owned())
 }
 
 impl PageSource for HistorySource {
@@ -129,7 +126,7 @@ impl PageSource for HistorySource {
         }
         let Ok(detail) = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))
         else {
-            // What is damaged may be whole later: somebody may be copying it.
+            // Not cached: a damaged job may still be being copied.
             let whole = |folder: &HistoryFolder| folder.read_partial(job);
             return self.read(job, |folder| Ok(whole(folder)?.map(|ended| Arc::new(ended.detail))));
         };
@@ -165,7 +162,7 @@ impl PageSource for HistorySource {
         Ok(vec![Reason::new(ReasonCode::State, text)])
     }
 
-    /// Of attempts that failed the end of standard error is in the history.
+    /// The history has the end of standard error of failed attempts.
     fn log(
         &self,
         attempt: AttemptId,
@@ -205,7 +202,7 @@ mod tests {
     use crate::answers::samples;
 
     #[test]
-    fn what_a_failed_attempt_printed_is_in_the_history_and_nothing_else_of_it() {
+    fn history_has_stderr_of_failed_attempts_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let detail = samples::detail();
         let attempt = detail.attempts[0].attempt;

@@ -1,6 +1,4 @@
-//! Where answers come from: a cluster that runs, or files of one that ran.
-//!
-//! Owns what can be asked, and how it fails. Calls block. Does not own how answers are written (`answers`).
+//! Sources of the page: a running cluster, or the files of a history. Calls block.
 
 mod cluster;
 mod fresh;
@@ -21,59 +19,59 @@ pub use cluster::ClusterSource;
 pub use fresh::pause_after;
 pub use history::HistorySource;
 
-/// Bytes of a log in one answer, at most.
+/// The most bytes of a log in one response.
 pub const LOG_PIECE_BYTES_MAX: u64 = 1 << 20;
 
-/// Something an operator orders.
+/// A command of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorCommand {
     KillJob(JobId),
     Job(JobId, JobCommand),
     Task {
         task: TaskId,
-        /// This attempt alone; without a number, all live attempts that it can be done to.
+        /// Only this attempt; otherwise all live attempts that it applies to.
         attempt: Option<u32>,
         command: TaskCommand,
     },
     Drain {
         worker: WorkerId,
-        /// Give back what runs, rather than finish it.
+        /// Hand running attempts back instead of finishing them.
         hand_back: bool,
     },
     Undrain(WorkerId),
 }
 
-/// Why there is no answer.
+/// Why a source does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("{0}")]
     Absent(String),
-    /// It cannot be done, or not now.
+    /// The command is not possible, or not now.
     #[error("{0}")]
     Refused(String),
-    /// Nobody answers at present.
+    /// The cluster does not answer.
     #[error("{0}")]
     Unavailable(String),
-    /// What is there cannot be read.
+    /// The data is unreadable.
     #[error("{0}")]
     Broken(String),
 }
 
-/// What answers.
+/// A cluster or a history.
 pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
-    /// Which cluster it is, for people.
+    /// Its name, for people.
     fn name(&self) -> String;
 
-    /// Whether it runs: then things change, and can be ordered.
+    /// Whether it is running, so that it changes and accepts commands.
     fn is_live(&self) -> bool;
 
-    /// The jobs that have not ended, then those that have, newest first.
+    /// Returns the jobs: first the current ones, then the ended ones, newest first.
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError>;
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError>;
 
-    /// The same jobs, and what is known of the preemptions of each without all of its history.
+    /// Returns the same jobs with the totals of their preemptions.
     fn overviews(&self) -> Result<Arc<Vec<JobOverview>>, SourceError> {
         let of = |summary: &JobSummary| JobOverview {
             summary: summary.clone(),
@@ -83,18 +81,18 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
         Ok(Arc::new(self.jobs()?.iter().map(of).collect()))
     }
 
-    /// Those that are gone, too, as far as they are remembered.
+    /// Includes workers that are gone, as far as they are known.
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError>;
 
-    /// The queues of its scheduler; of a history nothing is known of them.
+    /// A history does not know the queues.
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError>;
 
     fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError>;
 
-    /// The most telling reason first.
+    /// Returns the most important reason first.
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, SourceError>;
 
-    /// What an attempt wrote, from `offset` on, at most so many bytes.
+    /// Reads the log of an attempt from `offset` on, at most `bytes_max` bytes.
     fn log(
         &self,
         attempt: AttemptId,
@@ -103,7 +101,7 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError>;
 
-    /// Has something done. Returns when that is ordered; which attempts it is about, where it is about some.
+    /// Carries out a command; returns the affected attempts, if any.
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
 
     /// The directory of its history, if that is on this machine.
@@ -111,12 +109,12 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// How queues and workers were between two moments, in milliseconds since 1970.
+    /// Samples of queues and workers between two times, in milliseconds since 1970.
     fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
         Ok(self.history().map(|path| read_cluster(path, from_millis, until_millis)).unwrap_or_default())
     }
 
-    /// What could not be read, and is left out.
+    /// Warnings about unreadable data.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,7 +1,5 @@
-//! One run of the program that simulates, within bounds.
-//!
-//! Owns that it has so much memory, so much time, and no more priority than its thread; and that nothing of
-//! it is left when it is over. Does not own what it is told.
+//! Runs the simulator as a child process with a memory limit, a time limit and a process group of its own, which
+//! is killed at the end.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,19 +10,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
 
-/// Addresses that it may use.
+/// Limit of the address space.
 pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
 
-/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     Exited(ExitStatus),
-    /// It was killed when its time was over.
+    /// Killed at the time limit.
     TooLong,
 }
 
-/// Runs it to its end. It is told of the process when it may be killed, and when it may not any more: its
-/// number may be another's then.
+/// Runs `command` to its end. Calls `killable` with the process once it can be killed, and with `None` before
+/// it is reaped, after which its ID may belong to another process.
 pub fn run(mut command: Command, time_max: Duration, killable: impl Fn(Option<Pid>)) -> io::Result<RunEnd> {
     let mut child = command.process_group(0).spawn()?;
     let process = Pid::from_child(&child);
@@ -37,21 +34,21 @@ pub fn run(mut command: Command, time_max: Duration, killable: impl Fn(Option<Pi
     Ok(if in_time? { RunEnd::Exited(status) } else { RunEnd::TooLong })
 }
 
-/// Kills a run; whoever waits for it learns of its end.
+/// Kills the process group of a run. The thread in [`run`] sees the end.
 pub fn kill(process: Pid) {
-    // One that has ended by itself has no group any more.
+    // Fails if the group has already ended.
     let _ = kill_process_group(process, Signal::KILL);
 }
 
 fn bound(process: Pid) -> io::Result<()> {
     let most = Rlimit { current: Some(MEMORY_BYTES_MAX), maximum: Some(MEMORY_BYTES_MAX) };
     prlimit(Some(process), Resource::As, most)?;
-    // No image of its memory is left on the disk either.
+    // A killed child must not leave a core dump either.
     prlimit(Some(process), Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     Ok(())
 }
 
-/// Whether it ended by itself; it is still there to be waited for.
+/// Waits for the child without reaping it; returns whether it ended in time.
 fn ends_within(process: Pid, time_max: Duration) -> io::Result<bool> {
     let watched = pidfd_open(process, PidfdFlags::empty())?;
     let until = Instant::now() + time_max;
@@ -65,7 +62,7 @@ fn ends_within(process: Pid, time_max: Duration) -> io::Result<bool> {
     }
 }
 
-/// Ends it and all that it has started, if that is not over.
+/// Kills what is left of the process group and reaps the child.
 fn end(child: &mut Child, process: Pid) -> io::Result<ExitStatus> {
     kill(process);
     child.wait()

@@ -1,12 +1,10 @@
-//! Where what-ifs are kept: a folder that belongs to one server.
-//!
-//! Owns the names in it, and that what was not finished is removed. Does not own how many are kept (`queue`).
+//! The directory with the results of what-if simulations, locked by one server.
 //!
 //! ```text
 //! lock                       held by the server
-//! what-if-3/what-if.json     what was asked for and what came of it
-//! what-if-3/runs/fair.0/     the history of each run
-//! what-if-4.partial/         one that runs: runs, tables.toml, what it says
+//! what-if-3/what-if.json     the request and its outcome
+//! what-if-3/runs/fair.0/     the history of each simulated run
+//! what-if-4.partial/         a running simulation: runs, tables.toml, output; deleted at the next start
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -27,26 +25,26 @@ use crate::answers::RecordingKind;
 use crate::shown::Shown;
 use crate::source::{HistorySource, PageSource};
 
-/// What a simulation says at most: the figures of each job of each run.
-const SAID_BYTES_MAX: u64 = 256 << 20;
-/// Of what it complains of, the begin is left out.
-const ERROR_BYTES_MAX: usize = 2_000;
+/// Limit of the simulator's standard output: figures of each job in each run.
+const STDOUT_BYTES_MAX: u64 = 256 << 20;
+/// Length of the end of standard error that becomes the error message.
+const STDERR_TAIL_BYTES: usize = 2_000;
 const RECORD: &str = "what-if.json";
 const RECORD_BYTES_MAX: u64 = 16 << 20;
 
-/// What is told of one, and what it made.
+/// A finished what-if with its recordings.
 pub type KeptWhatIf = (WhatIf, Vec<Arc<Shown>>);
 
-/// Why there are no what-ifs.
+/// The directory cannot be used.
 #[derive(Debug, Error)]
 pub enum WhatIfFolderError {
-    #[error("{0} is another server's of this cluster; ask that one, or end it")]
+    #[error("{0}: in use by another server of this cluster; use or stop that server")]
     Taken(PathBuf),
-    #[error("cannot use {path}: {source}")]
+    #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The folder of a server, until it is dropped.
+/// The directory of a server, locked until it is dropped.
 #[derive(Debug)]
 pub struct WhatIfFolder {
     path: PathBuf,
@@ -54,11 +52,11 @@ pub struct WhatIfFolder {
 }
 
 impl WhatIfFolder {
-    /// Makes it, or takes it over with what is in it.
+    /// Creates and locks the directory, and returns the what-ifs that it contains.
     pub fn open(path: &Path) -> Result<(WhatIfFolder, Vec<KeptWhatIf>), WhatIfFolderError> {
         let failed = |source| WhatIfFolderError::Io { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-        // Others may have come to it by another way.
+        // The path may contain symbolic links that change later.
         let path = path.canonicalize().map_err(failed)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -73,7 +71,7 @@ impl WhatIfFolder {
         Ok((folder, kept))
     }
 
-    /// Those that were finished, oldest first; of others nothing is left.
+    /// Returns the finished what-ifs, oldest first, and deletes unfinished ones.
     fn kept(&self) -> io::Result<Vec<KeptWhatIf>> {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -84,7 +82,7 @@ impl WhatIfFolder {
                 match self.read(&name) {
                     Ok(one) => kept.push((number, one)),
                     Err(error) => {
-                        warn!("{} is left out: {error}; remove it", self.path.join(&name).display())
+                        warn!("{}: {error}; ignoring it", self.path.join(&name).display())
                     }
                 }
             }
@@ -95,45 +93,46 @@ impl WhatIfFolder {
 
     fn read(&self, name: &str) -> io::Result<KeptWhatIf> {
         let bytes = read_regular(&self.path.join(name).join(RECORD), RECORD_BYTES_MAX)?;
-        let told: WhatIf = serde_json::from_slice(&bytes)?;
-        if told.what_if != name || told.state != WhatIfState::Done {
-            return Err(io::Error::other(format!("{RECORD} is about something else")));
+        let what_if: WhatIf = serde_json::from_slice(&bytes)?;
+        if what_if.what_if != name || what_if.state != WhatIfState::Done {
+            return Err(io::Error::other(format!("{RECORD} describes another what-if")));
         }
         let shown = recordings(name, &self.path.join(name))?;
-        Ok((told, shown))
+        Ok((what_if, shown))
     }
 
-    /// A place for a run.
+    /// Creates the directory of a run.
     pub fn begin(&self, name: &str) -> io::Result<PartialRun> {
         let path = self.path.join(format!("{name}.partial"));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(PartialRun { path })
     }
 
-    /// Keeps a run that is finished. What is told of it has its recordings then.
-    pub fn keep(&self, run: PartialRun, mut told: WhatIf) -> io::Result<KeptWhatIf> {
-        let kept = self.path.join(&told.what_if);
-        told.recordings = recordings(&told.what_if, &run.path)?.iter().map(|one| one.name.clone()).collect();
-        for file in [SAID, COMPLAINED, PROGRESS] {
-            // A program that said nothing of how far it was made no such file.
+    /// Keeps a finished run and returns it with the names of its recordings.
+    pub fn keep(&self, run: PartialRun, mut what_if: WhatIf) -> io::Result<KeptWhatIf> {
+        let kept = self.path.join(&what_if.what_if);
+        let shown = recordings(&what_if.what_if, &run.path)?;
+        what_if.recordings = shown.iter().map(|one| one.name.clone()).collect();
+        for file in [STDOUT, STDERR, PROGRESS] {
+            // A short simulation may end before it writes its progress.
             match fs::remove_file(run.path.join(file)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        fs::write(run.path.join(RECORD), serde_json::to_vec(&told)?)?;
+        fs::write(run.path.join(RECORD), serde_json::to_vec(&what_if)?)?;
         fs::rename(&run.path, &kept)?;
-        let shown = recordings(&told.what_if, &kept)?;
-        Ok((told, shown))
+        let shown = recordings(&what_if.what_if, &kept)?;
+        Ok((what_if, shown))
     }
 
-    /// How far one that runs is, if it says so.
+    /// Returns the progress of a running what-if, if it has written any.
     pub fn percent(&self, name: &str) -> Option<u8> {
-        let said = fs::read_to_string(self.path.join(format!("{name}.partial")).join(PROGRESS)).ok()?;
-        said.trim().parse().ok()
+        let percent = fs::read_to_string(self.path.join(format!("{name}.partial")).join(PROGRESS)).ok()?;
+        percent.trim().parse().ok()
     }
 
-    /// Removes one that was kept.
+    /// Deletes a kept what-if.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_dir_all(self.path.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -142,55 +141,55 @@ impl WhatIfFolder {
     }
 }
 
-const SAID: &str = "said.json";
-const COMPLAINED: &str = "complained.txt";
+const STDOUT: &str = "stdout.json";
+const STDERR: &str = "stderr.txt";
 const PROGRESS: &str = "percent.txt";
 
-/// The files of a run that goes on; they go with it unless they are kept.
+/// The directory of a running simulation, deleted on drop unless it was kept.
 #[derive(Debug)]
 pub struct PartialRun {
     path: PathBuf,
 }
 
 impl PartialRun {
-    /// Where histories are to be written.
+    /// Directory for the simulated histories.
     pub fn record(&self) -> PathBuf {
         self.path.join("runs")
     }
 
-    /// Where it says how far it is.
+    /// File to which the simulator writes its progress.
     pub fn progress(&self) -> PathBuf {
         self.path.join(PROGRESS)
     }
 
-    /// Writes tables for the simulation to read.
+    /// Writes the scheduler tables for the simulator.
     pub fn tables(&self, text: &str) -> io::Result<PathBuf> {
         let file = self.path.join("tables.toml");
         fs::write(&file, text).map(|()| file)
     }
 
-    /// Where it says what came of it, and where it complains.
+    /// Creates the files for standard output and standard error.
     pub fn outputs(&self) -> io::Result<(File, File)> {
-        Ok((File::create(self.path.join(SAID))?, File::create(self.path.join(COMPLAINED))?))
+        Ok((File::create(self.path.join(STDOUT))?, File::create(self.path.join(STDERR))?))
     }
 
-    pub fn said(&self) -> io::Result<Vec<u8>> {
-        let mut said = Vec::new();
-        File::open(self.path.join(SAID))?.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
-        Ok(said)
+    pub fn stdout(&self) -> io::Result<Vec<u8>> {
+        let mut stdout = Vec::new();
+        File::open(self.path.join(STDOUT))?.take(STDOUT_BYTES_MAX).read_to_end(&mut stdout)?;
+        Ok(stdout)
     }
 
-    /// The end of what it complained of.
-    pub fn complaint(&self) -> String {
-        let complained = fs::read(self.path.join(COMPLAINED)).unwrap_or_default();
-        let end = complained.len().saturating_sub(ERROR_BYTES_MAX);
-        String::from_utf8_lossy(&complained[end..]).trim().to_owned()
+    /// Returns the end of standard error.
+    pub fn stderr_tail(&self) -> String {
+        let stderr = fs::read(self.path.join(STDERR)).unwrap_or_default();
+        let start = stderr.len().saturating_sub(STDERR_TAIL_BYTES);
+        String::from_utf8_lossy(&stderr[start..]).trim().to_owned()
     }
 }
 
 impl Drop for PartialRun {
     fn drop(&mut self) {
-        // What was kept has another name by now.
+        // A kept run has been renamed.
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -199,18 +198,18 @@ impl Drop for PartialRun {
     }
 }
 
-/// Of `what-if-3` 3.
+/// Parses `what-if-3` to 3.
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("what-if-")?;
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-/// Of which the next one is not.
-pub fn number_of(told: &WhatIf) -> u64 {
-    number(&told.what_if).unwrap_or(0)
+/// The number in the name of a what-if.
+pub fn number_of(what_if: &WhatIf) -> u64 {
+    number(&what_if.what_if).unwrap_or(0)
 }
 
-/// The histories in a folder: first that of the recorded policy, against which the others are compared.
+/// Returns the histories in a directory; the baseline, with the recorded scheduler, comes first.
 fn recordings(name: &str, folder: &Path) -> io::Result<Vec<Arc<Shown>>> {
     let mut shown = Vec::new();
     for run in HistoryFolder::find(&folder.join("runs")).map_err(io::Error::other)? {

@@ -1,14 +1,13 @@
-//! What if a cluster had had another policy: simulations of its history, each a child of this server.
+//! What-if: simulates the history of a cluster under other schedulers.
 //!
-//! Owns what is told of each, and the thread that runs them, one at a time. Does not own the simulation,
-//! which is the program that the server is given. The child gets what the thread has: no priority, and an end
-//! when the server ends.
+//! One thread with the lowest priority runs the queued simulations, one at a time, as child processes, which
+//! inherit its priority and end with the server.
 
 mod child;
 mod folder;
+mod output;
 mod queue;
 mod request;
-mod said;
 
 use std::ffi::OsString;
 use std::io;
@@ -26,40 +25,40 @@ use tracing::warn;
 
 use child::{MEMORY_BYTES_MAX, RunEnd};
 use folder::{PartialRun, WhatIfFolder};
+use output::SimOutput;
 use queue::{Next, Queue};
-use said::Said;
 
 use crate::lock::lock;
 
 pub use folder::WhatIfFolderError;
+pub use output::WhatIfFidelity;
 pub use queue::RemoveError;
 pub use request::{RequestError, WhatIfRequest, Window};
-pub use said::WhatIfFidelity;
 
-/// Of a thread: after all others.
+/// The nice value of the thread.
 const LOWEST_PRIORITY: i32 = 19;
-/// What a simulation may take.
+/// Default time limit of a simulation.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How histories are simulated, and where what comes of it is kept.
+/// How simulations are run, and where their results are kept.
 #[derive(Debug, Clone)]
 pub struct WhatIfSettings {
-    /// The program: `nap`.
+    /// Path of `nap`.
     pub program: PathBuf,
-    /// What its line begins with: `sim`, and where the tables of the cluster are.
+    /// Leading arguments: `sim`, and the location of the cluster's scheduler tables.
     pub begin: Vec<OsString>,
-    /// All that its environment says.
+    /// The complete environment of the child.
     pub environment: Vec<(String, String)>,
-    /// A folder of the server alone; it is made.
+    /// Directory used by this server only; created if it is missing.
     pub folder: PathBuf,
-    /// The policies that it knows.
+    /// Schedulers that `program` knows.
     pub schedulers: Vec<String>,
-    /// It is killed after that long.
+    /// A simulation that runs for longer is killed.
     pub time_max: Duration,
 }
 
 impl WhatIfSettings {
-    /// A program that takes at most a minute for each.
+    /// Settings with the default time limit, one minute, and no schedulers.
     pub fn new(program: PathBuf, folder: PathBuf) -> WhatIfSettings {
         WhatIfSettings {
             program,
@@ -72,7 +71,7 @@ impl WhatIfSettings {
     }
 }
 
-/// How far a what-if is.
+/// Progress of a what-if.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhatIfState {
@@ -83,59 +82,58 @@ pub enum WhatIfState {
     Failed,
 }
 
-/// What was asked for, and what came of it.
+/// A request for a simulation, and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
-    /// Its name: what-if-1.
+    /// Its name, for example what-if-1.
     pub what_if: String,
     pub state: WhatIfState,
-    /// Who asked, by the name of the token.
+    /// The name of the requester's token.
     pub by: String,
     pub asked_millis: u64,
     pub begun_millis: Option<u64>,
     pub ended_millis: Option<u64>,
-    /// Whose history it is of, where several are shown.
+    /// The simulated recording, if the server shows several.
     pub recording: Option<String>,
-    /// Bounds of the submissions, in milliseconds since 1970.
+    /// Bounds of the submission times, in milliseconds since 1970; the upper bound is exclusive.
     pub from_millis: Option<u64>,
     pub until_millis: Option<u64>,
-    /// Those that were chosen of these; nothing for all.
+    /// The selected jobs; empty for all.
     #[serde(default)]
     pub jobs: Vec<String>,
-    /// How many percent of the jobs of all policies have been simulated, while it runs.
+    /// Simulated share of all jobs under all schedulers, in percent, while running.
     pub percent: Option<u8>,
-    /// Those that are tried beside the recorded one.
+    /// Schedulers simulated in addition to the recorded one.
     pub schedulers: Vec<String>,
-    /// The tables that were given.
+    /// The given scheduler tables, in TOML.
     pub configuration: Option<String>,
-    /// What was made, for `recording` in other queries; first that of the recorded policy, where it is known.
+    /// Names of the resulting recordings; the one with the recorded scheduler comes first, if it is known.
     pub recordings: Vec<String>,
-    /// None before it is done, and where the history does not say which policy it had.
+    /// Null before the end, and if the history does not name its scheduler.
     pub fidelity: Option<WhatIfFidelity>,
-    /// What the history lacks, and what was measured in it.
+    /// Information missing in the history, and values measured from it.
     pub remarks: Vec<String>,
-    /// Why there is no result.
+    /// Why the simulation failed.
     pub error: Option<String>,
 }
 
-/// What-ifs of a server; the one that runs ends with it.
+/// The what-ifs of a server. Dropping it stops the running one.
 #[derive(Debug)]
 pub struct WhatIfs {
-    /// All that are known.
     pub queue: Arc<Queue>,
-    /// The policies that can be tried.
+    /// Schedulers that can be simulated.
     pub schedulers: Vec<String>,
-    /// What each may take.
+    /// Time limit of each simulation.
     pub time_max: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl WhatIfs {
-    /// Takes over what is kept, and waits for what is asked.
+    /// Loads the kept what-ifs and starts the thread.
     pub fn start(settings: WhatIfSettings) -> Result<WhatIfs, WhatIfFolderError> {
         let path = settings.folder.clone();
         let (folder, kept) = WhatIfFolder::open(&path)?;
-        let queue = Arc::new(Queue::over(folder, kept));
+        let queue = Arc::new(Queue::new(folder, kept));
         let (schedulers, time_max) = (settings.schedulers.clone(), settings.time_max);
         let served = queue.clone();
         let thread = std::thread::Builder::new()
@@ -145,12 +143,12 @@ impl WhatIfs {
         Ok(WhatIfs { queue, schedulers, time_max, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Ends the one that runs, and runs no other; returns when nothing of it is left.
+    /// Stops the running simulation and joins the thread.
     pub fn close(&self) {
         self.queue.close();
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
-            // A thread that panicked has said so.
+            // The panic hook has already reported a panic.
             let _ = thread.join();
         }
     }
@@ -163,63 +161,66 @@ impl Drop for WhatIfs {
 }
 
 fn run_all(settings: &WhatIfSettings, queue: &Queue) {
-    // It is this thread's alone, and its children's.
+    // On Linux the priority belongs to the calling thread; children inherit it.
     if let Err(error) = setpriority_process(None, LOWEST_PRIORITY) {
-        warn!("what-ifs have the priority of everything else: {error}");
+        warn!("cannot lower the priority of what-if simulations: {error}");
     }
     while let Some(Next { name, request }) = queue.next() {
-        let ran = queue.folder().begin(&name).map_err(|error| failed("make a place for it", &error));
-        let ran = ran.and_then(|run| simulate(settings, queue, &request, &run).map(|said| (run, said)));
-        queue.ended(&name, ran);
+        let run = queue.folder().begin(&name).map_err(|error| failed("create its directory", &error));
+        let outcome =
+            run.and_then(|run| simulate(settings, queue, &request, &run).map(|output| (run, output)));
+        queue.finish(&name, outcome);
     }
 }
 
-/// Runs one to its end; what it says, or why it says nothing.
+/// Runs one simulation to its end and parses its output. The error is a message for the page.
 fn simulate(
     settings: &WhatIfSettings,
     queue: &Queue,
     request: &WhatIfRequest,
     run: &PartialRun,
-) -> Result<Said, String> {
+) -> Result<SimOutput, String> {
     let tables = request.configuration.as_deref().map(|text| run.tables(text)).transpose();
     let tables = tables.map_err(|error| failed("write its tables", &error))?;
     let line =
         request.line(tables.as_deref(), &run.record(), &run.progress()).map_err(|error| error.to_string())?;
-    let (said, complained) = run.outputs().map_err(|error| failed("make its files", &error))?;
+    let (stdout, stderr) = run.outputs().map_err(|error| failed("create its files", &error))?;
     let mut command = Command::new(&settings.program);
     command.args(&settings.begin).args(line).env_clear().envs(settings.environment.iter().cloned());
-    command.stdin(Stdio::null()).stdout(said).stderr(complained);
-    let ended = child::run(command, settings.time_max, |process| queue.running(process));
-    match ended.map_err(|error| failed("run it", &error))? {
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let ended = child::run(command, settings.time_max, |process| queue.set_process(process));
+    match ended.map_err(|error| failed("run nap sim", &error))? {
         RunEnd::Exited(status) if status.success() => {}
-        RunEnd::Exited(status) => return Err(complaint(run, status)),
+        RunEnd::Exited(status) => return Err(failure_message(run, status)),
         RunEnd::TooLong => {
             let time = settings.time_max.as_secs_f64();
-            return Err(format!("it was ended after {time} s; ask for a shorter time, or fewer schedulers"));
+            return Err(format!(
+                "the simulation was stopped after {time} s; choose a shorter window or fewer schedulers"
+            ));
         }
     }
-    let said = run.said().map_err(|error| failed("read what it says", &error))?;
-    Said::parse(&said).map_err(|error| {
-        format!("what the simulation says cannot be read: {error}; nap was replaced, perhaps: start the server again")
+    let stdout = run.stdout().map_err(|error| failed("read its output", &error))?;
+    SimOutput::parse(&stdout).map_err(|error| {
+        format!("cannot parse the output of nap sim: {error}; if nap was upgraded, restart the server")
     })
 }
 
 fn failed(what: &str, error: &io::Error) -> String {
     format!(
-        "cannot {what}: {error}; see that its folder can be written and the machine has room, and try again"
+        "cannot {what}: {error}; check the permissions and free space of the what-if directory, then try again"
     )
 }
 
-/// Why a simulation failed, in its own words.
-fn complaint(run: &PartialRun, status: ExitStatus) -> String {
-    let words = run.complaint();
-    if words.contains("memory allocation of") {
+/// Returns why a simulation failed: in general, what it wrote to standard error.
+fn failure_message(run: &PartialRun, status: ExitStatus) -> String {
+    let stderr = run.stderr_tail();
+    if stderr.contains("memory allocation of") {
         let gibibytes = MEMORY_BYTES_MAX >> 30;
-        return format!("it needs more than {gibibytes} GiB of memory; ask for a shorter time");
+        return format!("the simulation needs more than {gibibytes} GiB of memory; choose a shorter window");
     }
-    match (words.strip_prefix("nap: ").unwrap_or(&words), status.signal()) {
-        ("", Some(signal)) => format!("it was ended by signal {signal}; try again"),
-        ("", None) => format!("it ended with {status}, and said nothing; try again"),
-        (words, _) => words.to_owned(),
+    match (stderr.strip_prefix("nap: ").unwrap_or(&stderr), status.signal()) {
+        ("", Some(signal)) => format!("the simulation was killed by signal {signal}; try again"),
+        ("", None) => format!("the simulation failed ({status}) without a message; try again"),
+        (message, _) => message.to_owned(),
     }
 }

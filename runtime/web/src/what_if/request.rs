@@ -1,7 +1,5 @@
-//! What is asked of a what-if, and the command line that it becomes.
-//!
-//! Owns what is refused before anything is started: what people write never becomes a flag or a path. Does
-//! not own what the simulation refuses.
+//! Checks a what-if request and builds the command line of `nap sim`. Invalid values are refused before the
+//! child is started, so that no value can become a flag or another path.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,67 +10,67 @@ use napreduce_protocol::{JobPhase, JobSummary};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Tasks of the jobs of a window at most.
+/// Limit of tasks in the selected jobs.
 const TASKS_MAX: u64 = 200_000;
 const TABLES_BYTES_MAX: usize = 32 << 10;
-/// The tables of a configuration file that a simulation goes by; others name files and addresses.
+/// Tables that a configuration may contain; the others name files and addresses.
 const TABLES: [&str; 2] = ["scheduler", "preemption"];
 
-/// Which jobs, submitted when, under which policies.
+/// The jobs to simulate, and the schedulers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WhatIfRequest {
-    /// The directory of the history.
+    /// Directory of the history.
     pub history: PathBuf,
     pub window: Window,
-    /// Of those alone, if there are such.
+    /// Only these jobs; empty for all.
     pub jobs: Vec<JobId>,
-    /// Beside the recorded one.
+    /// In addition to the recorded one.
     pub schedulers: Vec<String>,
-    /// Tables of schedulers and of preemption, as TOML; nothing for those of the cluster.
+    /// The tables of schedulers and preemption in TOML; `None` for those of the cluster.
     pub configuration: Option<String>,
 }
 
-/// Bounds of the submissions, in milliseconds since 1970; the second is not among them.
+/// Bounds of the submission time in milliseconds since 1970; the upper one is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     pub from_millis: Option<u64>,
     pub until_millis: Option<u64>,
 }
 
-/// Why it is not even tried.
+/// A request that is refused before a simulation starts.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
-    #[error("there is no scheduler {0:?}; there are {1}")]
+    #[error("unknown scheduler {0:?}; expected {1}")]
     Scheduler(String, String),
-    #[error("a window from {0} until {1} is none; give from before until")]
+    #[error("`from` ({0}) must be before `until` ({1})")]
     Window(u64, u64),
-    #[error("{0} is no moment; give milliseconds since 1970")]
+    #[error("{0} is out of range; expected milliseconds since 1970")]
     Moment(u64),
-    #[error("configuration has more than {TABLES_BYTES_MAX} bytes; leave out the tables of other schedulers")]
+    #[error("configuration has more than {TABLES_BYTES_MAX} bytes; remove the tables of unused schedulers")]
     TooLong,
-    #[error("configuration is no TOML: {0}")]
-    NoToml(String),
-    #[error("configuration may have the tables [scheduler.NAME] and [preemption] alone, and not {0:?}")]
+    #[error("configuration is not valid TOML: {0}")]
+    NotToml(String),
+    #[error("unknown table {0:?} in configuration; expected [scheduler.NAME] or [preemption]")]
     OtherTable(String),
-    #[error("no job that was submitted then has succeeded; give another from and until")]
+    #[error("no job submitted in this window has succeeded; choose another window")]
     NoJobs,
-    #[error("{0} is not among the jobs that were submitted then and have succeeded")]
+    #[error("{0} was not submitted in this window or has not succeeded")]
     NoSuchJob(JobId),
-    #[error("the jobs of that time have {0} tasks, and at most {TASKS_MAX} are tried; give a shorter time")]
+    #[error("the selected jobs have {0} tasks, more than {TASKS_MAX}; choose a shorter window")]
     TooManyTasks(u64),
-    #[error("the name of the history's directory is not UTF-8; give it another one")]
+    #[error("the path of the history is not UTF-8; rename the directory")]
     Directory,
 }
 
 impl RequestError {
-    /// Whether another request might do, rather than another history.
-    pub fn is_wrong(&self) -> bool {
+    /// Whether the request itself is invalid (400), and does not merely fail on this history (409).
+    pub fn is_bad_request(&self) -> bool {
         !matches!(self, RequestError::NoJobs | RequestError::TooManyTasks(_) | RequestError::Directory)
     }
 }
 
 impl WhatIfRequest {
-    /// Checks all that can be known before it is tried; a policy that is named twice is tried once.
+    /// Checks the request against the known schedulers and jobs, and removes duplicate schedulers.
     pub fn checked(mut self, known: &[String], jobs: &[JobSummary]) -> Result<Self, RequestError> {
         let mut named: Vec<String> = Vec::new();
         for name in self.schedulers {
@@ -90,8 +88,8 @@ impl WhatIfRequest {
         if let Some(absent) = self.jobs.iter().find(|job| !taken.iter().any(|taken| taken.job == **job)) {
             return Err(RequestError::NoSuchJob(*absent));
         }
-        let meant = taken.iter().filter(|taken| self.jobs.is_empty() || self.jobs.contains(&taken.job));
-        let tasks = meant.map(|taken| tasks_of(taken)).reduce(u64::saturating_add);
+        let selected = taken.iter().filter(|taken| self.jobs.is_empty() || self.jobs.contains(&taken.job));
+        let tasks = selected.map(|taken| tasks_of(taken)).reduce(u64::saturating_add);
         let tasks = tasks.ok_or(RequestError::NoJobs)?;
         if tasks > TASKS_MAX {
             return Err(RequestError::TooManyTasks(tasks));
@@ -99,7 +97,7 @@ impl WhatIfRequest {
         self.recorded().map(|_| self)
     }
 
-    /// What stands behind `--recorded`.
+    /// The value of `--recorded`.
     fn recorded(&self) -> Result<String, RequestError> {
         let directory = self.history.to_str().ok_or(RequestError::Directory)?;
         let Window { from_millis, until_millis } = self.window;
@@ -110,8 +108,8 @@ impl WhatIfRequest {
         Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
     }
 
-    /// The arguments of the simulation, which writes to `record` and says in `progress` how far it is. Each
-    /// value stands behind its flag in one word, so that none is taken for a flag.
+    /// The arguments of `nap sim`, which writes histories to `record` and its progress to `progress`. Each value
+    /// is joined to its flag with `=`, so that it cannot be parsed as a flag.
     pub fn line(
         &self,
         tables: Option<&Path>,
@@ -150,7 +148,7 @@ impl Window {
         }
     }
 
-    /// The jobs that a simulation takes: lengths are known of those that succeeded.
+    /// The jobs that can be simulated: task durations are known only for jobs that succeeded.
     fn taken(self, jobs: &[JobSummary]) -> Vec<&JobSummary> {
         let window = self.from_millis.unwrap_or(0)..self.until_millis.unwrap_or(u64::MAX);
         let is_taken =
@@ -163,7 +161,7 @@ fn tasks_of(job: &JobSummary) -> u64 {
     u64::from(job.progress.map.tasks) + u64::from(job.progress.reduce.tasks)
 }
 
-/// A moment as `nap sim` reads it.
+/// Formats a time as `nap sim` parses it.
 fn moment(millis: u64) -> Result<String, RequestError> {
     let stamp = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
     stamp.map(|stamp| stamp.to_string()).ok_or(RequestError::Moment(millis))
@@ -173,9 +171,9 @@ fn check_tables(text: &str) -> Result<(), RequestError> {
     if text.len() > TABLES_BYTES_MAX {
         return Err(RequestError::TooLong);
     }
-    let said: toml::Table =
-        toml::from_str(text).map_err(|error| RequestError::NoToml(error.message().to_owned()))?;
-    match said.keys().find(|key| !TABLES.contains(&key.as_str())) {
+    let tables: toml::Table =
+        toml::from_str(text).map_err(|error| RequestError::NotToml(error.message().to_owned()))?;
+    match tables.keys().find(|key| !TABLES.contains(&key.as_str())) {
         Some(other) => Err(RequestError::OtherTable(other.clone())),
         None => Ok(()),
     }
@@ -188,7 +186,7 @@ mod tests {
     use super::*;
 
     fn job(submitted_millis: u64, tasks: u32, phase: JobPhase) -> JobSummary {
-        // The first is job 1, the next job 2.
+        // Submitted at second N, the job has ID N.
         let job = JobId(submitted_millis as u32 / 1_000);
         let map = PhaseProgress { tasks, ..PhaseProgress::default() };
         JobSummary {
@@ -227,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_what_is_asked_for_and_nothing_else() {
+    fn line_contains_exactly_the_requested_flags() {
         let window = Window { from_millis: Some(1_790_000_000_001), until_millis: None };
         let asked =
             WhatIfRequest { window, schedulers: vec!["fair".to_owned(), "fifo".to_owned()], ..request() };
@@ -256,27 +254,30 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_anything_is_started() {
+    fn checked_refuses_invalid_requests() {
         type Change = fn(&mut WhatIfRequest);
         fn until(until: u64) -> Window {
             Window { from_millis: None, until_millis: Some(until) }
         }
-        let one = check(WhatIfRequest { window: until(1_001), ..request() }).expect("it makes sense");
+        let one = check(WhatIfRequest { window: until(1_001), ..request() }).expect("valid request");
         assert_eq!(one.schedulers, ["fair"]);
         let refused = |change: Change| {
             let mut asked = WhatIfRequest { window: until(1_001), ..request() };
             change(&mut asked);
-            check(asked).expect_err("it makes no sense").to_string()
+            check(asked).expect_err("invalid request").to_string()
         };
         let cases: [(Change, &str); 9] = [
-            (|asked| asked.jobs = vec![JobId(2)], "job_0002 is not among the jobs that were submitted then"),
-            (|asked| asked.schedulers = vec!["--plot=x".to_owned()], "there is no scheduler \"--plot=x\""),
-            (|asked| asked.window = until(u64::MAX), "18446744073709551615 is no moment"),
-            (|asked| asked.window.from_millis = Some(1_001), "a window from 1001 until 1001 is none"),
-            (|asked| asked.window = until(1_000), "no job that was submitted then has succeeded"),
-            (|asked| asked.window = until(2_001), "the jobs of that time have 210000 tasks"),
-            (|asked| asked.configuration = Some("[fair".to_owned()), "configuration is no TOML"),
-            (|asked| asked.configuration = Some("[worker]".to_owned()), "configuration may have the tables"),
+            (|asked| asked.jobs = vec![JobId(2)], "job_0002 was not submitted in this window"),
+            (|asked| asked.schedulers = vec!["--plot=x".to_owned()], "unknown scheduler \"--plot=x\""),
+            (|asked| asked.window = until(u64::MAX), "18446744073709551615 is out of range"),
+            (|asked| asked.window.from_millis = Some(1_001), "`from` (1001) must be before `until` (1001)"),
+            (|asked| asked.window = until(1_000), "no job submitted in this window has succeeded"),
+            (|asked| asked.window = until(2_001), "the selected jobs have 210000 tasks"),
+            (|asked| asked.configuration = Some("[fair".to_owned()), "configuration is not valid TOML"),
+            (
+                |asked| asked.configuration = Some("[worker]".to_owned()),
+                "unknown table \"worker\" in configuration",
+            ),
             (|asked| asked.configuration = Some(" ".repeat(40_000)), "configuration has more than 32768"),
         ];
         for (change, words) in cases {

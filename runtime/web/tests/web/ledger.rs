@@ -1,6 +1,4 @@
-//! The ledger of the whole cluster over HTTP: its list, its sums and its flows.
-//!
-//! Owns what a query takes and what is left out. Does not own the sums themselves (`answers`).
+//! The preemption ledger over HTTP: list, totals and flows.
 
 use crate::kit::Sample;
 use serde_json::{Value, json};
@@ -15,7 +13,7 @@ fn ends(sample: &Sample, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_ledger_of_all_jobs_is_listed_newest_first_and_filtered() {
+fn ledger_lists_newest_first_and_filters() {
     let sample = Sample::preempted();
     assert_eq!(ends(&sample, WHOLE), ["killed", "suspended"]);
     for (query, expected) in [
@@ -34,12 +32,12 @@ fn the_ledger_of_all_jobs_is_listed_newest_first_and_filtered() {
     assert_eq!(ends(&sample, "from=1790000000000&until=1790000001000"), ["suspended"]);
     let page = sample.get(&format!("{LEDGER}?{WHOLE}&limit=1")).json();
     assert_eq!((&page["total"], &page["next"], &page["remarks"]), (&json!(2), &json!(1), &json!([])));
-    // The last hour is long after these jobs.
+    // The jobs are older than the default window of an hour.
     assert_eq!(ends(&sample, ""), Vec::<String>::new());
 }
 
 #[test]
-fn totals_do_not_fall_as_jobs_come() {
+fn totals_grow_with_further_jobs() {
     let sample = Sample::preempted();
     for _ in 0..60 {
         sample.submit();
@@ -47,24 +45,24 @@ fn totals_do_not_fall_as_jobs_come() {
         assert_eq!((&totals["count"], &totals["remarks"]), (&json!(2), &json!([])));
     }
     let shares = sample.get("/api/nap/v1/shares?from=1790000000000&until=1790000003000&step=3000").json();
-    // Sixty-one jobs hold a slot since 100 ms.
+    // 61 jobs have held a slot since 100 ms.
     let held = shares["queues"][0]["map"]["held"][0].as_f64().expect("a mean");
     assert!(held > 61.0 * 2.9 / 3.0 - 0.1, "{held}");
     assert_eq!(shares["jobs_left_out"], 0);
 }
 
 #[test]
-fn a_ledger_that_makes_no_sense_is_refused() {
+fn invalid_ledger_queries_are_refused() {
     let sample = Sample::preempted();
     for (query, detail) in [
-        ("?primitive=nap", "primitive=nap: there are wait, kill, suspend, checkpoint"),
+        ("?primitive=nap", "primitive=nap: expected one of wait, kill, suspend, checkpoint"),
         (
             "?end=open,shut",
-            "end=shut: there are suspended, checkpointed, killed, finished, ended, withdrawn, open",
+            "end=shut: expected one of suspended, checkpointed, killed, finished, ended, withdrawn, open",
         ),
-        ("?from=9&until=8", "a window from 9 until 8 is none"),
-        ("/flows?by=user", "by=user: there are queue, job"),
-        ("/totals?limit=1", "the query may not say \"limit\"; it may say from, until, by"),
+        ("?from=9&until=8", "from (9) must not be after until (8)"),
+        ("/flows?by=user", "by=user: expected one of queue, job"),
+        ("/totals?limit=1", "unknown query parameter \"limit\"; expected from, until, by"),
     ] {
         let told = sample.get(&format!("{LEDGER}{query}"));
         assert_eq!(told.status, 400, "{query}");
@@ -77,7 +75,7 @@ fn a_ledger_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn totals_and_flows_sum_up_what_is_listed() {
+fn totals_and_flows_add_up_the_list() {
     let sample = Sample::preempted();
     let totals = sample.get(&format!("{LEDGER}/totals?{WHOLE}")).json();
     assert_eq!((&totals["count"], &totals["taken"]), (&json!(2), &json!(2)));

@@ -1,9 +1,6 @@
-//! How quickly a server answers about many jobs, and about a job of 100,000 attempts: a benchmark, which says
-//! what it measured.
-//!
-//! Owns the large sample and the budgets beside the figures. Does not own what answers say (`routes`). A
-//! machine may be busy, so nothing here fails for being slow: `cargo test -p napreduce-web --release --test web
-//! -- --ignored --nocapture load::`.
+//! Benchmark of response times with many jobs, and with a job of 100,000 attempts. It prints the figures next to
+//! their budgets and fails for none, since the machine may be busy. Run it with `cargo test -p napreduce-web
+//! --release --test web -- --ignored --nocapture load::`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,12 +17,12 @@ use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer
 
 const BASE: u64 = 1_790_000_000_000;
 const JOBS: u32 = 1_000;
-/// Jobs that still run.
+/// Running jobs.
 const RUNNING: u32 = 50;
 const ATTEMPTS: u32 = 100_000;
 const ROUNDS: usize = 100;
 
-/// Many jobs; each of them, when it is looked at, the large one.
+/// Many jobs; each of them has the details of the large one.
 #[derive(Debug)]
 struct Large {
     jobs: Arc<Vec<JobSummary>>,
@@ -122,7 +119,7 @@ impl PageSource for Large {
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
-        Ok(vec![Reason::new(ReasonCode::State, format!("{job} gets on"))])
+        Ok(vec![Reason::new(ReasonCode::State, format!("{job} is running"))])
     }
 
     fn log(&self, attempt: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
@@ -130,12 +127,12 @@ impl PageSource for Large {
     }
 
     fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
-        Err(SourceError::Refused("nothing is ordered here".to_owned()))
+        Err(SourceError::Refused("this sample takes no orders".to_owned()))
     }
 }
 
 const COLUMNS: &str = "columns of 100,000";
-/// Kinds of answers and their budgets at the 99th percentile, in milliseconds.
+/// Responses and their budgets at the 99th percentile, in milliseconds.
 const ASKED: [(&str, &str, u64); 12] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
@@ -152,8 +149,8 @@ const ASKED: [(&str, &str, u64); 12] = [
 ];
 
 #[test]
-#[ignore = "a benchmark: it says how quick answers are, and judges nothing"]
-fn how_quick_answers_are() {
+#[ignore = "benchmark: prints response times"]
+fn measure_response_times() {
     let secret = Secret::from_bytes([3; 32]);
     let address = "127.0.0.1:0".parse().expect("an address");
     let settings = WebSettings { address, requests_max: 100_000, ..WebSettings::new(secret.clone()) };

@@ -1,4 +1,4 @@
-//! The server as its clients meet it, byte by byte.
+//! Tests of the server through its HTTP interface.
 
 mod kit;
 mod ledger;

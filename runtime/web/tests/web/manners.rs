@@ -1,6 +1,4 @@
-//! How lists and orders may be asked for: sorted, thinned, once.
-//!
-//! Owns these manners over HTTP. Does not own who may ask (`strangers`) nor what answers say (`routes`).
+//! Sorting and selecting fields of lists; orders with an idempotency key.
 
 use crate::kit::{Answer, Sample};
 use napreduce_web::WebRole;
@@ -16,11 +14,11 @@ fn ids(sample: &Sample, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_list_is_sorted_and_thinned_as_it_is_asked_for() {
+fn list_is_sorted_and_reduced_to_fields() {
     let sample = Sample::start();
     assert_eq!(ids(&sample, "sort=job"), ["job_0001", "job_0002"]);
     assert_eq!(ids(&sample, "sort=-job"), ["job_0002", "job_0001"]);
-    // Job 2 runs: it takes time until now.
+    // Job 2 is running, so its duration ends now.
     assert_eq!(ids(&sample, "sort=took"), ["job_0001", "job_0002"]);
     assert_eq!(ids(&sample, "sort=-took"), ["job_0002", "job_0001"]);
     assert_eq!(ids(&sample, "sort=-took&limit=1&after=1"), ["job_0001"]);
@@ -33,7 +31,7 @@ fn a_list_is_sorted_and_thinned_as_it_is_asked_for() {
 }
 
 #[test]
-fn every_list_says_by_what_it_is_sorted_and_what_its_items_have() {
+fn description_names_sort_and_item_fields() {
     let sample = Sample::start();
     let description = sample.get("/api/openapi.json").json();
     let mut asked = 0;
@@ -58,11 +56,11 @@ fn every_list_says_by_what_it_is_sorted_and_what_its_items_have() {
             assert!(refused.body.contains(&names), "{path} {name}: {}", refused.body);
         }
     }
-    assert!(asked > 80, "{asked} were asked for");
+    assert!(asked > 80, "{asked} fields were tested");
 }
 
 #[test]
-fn orders_about_tasks_accept_the_name_of_an_attempt() {
+fn task_orders_accept_an_attempt_id() {
     let sample = Sample::start();
     let order = |path: &str| sample.post(&format!("/api/nap/v1/tasks/{path}"), r#"{"reason":"why"}"#);
     for (path, ordered) in
@@ -76,7 +74,7 @@ fn orders_about_tasks_accept_the_name_of_an_attempt() {
     assert!(attempt.contains("attempt: Some(1), command: Kill"), "{attempt}");
     let odd = order("job_0002_m_0000.x/kill");
     assert_eq!(odd.status, 400, "{}", odd.body);
-    // What is read of an attempt is read of its task.
+    // Routes that read accept an attempt ID in place of its task's.
     let read = |name: &str| sample.get(&format!("/api/nap/v1/tasks/{name}")).json()["task"].clone();
     assert_eq!(read("job_0001_m_0000.1"), "job_0001_m_0000");
     assert_eq!(read("job_0001_m_0000"), "job_0001_m_0000");
@@ -90,7 +88,7 @@ fn order(sample: &Sample, path: &str, key: &str, name: WebRole, body: &str) -> A
 }
 
 #[test]
-fn an_order_with_a_key_is_given_once() {
+fn order_with_a_key_runs_once() {
     let sample = Sample::start();
     let kill = |key: &str, body: &str| order(&sample, KILL, key, WebRole::Operate, body);
     let first = kill("k-1", r#"{"reason":"in the way"}"#);
@@ -103,7 +101,7 @@ fn an_order_with_a_key_is_given_once() {
     assert_eq!(sample.orders().len(), 1, "{:?}", sample.orders());
     let other = kill("k-1", r#"{"reason":"another"}"#);
     assert_eq!(other.status, 422, "{}", other.body);
-    assert!(other.body.contains("the key k-1 was sent with another order"), "{}", other.body);
+    assert!(other.body.contains("key k-1 was already used for another order"), "{}", other.body);
     assert_eq!(
         order(
             &sample,
@@ -120,7 +118,7 @@ fn an_order_with_a_key_is_given_once() {
 }
 
 #[test]
-fn keys_that_are_none_and_orders_that_are_refused_leave_nothing_behind() {
+fn invalid_keys_and_refused_orders_are_not_remembered() {
     let sample = Sample::start();
     for key in ["", "a b", "\u{e9}", &"k".repeat(201)] {
         let told = order(&sample, KILL, key, WebRole::Operate, "{}");

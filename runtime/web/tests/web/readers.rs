@@ -1,7 +1,5 @@
-//! Programs of others against the server: a reader of OpenAPI, a reader of OpenMetrics.
-//!
-//! Owns that they work as they are. They are Python's; a test says so and is skipped where one is missing,
-//! unless `NAPREDUCE_REQUIRE` names `web`.
+//! Third-party readers of the API: an OpenAPI validator and parsers of OpenMetrics. Tests are skipped where the
+//! Python package or promtool is missing, unless `NAPREDUCE_REQUIRE` contains `web`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,16 +7,16 @@ use std::process::{Command, Stdio};
 use crate::kit::Sample;
 use napreduce_web::{WebRole, openapi_json};
 
-/// Runs a script and gives back what it prints; nothing where the module that it is about is missing.
+/// Runs a script and returns its output, or `None` if the Python module is missing.
 fn python(module: &str, package: &str, script: &str, arguments: &[&str]) -> Option<String> {
     let found = Command::new("python3").args(["-c", &format!("import {module}")]).output();
     if !found.is_ok_and(|found| found.status.success()) {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
         assert!(
             !required.split(',').any(|one| one == "web"),
-            "no python3 here has {module}: pip install {package}"
+            "python3 has no module {module}; run: pip install {package}"
         );
-        eprintln!("skipped: no python3 here has {module} (pip install {package})");
+        eprintln!("skipped: python3 has no module {module} (pip install {package})");
         return None;
     }
     let ran = Command::new("python3").args(["-c", script]).args(arguments).output().expect("python3");
@@ -28,7 +26,7 @@ fn python(module: &str, package: &str, script: &str, arguments: &[&str]) -> Opti
 }
 
 #[test]
-fn the_description_is_openapi_to_others() {
+fn description_passes_the_openapi_validator() {
     let script = "import json, sys; from openapi_spec_validator import validate; validate(json.load(open(sys.argv[1]))); print('valid')";
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("openapi.json");
@@ -41,7 +39,7 @@ fn the_description_is_openapi_to_others() {
 }
 
 #[test]
-fn metrics_are_openmetrics_to_others() {
+fn metrics_parse_as_openmetrics() {
     let script = "
 import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -59,7 +57,7 @@ for family in text_string_to_metric_families(sys.argv[1]):
 }
 
 #[test]
-fn metrics_are_as_promtool_wants_them() {
+fn metrics_pass_promtool() {
     let sample = Sample::start();
     let token = format!("Bearer {}", sample.token(WebRole::View));
     let headers = [("Authorization", token.as_str()), ("Accept", "text/plain")];
@@ -72,9 +70,9 @@ fn metrics_are_as_promtool_wants_them() {
         return;
     };
     let mut input = running.stdin.take().expect("a pipe");
-    input.write_all(metrics.body.as_bytes()).expect("it reads");
+    input.write_all(metrics.body.as_bytes()).expect("promtool reads");
     drop(input);
-    let checked = running.wait_with_output().expect("it ends");
+    let checked = running.wait_with_output().expect("promtool ends");
     let told = [checked.stdout, checked.stderr].concat();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&told));
 }

@@ -1,18 +1,16 @@
-//! Several histories of one server: their list, questions about one of them, and two of them compared.
-//!
-//! Owns that each question is about the one that it names. Does not own the sums (`answers`).
+//! A server of several histories: their list, the query parameter `recording`, and the comparison.
 
 use crate::kit::Sample;
 use serde_json::json;
 
 #[test]
-fn each_recording_is_listed_and_asked_by_its_name() {
+fn recordings_are_listed_and_selected_by_name() {
     let sample = Sample::recordings();
     let list = sample.get("/api/nap/v1/recordings").json();
     let names: Vec<_> =
         list["items"].as_array().expect("items").iter().map(|item| &item["recording"]).collect();
     assert_eq!(names, ["left", "right"]);
-    // One job has ended, and one runs.
+    // Job 1 has ended; job 2 is running.
     assert_eq!((&list["items"][0]["jobs"], &list["items"][0]["makespan_millis"]), (&json!(1), &json!(2000)));
     let total = |query: &str| sample.get(&format!("/api/nap/v1/jobs{query}")).json()["total"].clone();
     assert_eq!(
@@ -25,12 +23,12 @@ fn each_recording_is_listed_and_asked_by_its_name() {
 
     let unknown = sample.get("/api/nap/v1/jobs?recording=wrong");
     assert_eq!(unknown.status, 404);
-    assert_eq!(unknown.json()["detail"], "there is no recording \"wrong\" here");
+    assert_eq!(unknown.json()["detail"], "no such recording: \"wrong\"");
     assert_eq!(sample.get("/api/nap/v1/jobs?recording=left&recording=right").status, 400);
 }
 
 #[test]
-fn two_recordings_are_compared_job_by_job() {
+fn two_recordings_are_compared_per_job() {
     let sample = Sample::recordings();
     let compared = sample.get("/api/nap/v1/compare?left=left&right=right").json();
     assert_eq!(
@@ -42,12 +40,16 @@ fn two_recordings_are_compared_job_by_job() {
         (&job["left"], &job["right"], &job["difference_millis"]),
         (&json!("job_0001"), &json!("job_0001"), &json!(0))
     );
-    assert_eq!(compared["jobs"].as_array().map(Vec::len), Some(1), "what runs has no sojourn: {compared}");
+    assert_eq!(
+        compared["jobs"].as_array().map(Vec::len),
+        Some(1),
+        "a running job has no sojourn: {compared}"
+    );
     assert_eq!(sample.get("/api/nap/v1/compare?left=left&right=wrong").status, 404);
 }
 
 #[test]
-fn a_server_of_one_history_has_no_recordings() {
+fn single_history_has_no_recordings() {
     let sample = Sample::start();
     assert_eq!(sample.get("/api/nap/v1/recordings").json()["items"], json!([]));
     assert_eq!(sample.get("/api/nap/v1/jobs?recording=left").status, 404);

@@ -1,7 +1,4 @@
-//! Every route of the description, with every role, against what it says of itself.
-//!
-//! Owns that answers have the form that is described, and pages of lists. Does not own who is
-//! refused (`strangers`).
+//! Every route of the OpenAPI description, called with each role: status, schema, pages.
 
 use crate::kit::Sample;
 use jsonschema::Validator;
@@ -16,15 +13,15 @@ fn filled(path: &str) -> String {
         ("{worker}", "worker_0001"),
         ("{stream}", "stdout"),
         ("{number}", "0"),
-        // The first that is asked for, by what stands before it in the description.
+        // Attempts and workers follow jobs and tasks in the description.
         ("{what_if}", "what-if-1"),
     ];
     let filled = parts.iter().fold(path.to_owned(), |path, (part, value)| path.replace(part, value));
-    assert!(!filled.contains('{'), "{filled} has a part that this test does not know");
+    assert!(!filled.contains('{'), "{filled} has a parameter that this test does not know");
     filled
 }
 
-/// The schema of an answer, able to find what it refers to.
+/// A validator that resolves references into the description.
 fn validator(description: &Value, schema: &Value) -> Validator {
     let mut whole = schema.clone();
     whole["components"] = description["components"].clone();
@@ -32,7 +29,7 @@ fn validator(description: &Value, schema: &Value) -> Validator {
 }
 
 #[test]
-fn answers_are_what_the_description_says() {
+fn responses_match_the_description() {
     let sample = Sample::start();
     let description = sample.get("/api/openapi.json").json();
     let mut checked = 0;
@@ -42,9 +39,9 @@ fn answers_are_what_the_description_says() {
                 continue;
             }
             let role = match operation["description"].as_str() {
-                Some("Needs the role nobody.") => WebRole::Nobody,
-                Some("Needs the role view.") => WebRole::View,
-                Some("Needs the role operate.") => WebRole::Operate,
+                Some("Requires the role nobody.") => WebRole::Nobody,
+                Some("Requires the role view.") => WebRole::View,
+                Some("Requires the role operate.") => WebRole::Operate,
                 other => panic!("{path}: {other:?}"),
             };
             let (expected, answer) =
@@ -83,20 +80,20 @@ fn answers_are_what_the_description_says() {
 }
 
 #[test]
-fn a_problem_is_described_too() {
+fn problem_responses_match_the_description() {
     let sample = Sample::start();
     let description = sample.get("/api/openapi.json").json();
     let validator = validator(&description, &description["components"]["schemas"]["Problem"]);
     for (path, status, detail) in [
         ("/api/nap/v1/jobs/job_0009", 404, "there is no job_0009; see: nap job list"),
         ("/api/nap/v1/jobs/9", 400, "\"9\" is no job; write it as job_0007"),
-        ("/api/nap/v1/jobs?state=odd", 400, "\"odd\" is no state of a job; there are active, suspended"),
-        ("/api/nap/v1/jobs?limit=0", 400, "limit=0: 1 to 10000 are allowed"),
-        ("/api/nap/v1/jobs?limit=1&limit=2", 400, "limit is said twice"),
-        ("/api/nap/v1/jobs?speed=1", 400, "the query may not say \"speed\""),
-        ("/api/nap/v1/timeline?from=9&until=8", 400, "a window from 9 until 8 is none"),
-        ("/api/nap/v1/attempts/job_0002_m_0000.1/log/stdin", 400, "\"stdin\" is no log"),
-        ("/api/nap/v1/nothing", 404, "there is no such route"),
+        ("/api/nap/v1/jobs?state=odd", 400, "unknown job state \"odd\"; expected one of active, suspended"),
+        ("/api/nap/v1/jobs?limit=0", 400, "limit is 0; expected 1 to 10000"),
+        ("/api/nap/v1/jobs?limit=1&limit=2", 400, "query parameter limit is repeated"),
+        ("/api/nap/v1/jobs?speed=1", 400, "unknown query parameter \"speed\""),
+        ("/api/nap/v1/timeline?from=9&until=8", 400, "from (9) must not be after until (8)"),
+        ("/api/nap/v1/attempts/job_0002_m_0000.1/log/stdin", 400, "unknown log \"stdin\""),
+        ("/api/nap/v1/nothing", 404, "no such route"),
     ] {
         let told = sample.get(path);
         assert_eq!(told.status, status, "{path}: {}", told.body);
@@ -108,7 +105,7 @@ fn a_problem_is_described_too() {
 }
 
 #[test]
-fn a_list_comes_in_pages_that_say_how_many_there_are() {
+fn list_pages_carry_the_total() {
     let sample = Sample::start();
     let ids = |answer: &Value| -> Vec<String> {
         let items = answer["items"].as_array().expect("items").iter();
@@ -130,7 +127,7 @@ fn a_list_comes_in_pages_that_say_how_many_there_are() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_sent_again() {
+fn etag_avoids_resending_unchanged_responses() {
     let sample = Sample::start();
     let path = "/api/nap/v1/jobs/job_0001/counters";
     let tag = sample.get(path).header("etag").expect("a tag").to_owned();
@@ -143,7 +140,7 @@ fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[test]
-fn metrics_count_slots_jobs_and_requests() {
+fn metrics_count_slots_jobs_requests() {
     let sample = Sample::start();
     sample.get("/api/nap/v1/jobs");
     let answer = sample.get("/metrics");
@@ -165,13 +162,13 @@ fn metrics_count_slots_jobs_and_requests() {
         "napreduce_tasks{kind=\"reduce\",state=\"running\"} 0",
         "# EOF",
     ] {
-        assert!(answer.body.lines().any(|known| known == line), "no {line} in\n{}", answer.body);
+        assert!(answer.body.lines().any(|known| known == line), "{line} is missing in\n{}", answer.body);
     }
     assert!(!answer.body.contains("job_000") && !answer.body.contains("ada"), "{}", answer.body);
 }
 
 #[test]
-fn a_timeline_and_a_trace_show_the_attempts_of_a_job() {
+fn timeline_and_trace_show_the_attempts() {
     let sample = Sample::start();
     let timeline = sample.get("/api/nap/v1/jobs/job_0001/timeline").json();
     assert_eq!(timeline["stints"]["length"], json!([1_800_000]));
@@ -186,7 +183,7 @@ fn a_timeline_and_a_trace_show_the_attempts_of_a_job() {
 }
 
 #[test]
-fn a_timeline_comes_in_columns_for_whoever_asks_for_them() {
+fn timeline_is_sent_in_columns_on_request() {
     let sample = Sample::start();
     let path = "/api/nap/v1/jobs/job_0001/timeline";
     let token = format!("Bearer {}", sample.token(WebRole::View));
@@ -210,7 +207,7 @@ fn a_timeline_comes_in_columns_for_whoever_asks_for_them() {
 }
 
 #[test]
-fn a_task_and_a_worker_are_told_of_alone() {
+fn single_task_and_worker_are_described() {
     let sample = Sample::start();
     let task = sample.get("/api/nap/v1/tasks/job_0001_m_0000").json();
     let attempts = task["history"]["attempts"].as_array().expect("attempts");
@@ -219,7 +216,7 @@ fn a_task_and_a_worker_are_told_of_alone() {
     assert_eq!(timeline["stints"]["length"], json!([1_800_000]));
     let absent = sample.get("/api/nap/v1/tasks/job_0001_m_0099");
     assert_eq!(absent.status, 404, "{}", absent.body);
-    assert!(absent.body.contains("and no job_0001_m_0099"), "{}", absent.body);
+    assert!(absent.body.contains("no such task: job_0001_m_0099"), "{}", absent.body);
 
     assert_eq!(sample.get("/api/nap/v1/workers/worker_0001").json()["name"], "left-hand");
     assert_eq!(sample.get("/api/nap/v1/workers/worker_0009").status, 404);
@@ -230,21 +227,21 @@ fn a_task_and_a_worker_are_told_of_alone() {
 }
 
 #[test]
-fn shares_are_the_slots_of_each_queue_over_a_window() {
+fn shares_average_slots_per_queue() {
     let sample = Sample::start();
     let shares = |query: &str| sample.get(&format!("/api/nap/v1/shares?{query}"));
-    // Both maps began 100 ms after the jobs; one ended after 1.9 s.
+    // Both maps started 100 ms after the jobs; one ended after 1.9 s.
     let window = "from=1790000000000&until=1790000003000&step=1000";
     let whole = shares(window).json();
     assert_eq!((&whole["step_millis"], &whole["jobs_left_out"]), (&json!(1_000), &json!(0)));
     assert_eq!(whole["queues"][0]["queue"], "default");
     assert_eq!(whole["queues"][0]["map"]["held"], json!([1.8, 1.9, 1.0]));
     assert_eq!(whole["queues"][0]["reduce"]["held"], json!([0.0, 0.0, 0.0]));
-    // Before the first job there is nothing to count.
+    // The window is clipped to the first submission.
     let early = shares("from=0&until=1790000001200").json();
     assert_eq!((&early["from_millis"], &early["step_millis"]), (&json!(1_790_000_000_000_u64), &json!(10)));
     assert_eq!(shares("from=0&until=5").json()["queues"], json!([]));
     let fine = shares("from=1790000000000&until=1790000003000&step=1");
     assert_eq!(fine.status, 400);
-    assert!(fine.body.contains("step=1: 3000 steps; at most 1000"), "{}", fine.body);
+    assert!(fine.body.contains("step=1 gives 3000 steps; at most 1000"), "{}", fine.body);
 }

@@ -1,7 +1,5 @@
-//! What the server refuses, by real connections.
-//!
-//! Owns the tests of strangers: foreign hosts and pages, cookies alone, wrong tokens, dribbled heads, bodies
-//! that are too long.
+//! Requests that the server refuses: foreign hosts and origins, missing rights, invalid tokens, slow heads,
+//! oversized bodies.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -15,7 +13,7 @@ const JOBS: &str = "/api/nap/v1/jobs";
 const KILL: &str = "/api/nap/v1/jobs/job_0002/kill";
 
 #[test]
-fn nobody_sees_anything_without_proof() {
+fn requests_without_credentials_are_refused() {
     let sample = Sample::start();
     for path in [JOBS, "/metrics", "/api/nap/v1/session", "/api/nap/v1/jobs/job_0001/trace.json"] {
         let answer = sample.ask(&format!("GET {path}"), &[], "");
@@ -28,7 +26,7 @@ fn nobody_sees_anything_without_proof() {
 }
 
 #[test]
-fn another_name_for_this_address_is_refused_before_anything_else() {
+fn foreign_host_header_is_refused_first() {
     let sample = Sample::start();
     let token = sample.token(WebRole::Operate);
     for host in ["evil.example", "127.0.0.1", "localhost:1"] {
@@ -44,7 +42,7 @@ fn another_name_for_this_address_is_refused_before_anything_else() {
 }
 
 #[test]
-fn a_page_of_somebody_else_gets_nothing_by_the_cookie_of_its_reader() {
+fn cross_site_request_with_cookie_is_refused() {
     let sample = Sample::start();
     let browser = Browser::sign_in(&sample, WebRole::Operate);
     for (name, value) in
@@ -59,7 +57,7 @@ fn a_page_of_somebody_else_gets_nothing_by_the_cookie_of_its_reader() {
 }
 
 #[test]
-fn a_cookie_orders_nothing_and_neither_does_who_may_only_look() {
+fn orders_require_the_operate_token() {
     let sample = Sample::start();
     let browser = Browser::sign_in(&sample, WebRole::Operate);
     let json = ("Content-Type", "application/json");
@@ -78,7 +76,7 @@ fn a_cookie_orders_nothing_and_neither_does_who_may_only_look() {
 }
 
 #[test]
-fn wrong_tokens_are_told_from_none() {
+fn invalid_token_is_reported_as_such() {
     let sample = Sample::start();
     let token = sample.token(WebRole::View);
     for wrong in [
@@ -89,12 +87,12 @@ fn wrong_tokens_are_told_from_none() {
     ] {
         let answer = sample.ask("GET /", &[("Authorization", &wrong)], "");
         assert_eq!(answer.status, 401, "{wrong}");
-        assert!(answer.body.contains("the token counts for nothing"), "{}", answer.body);
+        assert!(answer.body.contains("invalid token"), "{}", answer.body);
     }
 }
 
 #[test]
-fn a_link_is_good_once_and_after_five_wrong_ones_there_is_a_pause() {
+fn link_works_once_and_guessing_is_throttled() {
     let sample = Sample::start();
     let sign_in = |code: &str| {
         let body = format!("{{\"code\":\"{code}\"}}");
@@ -115,7 +113,7 @@ fn a_link_is_good_once_and_after_five_wrong_ones_there_is_a_pause() {
 }
 
 #[test]
-fn orders_that_make_no_sense_are_refused() {
+fn invalid_orders_are_refused() {
     let sample = Sample::start();
     let operator = format!("Bearer {}", sample.token(WebRole::Operate));
     let order = |path: &str, kind: &str, body: &str| {
@@ -136,24 +134,24 @@ fn orders_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn whoever_dribbles_is_cut_off_and_heads_have_a_bound() {
+fn slow_and_oversized_heads_are_cut_off() {
     let sample = Sample::start();
     let dribbled = kit::dribbled(sample.address());
     assert!(dribbled.as_secs() >= 4 && dribbled.as_secs() < 30, "cut off after {dribbled:?}");
     let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", sample.address(), "x".repeat(32_000));
     assert_eq!(asking(sample.address(), long.as_bytes()).status, 431);
-    // Others are served all the while.
+    // Other connections are served meanwhile.
     assert_eq!(sample.ask("GET /healthz", &[], "").status, 200);
 }
 
-/// Connections that hold places without asking for anything.
+/// Opens connections that send no request.
 const HELD: usize = 500;
 
 fn hold(sample: &Sample, begun: &[u8]) -> Vec<TcpStream> {
     (0..HELD)
         .map(|_| {
             let mut stream = TcpStream::connect(sample.address()).expect("a connection");
-            // Whoever gave up its place for a later one may find the other side gone.
+            // A connection that was displaced by a later one may already be closed.
             let _ = stream.write_all(begun);
             stream
         })
@@ -181,21 +179,21 @@ fn held_connections_do_not_delay_health() {
 }
 
 #[test]
-fn health_is_answered_when_too_much_is_asked() {
+fn health_answers_under_overload() {
     let sample = Sample::with_requests_max(1);
     let statuses: Vec<u16> = (0..20).map(|_| sample.ask("GET /healthz", &[], "").status).collect();
     assert_eq!(statuses, [200; 20]);
 }
 
 #[test]
-fn too_many_requests_are_told_so() {
+fn too_many_requests_get_429() {
     let sample = Sample::with_requests_max(5);
     let told: Vec<u16> = (0..8).map(|_| sample.ask("GET /", &[], "").status).collect();
     assert!(told.starts_with(&[200; 5]) && told.contains(&429), "{told:?}");
 }
 
 #[test]
-fn every_answer_binds_the_browser() {
+fn every_response_has_security_headers() {
     let sample = Sample::start();
     let browser = Browser::sign_in(&sample, WebRole::View);
     for path in ["/", JOBS, "/nowhere", "/api/nap/v1/nowhere", "/assets/0/x.js"] {

@@ -1,7 +1,4 @@
-//! Streams of events, by real connections.
-//!
-//! Owns what is sent, to how many, and what ends it. Does not own what is worth an event (the module
-//! `events`).
+//! Server-sent events over real connections.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +14,7 @@ use serde_json::{Value, json};
 const STREAM: &str = "/api/nap/v1/stream";
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Somebody who listens.
+/// An open event stream.
 struct Listening {
     reader: BufReader<TcpStream>,
     head: String,
@@ -32,7 +29,7 @@ struct Told {
 }
 
 impl Listening {
-    /// Asks for a stream as who may look.
+    /// Opens a stream with the role `view`.
     fn open(sample: &Sample, query: &str, last: Option<&str>) -> Listening {
         let mut stream = TcpStream::connect(sample.address()).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
@@ -41,11 +38,11 @@ impl Listening {
         let request = format!(
             "GET {STREAM}{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{last}\r\n"
         );
-        stream.write_all(request.as_bytes()).expect("it is sent");
+        stream.write_all(request.as_bytes()).expect("request is sent");
         let mut reader = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            assert_ne!(reader.read_line(&mut head).expect("a head"), 0, "half a head: {head}");
+            assert_ne!(reader.read_line(&mut head).expect("a head"), 0, "truncated head: {head}");
         }
         Listening { reader, head, pending: String::new() }
     }
@@ -54,7 +51,7 @@ impl Listening {
         &self.head[9..12]
     }
 
-    /// What stands up to the next empty line; none at the end.
+    /// Reads up to the next empty line; `None` at the end of the stream.
     fn frame(&mut self) -> Option<String> {
         loop {
             if let Some((frame, rest)) = self.pending.split_once("\n\n") {
@@ -63,21 +60,21 @@ impl Listening {
                 return Some(frame);
             }
             let mut size = String::new();
-            self.reader.read_line(&mut size).expect("the size of a piece");
+            self.reader.read_line(&mut size).expect("size of a chunk");
             let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
             if size == 0 {
                 return None;
             }
             let mut piece = vec![0; size + 2];
-            self.reader.read_exact(&mut piece).expect("a whole piece");
+            self.reader.read_exact(&mut piece).expect("a whole chunk");
             self.pending.push_str(std::str::from_utf8(&piece[..size]).expect("text"));
         }
     }
 
-    /// The next event.
+    /// Reads the next event.
     fn event(&mut self) -> Told {
         loop {
-            let frame = self.frame().expect("it goes on");
+            let frame = self.frame().expect("stream is open");
             let field = |name: &str| {
                 frame.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).map(str::to_owned)
             };
@@ -103,7 +100,7 @@ fn until(what: &str, mut come: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_job_that_is_submitted_is_told_within_a_second_as_rest_tells_it() {
+fn submitted_job_is_streamed_within_a_second() {
     let sample = Sample::start();
     let mut listening = Listening::open(&sample, "?topics=jobs,cluster", None);
     assert_eq!(listening.status(), "200", "{}", listening.head);
@@ -119,10 +116,10 @@ fn a_job_that_is_submitted_is_told_within_a_second_as_rest_tells_it() {
     sample.submit();
     let begun = Instant::now();
     let job = listening.event();
-    assert!(begun.elapsed() < Duration::from_secs(1), "told after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(1), "event after {:?}", begun.elapsed());
     assert_eq!((job.event.as_str(), &job.data["job"]), ("job", &json!("job_0003")));
     let mut rest = sample.get("/api/nap/v1/jobs/job_0003").json();
-    // What it is made of is not what changes.
+    // The composition of a job is not part of the event.
     for of_one in ["parts", "settings"] {
         rest.as_object_mut().expect("an object").remove(of_one);
     }
@@ -133,7 +130,7 @@ fn a_job_that_is_submitted_is_told_within_a_second_as_rest_tells_it() {
     glance.as_object_mut().expect("an object").remove("current");
     assert_eq!(cluster.data, glance);
 
-    // After a break: what came after the last event, and nothing twice.
+    // After a reconnect the stream resumes after the last event, without repetition.
     drop(listening);
     let mut back = Listening::open(&sample, "?topics=jobs,cluster", Some(&job.id));
     assert_eq!(back.event(), cluster);
@@ -144,7 +141,7 @@ fn a_job_that_is_submitted_is_told_within_a_second_as_rest_tells_it() {
 }
 
 #[test]
-fn streams_are_counted_and_the_next_one_is_refused() {
+fn streams_are_counted_and_limited() {
     let sample = Sample::start();
     assert_eq!(gauge(&sample), "0");
     let mut all: Vec<Listening> = (0..32).map(|_| Listening::open(&sample, "", None)).collect();
@@ -152,13 +149,14 @@ fn streams_are_counted_and_the_next_one_is_refused() {
     assert_eq!(gauge(&sample), "32");
     let refused = sample.get(STREAM);
     assert_eq!(refused.status, 429, "{}", refused.body);
-    assert_eq!(refused.json()["remedy"], "ask for what is wanted each 3 seconds instead");
+    assert_eq!(refused.json()["remedy"], "poll every 3 seconds instead");
     all.pop();
-    until("a place is free", || gauge(&sample) == "31");
+    until("a free stream", || gauge(&sample) == "31");
     assert_eq!(Listening::open(&sample, "", None).status(), "200");
-    for (query, detail) in
-        [("?topics=share", "topics=share: \"share\" is no topic"), ("?topic=jobs", "the query may not say")]
-    {
+    for (query, detail) in [
+        ("?topics=share", "topics=share: unknown topic \"share\""),
+        ("?topic=jobs", "unknown query parameter"),
+    ] {
         let wrong = sample.get(&format!("{STREAM}{query}"));
         assert_eq!(wrong.status, 400, "{}", wrong.body);
         assert!(
@@ -170,22 +168,22 @@ fn streams_are_counted_and_the_next_one_is_refused() {
 }
 
 #[test]
-fn a_stream_outlives_the_time_of_answers_and_says_that_it_is_alive() {
+fn stream_outlives_the_response_timeout() {
     let sample = Sample::start();
     let mut listening = Listening::open(&sample, "?topics=workers", None);
     let begun = Instant::now();
     let mut alive = 0;
     while alive < 2 {
-        let frame = listening.frame().expect("it goes on");
+        let frame = listening.frame().expect("stream is open");
         alive += u32::from(frame == ": alive");
     }
     let took = begun.elapsed();
-    assert!(took >= Duration::from_secs(15), "two signs of life within {took:?}");
+    assert!(took >= Duration::from_secs(15), "two keep-alives within {took:?}");
     assert_eq!(gauge(&sample), "1");
 }
 
 #[test]
-fn a_stream_ends_when_what_opened_it_is_revoked() {
+fn stream_ends_when_its_token_is_revoked() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("web.toml");
     let sample = Sample::with(|settings| WebSettings { revocations: Some(file.clone()), ..settings });
@@ -199,17 +197,19 @@ fn a_stream_ends_when_what_opened_it_is_revoked() {
 }
 
 #[test]
-fn streams_do_not_keep_the_server() {
+fn open_streams_do_not_delay_shutdown() {
     let sample = Sample::start();
     let mut listening: Vec<Listening> = (0..3).map(|_| Listening::open(&sample, "", None)).collect();
     let begun = Instant::now();
     drop(sample);
     assert!(begun.elapsed() < Duration::from_secs(1), "it ended after {:?}", begun.elapsed());
-    listening.iter_mut().for_each(|listening| while listening.frame().is_some() {});
+    for stream in &mut listening {
+        while stream.frame().is_some() {}
+    }
 }
 
 #[test]
-fn in_a_history_nothing_happens() {
+fn history_refuses_event_streams() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("history")).expect("a folder");
     let source = HistorySource::open(folder.path()).expect("a history");

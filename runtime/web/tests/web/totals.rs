@@ -1,4 +1,4 @@
-//! Totals over HTTP against the history that they are computed from: no total is that of a page or of the newest jobs.
+//! Totals over HTTP are computed from all jobs of a history, not from a page or from the newest jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const BASE: u64 = 1_790_000_000_000;
-/// Job 1 lost most slots, and is older than sixty others.
+/// Jobs; job 1 lost most slots and is older than the sixty others.
 const JOBS: u32 = 61;
 const TAKEN: [u32; 2] = [3_480, 1];
 const PREEMPTIONS: u64 = 3_540;
-/// Tasks of job 1.
 const TASKS: u32 = 100_040;
 
 fn job(number: u32) -> JobDetail {
@@ -110,7 +109,8 @@ fn sum(items: &Value, field: &str) -> u64 {
     items.as_array().expect("items").iter().filter_map(|item| item[field].as_u64()).sum()
 }
 
-/// Answers read for two seconds at most and go on from there; on a busy machine the first one may leave something out.
+/// The server counts for two seconds per request and continues in the next; the first answer of a slow machine may
+/// be incomplete.
 fn whole(recording: &Recording, path: &str) -> Value {
     loop {
         let answer = recording.get(path);
@@ -123,7 +123,7 @@ fn whole(recording: &Recording, path: &str) -> Value {
 }
 
 #[test]
-fn totals_agree_with_the_history_of_all_jobs() {
+fn totals_match_the_whole_history() {
     let recording = Recording::start();
     let totals = whole(&recording, "preemptions/totals?from=0");
     assert_eq!((&totals["count"], &totals["taken"]), (&json!(PREEMPTIONS), &json!(PREEMPTIONS)));
@@ -140,7 +140,7 @@ fn totals_agree_with_the_history_of_all_jobs() {
         (&json!(TAKEN[0]), &json!(u64::from(TAKEN[0]) * 10))
     );
 
-    // Every attempt held its slot for 300 ms, less what it was suspended.
+    // Each attempt held its slot for 300 ms, less its suspension.
     let shares = whole(&recording, "shares");
     assert_eq!(shares["jobs_left_out"], 0);
     let queues = shares["queues"].as_array().expect("queues");
@@ -157,7 +157,7 @@ fn totals_agree_with_the_history_of_all_jobs() {
         let attempts = if queue["queue"] == "research" { TASKS } else { 2 * (JOBS - 1) };
         let slot_seconds = means("held") + means("suspended");
         let expected = f64::from(attempts) * 0.3;
-        // A suspended attempt that never went on is suspended until its job ends.
+        // An attempt that never resumed is suspended until its job ends.
         assert!((expected..expected * 1.1).contains(&slot_seconds), "{queue}: {slot_seconds}");
     }
 
@@ -173,12 +173,12 @@ fn totals_agree_with_the_history_of_all_jobs() {
         ),
         format!("napreduce_jobs_ended_total{{end=\"succeeded\"}} {JOBS}"),
     ] {
-        assert!(metrics.lines().any(|known| known == line), "no {line} in\n{metrics}");
+        assert!(metrics.lines().any(|known| known == line), "{line} is missing in\n{metrics}");
     }
 }
 
 #[test]
-fn filters_find_a_task_among_all_and_match_no_field_name() {
+fn text_filter_matches_values_not_field_names() {
     let recording = Recording::start();
     let found = |list: &str, text: &str| {
         let page = recording.get(&format!("jobs/job_0001/{list}?text={text}&limit=1"));

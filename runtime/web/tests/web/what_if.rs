@@ -1,8 +1,4 @@
-//! Simulations that the page starts, by a script in the place of `nap sim`: bounds, failures, turns, and what
-//! is left.
-//!
-//! Owns what becomes of each, and that nothing of it outlives its time. Does not own what is
-//! simulated (`nap sim`).
+//! What-if simulations with a shell script in place of `nap sim`: limits, failures, the queue, and cleanup.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +12,7 @@ use serde_json::{Value, json};
 
 const WHAT_IF: &str = "/api/nap/v1/what-if";
 const FAIR: &str = r#"{"schedulers": ["fair"]}"#;
-/// Says which process it is, starts another one, and goes on until it is told to end.
+/// Script that starts a child and waits until it is told to end.
 const WAITS: &str = r#"
 here=$(dirname "$0")
 for word; do case $word in --progress-file=*) printf ' 40\n' > "${word#--progress-file=}";; esac; done
@@ -43,7 +39,7 @@ fn until(sample: &Sample, name: &str, state: &str) -> Value {
     })
 }
 
-/// Waits until something is there.
+/// Polls until `found` returns a value.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -55,7 +51,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What is in the folder of the server, but its lock.
+/// The directory of the server without its lock file.
 fn kept(sample: &Sample) -> Vec<String> {
     let entries = std::fs::read_dir(sample.folder().join("kept")).expect("a folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -64,7 +60,7 @@ fn kept(sample: &Sample) -> Vec<String> {
     names
 }
 
-/// The process that a script started.
+/// The process started by the script.
 fn sleeper(folder: &Path) -> Pid {
     let text = wait_for("a process", || std::fs::read_to_string(folder.join("sleeper")).ok());
     Pid::from_raw(text.trim().parse().expect("a number")).expect("a process")
@@ -75,7 +71,7 @@ fn until_gone(process: Pid) {
 }
 
 #[test]
-fn what_it_made_is_a_recording_like_others_until_it_is_removed() {
+fn result_is_a_recording_until_removed() {
     let sample = Sample::start();
     let session = sample.get("/api/nap/v1/session").json();
     assert!(session["capabilities"].as_array().expect("a list").contains(&json!("what-if")), "{session}");
@@ -113,14 +109,17 @@ fn what_it_made_is_a_recording_like_others_until_it_is_removed() {
 }
 
 #[test]
-fn what_fails_says_why_and_leaves_no_files() {
+fn failed_simulation_reports_why_and_leaves_no_files() {
     for (script, words) in [
         ("echo 'nap: the trigger scheduler needs rules' >&2; exit 1", "the trigger scheduler needs rules"),
-        ("echo nonsense", "what the simulation says cannot be read"),
-        ("kill -9 $$", "it was ended by signal 9"),
-        ("exit 3", "it ended with exit status: 3"),
-        ("echo 'memory allocation of 9 bytes failed' >&2; kill -6 $$", "it needs more than 2 GiB of memory"),
-        ("cat \"$(dirname \"$0\")/said\"", "cannot keep what it made"),
+        ("echo nonsense", "cannot parse the output of nap sim"),
+        ("kill -9 $$", "the simulation was killed by signal 9"),
+        ("exit 3", "the simulation failed (exit status: 3)"),
+        (
+            "echo 'memory allocation of 9 bytes failed' >&2; kill -6 $$",
+            "the simulation needs more than 2 GiB of memory",
+        ),
+        ("cat \"$(dirname \"$0\")/said\"", "cannot keep the results"),
     ] {
         let sample = Sample::simulating(script, same);
         let name = ask(&sample, FAIR);
@@ -132,8 +131,8 @@ fn what_fails_says_why_and_leaves_no_files() {
 }
 
 #[test]
-fn one_has_so_much_memory_no_priority_and_nothing_of_the_environment() {
-    // It is bounded as soon as it runs, which may be after its first line.
+fn simulation_runs_limited_in_a_clean_environment() {
+    // The limits are set just after the start, perhaps after the script's first line.
     let script = "until [ $(ulimit -v) = 2097152 ]; do :; done; echo \"$(nice) $(ulimit -c) $A ${HOME-none}\" >&2; exit 1";
     let sample = Sample::simulating(script, |settings| WhatIfSettings {
         environment: vec![("A".to_owned(), "b".to_owned())],
@@ -144,19 +143,22 @@ fn one_has_so_much_memory_no_priority_and_nothing_of_the_environment() {
 }
 
 #[test]
-fn one_that_takes_too_long_is_killed_with_all_that_it_started() {
+fn overdue_simulation_is_killed_with_its_children() {
     let sample =
         Sample::simulating(WAITS, |settings| WhatIfSettings { time_max: Duration::from_secs(3), ..settings });
     let name = ask(&sample, FAIR);
     let sleeper = sleeper(sample.folder());
     let failed = until(&sample, &name, "failed");
-    assert_eq!(failed["error"], "it was ended after 3 s; ask for a shorter time, or fewer schedulers");
+    assert_eq!(
+        failed["error"],
+        "the simulation was stopped after 3 s; choose a shorter window or fewer schedulers"
+    );
     until_gone(sleeper);
     wait_for("no file", || kept(&sample).is_empty().then_some(()));
 }
 
 #[test]
-fn one_runs_at_a_time_and_few_wait() {
+fn one_simulation_runs_and_few_wait() {
     let sample = Sample::simulating(WAITS, same);
     let names: Vec<String> = (0..5)
         .map(|number| {
@@ -168,7 +170,7 @@ fn one_runs_at_a_time_and_few_wait() {
         })
         .collect();
     let full = sample.post(WHAT_IF, FAIR);
-    assert_eq!((full.status, &full.json()["detail"]), (429, &json!("too many what-ifs wait for their turn")));
+    assert_eq!((full.status, &full.json()["detail"]), (429, &json!("too many what-ifs are queued")));
     let states = || {
         let items = sample.get(WHAT_IF).json()["items"].clone();
         let mut states: Vec<String> = items
@@ -181,7 +183,7 @@ fn one_runs_at_a_time_and_few_wait() {
         states
     };
     assert_eq!(states(), ["running", "queued", "queued", "queued", "queued"]);
-    // One that waits goes; the one that runs is killed, and the next one's turn comes.
+    // Removing a waiting one drops it; removing the running one kills it and starts the next.
     let first = sleeper(sample.folder());
     let percent = |name: &str| sample.get(&format!("{WHAT_IF}/{name}")).json()["percent"].clone();
     assert_eq!((percent(&names[0]), percent(&names[1])), (json!(40), Value::Null));
@@ -197,14 +199,14 @@ fn one_runs_at_a_time_and_few_wait() {
 }
 
 #[test]
-fn jobs_are_chosen_by_name_and_those_that_cannot_be_are_refused() {
+fn jobs_are_selected_by_id() {
     let sample = Sample::start();
     let name = ask(&sample, r#"{"jobs": ["job_0001"]}"#);
     let told = until(&sample, &name, "done");
     assert_eq!((&told["jobs"], &told["percent"]), (&json!(["job_0001"]), &Value::Null));
     let line = std::fs::read_to_string(sample.folder().join("line")).expect("a line");
     assert!(line.contains(" --job=job_0001 "), "{line}");
-    for (jobs, words) in [("job_0002", "job_0002 is not among the jobs"), ("--plot", "--plot")] {
+    for (jobs, words) in [("job_0002", "job_0002 was not submitted in this window"), ("--plot", "--plot")] {
         let refused = sample.post(WHAT_IF, &format!(r#"{{"jobs": ["{jobs}"]}}"#));
         assert_eq!(refused.status, 400, "{}", refused.body);
         assert!(
@@ -216,7 +218,7 @@ fn jobs_are_chosen_by_name_and_those_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn the_oldest_of_many_go() {
+fn oldest_results_are_deleted() {
     let sample = Sample::start();
     for _ in 0..9 {
         let name = ask(&sample, "{}");
@@ -227,7 +229,7 @@ fn the_oldest_of_many_go() {
 }
 
 #[test]
-fn one_that_runs_ends_with_its_server_and_what_was_done_is_there_again() {
+fn restart_keeps_finished_simulations_only() {
     let place = tempfile::tempdir().expect("a folder");
     let kept = place.path().join("kept");
     let there = |settings| WhatIfSettings { folder: kept.clone(), ..settings };
@@ -235,11 +237,11 @@ fn one_that_runs_ends_with_its_server_and_what_was_done_is_there_again() {
     std::fs::write(sample.folder().join("said"), said(1.5, &["mean sojourn"])).expect("written");
     let name = ask(&sample, FAIR);
     let done = until(&sample, &name, "done");
-    // Another server of the same folder has none.
+    // A second server of the same directory has no what-ifs.
     let other = Sample::simulating(SIMULATES, there);
     let refused = other.post(WHAT_IF, FAIR);
     assert_eq!(refused.status, 409, "{}", refused.body);
-    assert!(refused.body.contains("another server's"), "{}", refused.body);
+    assert!(refused.body.contains("in use by another server"), "{}", refused.body);
     drop((sample, other));
 
     let sample = Sample::simulating(WAITS, there);
@@ -256,7 +258,7 @@ fn one_that_runs_ends_with_its_server_and_what_was_done_is_there_again() {
 }
 
 #[test]
-fn what_makes_no_sense_or_comes_from_strangers_starts_nothing() {
+fn invalid_or_unauthorized_requests_start_nothing() {
     let sample = Sample::start();
     for (body, status) in [
         (r#"{"schedulers": ["--plot=x"]}"#, 400),

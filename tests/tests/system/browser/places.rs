@@ -56,7 +56,7 @@ fn a_task_and_a_worker_have_pages_of_their_own() {
 
     job.command("resume", "m_0000");
     browser.open(&task);
-    browser.until_says("job_0001_m_0000.1 went on after a nap of");
+    browser.until_says("job_0001_m_0000.1 resumed after a nap of");
     job.ends_as_undisturbed();
     browser.until_says("job_0001_m_0000.1 ended: done");
     browser.click("job_0001 napping");
@@ -64,6 +64,6 @@ fn a_task_and_a_worker_have_pages_of_their_own() {
     browser.until_says("Failures of a task until the job fails");
     browser.picture("settings");
     browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
-    browser.until_says("job_0001 has 1 map tasks, and no job_0001_m_0009");
+    browser.until_says("no such task: job_0001_m_0009 (job_0001 has 1 map tasks)");
     browser.has_no_complaints_but(&["404"]);
 }

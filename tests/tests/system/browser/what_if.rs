@@ -27,21 +27,23 @@ fn a_history_is_simulated_under_another_policy_and_compared() {
     let server = Served::start(&folder, &folder.path("runs"));
     browser.open(&server.link);
     browser.click("Recordings");
-    browser.until_says("Policies to try beside the recorded one");
+    browser.until_says("Schedulers to compare with the recorded one");
     browser.picture("what-if-form");
 
     // What is wrong is said beside the button, in the server's words.
     browser.run("document.querySelector('form.what-if-form details').open = true");
     browser.keys("textarea", "[worker]");
     simulate(&browser, &["fifo"]);
-    browser.until_says("configuration may have the tables [scheduler.NAME] and [preemption] alone");
+    browser.until_says("in configuration; expected [scheduler.NAME] or [preemption]");
     browser.run("document.querySelector('textarea').value = ''");
     browser.run("document.querySelector('form.what-if-form details').open = false");
     browser.click("Simulate");
     browser.until_says("done after");
     browser.until_says("Mean sojourn is off by");
-    browser.until_says("The simulation is within 10 % of what happened.");
-    browser.until_says("Each job is submitted when it was, also one that waited for another to end.");
+    browser.until_says("The simulation is within 10 % of the history.");
+    browser.until_says(
+        "Jobs are submitted at their recorded times, even those that waited for another job to end.",
+    );
     browser.run("document.querySelector('article.what-if').scrollIntoView()");
     browser.picture("what-if");
     browser.run("document.documentElement.dataset.theme = 'dark'");
@@ -67,7 +69,7 @@ fn a_history_is_simulated_under_another_policy_and_compared() {
     browser.click("Remove");
     browser.run("document.querySelector('dialog button[type=submit]').click()");
     browser.until("it is gone", "return document.querySelector('article.what-if') === null");
-    browser.until_says("What a what-if makes is listed here.");
+    browser.until_says("Results of what-ifs are listed here.");
     browser.has_no_complaints_but(&["400"]);
 }
 

@@ -1,6 +1,4 @@
-//! Lists whose items have some of their fields alone.
-//!
-//! Owns `?fields=`. Does not own which fields an item has: that is in its schema.
+//! The query parameter `fields`: a list whose items have only the selected fields.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,32 +6,32 @@ use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
-/// The fields of an item, as its schema has them.
+/// Returns the field names of an item, from its schema.
 pub fn names<T: JsonSchema>() -> Vec<String> {
     let schema = schemars::schema_for!(T).to_value();
     let properties = schema["properties"].as_object();
     properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The items with these fields alone, which have commas between them.
+/// Returns the items with only the comma-separated fields `wanted`.
 ///
 /// # Errors
-/// When an item has no such field; names those that it has.
-pub fn thinned<T: JsonSchema + Serialize>(
+/// `400` if an item has no such field; the message lists the known ones.
+pub fn select_fields<T: JsonSchema + Serialize>(
     items: &[T],
     wanted: &str,
 ) -> Result<Vec<Map<String, Value>>, Problem> {
     let known = names::<T>();
     let wanted: Vec<&str> = wanted.split(',').collect();
     if let Some(unknown) = wanted.iter().find(|name| !known.iter().any(|known| known == *name)) {
-        return Err(Problem::wrong(format!("fields={unknown}: an item has {}", known.join(", "))));
+        return Err(Problem::invalid(format!("unknown field {unknown:?}; expected {}", known.join(", "))));
     }
-    items.iter().map(|item| thin(item, &wanted)).collect()
+    items.iter().map(|item| select(item, &wanted)).collect()
 }
 
-fn thin(item: &impl Serialize, wanted: &[&str]) -> Result<Map<String, Value>, Problem> {
+fn select(item: &impl Serialize, wanted: &[&str]) -> Result<Map<String, Value>, Problem> {
     let Ok(Value::Object(whole)) = serde_json::to_value(item) else {
-        return Err(Problem::wrong("the items of this list have no fields"));
+        return Err(Problem::invalid("this list does not support the query parameter fields"));
     };
     Ok(whole.into_iter().filter(|(name, _)| wanted.contains(&name.as_str())).collect())
 }
@@ -47,16 +45,19 @@ mod tests {
     use crate::answers::{CurrentJob, JobAnswer};
 
     #[test]
-    fn an_item_keeps_what_is_wanted_of_it() {
+    fn fields_selects_the_named_fields_only() {
         let job = JobAnswer::from(&summary());
-        let thin = thinned(std::slice::from_ref(&job), "state,job").expect("it has both");
+        let thin = select_fields(std::slice::from_ref(&job), "state,job").expect("known fields");
         assert_eq!(Value::from(thin), json!([{ "job": "job_0007", "state": "failed" }]));
-        let told = thinned(&[job], "job,stat").expect_err("there is no stat").detail;
-        assert!(told.starts_with("fields=stat: an item has ended_millis, job, map, name, output"), "{told}");
+        let detail = select_fields(&[job], "job,stat").expect_err("unknown field").detail;
+        assert!(
+            detail.starts_with("unknown field \"stat\"; expected ended_millis, job, map, name, output"),
+            "{detail}"
+        );
     }
 
     #[test]
-    fn fields_of_what_is_in_an_item_are_its_own() {
+    fn names_of_a_nested_type_are_its_own_fields() {
         let names = names::<CurrentJob>();
         assert!(
             names.iter().any(|name| name == "job") && names.iter().any(|name| name == "why"),

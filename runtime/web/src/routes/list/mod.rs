@@ -1,6 +1,4 @@
-//! Lists: a page of what there is, and how many there are in all.
-//!
-//! Owns pages, and the reading of queries. Does not own what is listed, nor in which order (`sort`).
+//! Paged lists: query parameters `limit`, `after`, `sort` and `fields`.
 
 mod fields;
 mod sort;
@@ -13,7 +11,7 @@ use serde_json::{Map, Value};
 use sort::SortField;
 
 use super::call::{Call, Reply};
-use super::route::{Form, QueryField, Route};
+use super::route::{Form, QueryField, Route, number};
 use crate::answers::{
     AttemptAnswer, EventAnswer, FlowAnswer, JobAnswer, PreemptionAnswer, TaskAnswer, WorkerAnswer,
     WorkerChangeAnswer,
@@ -28,12 +26,12 @@ const LIMIT_MAX: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// How many there are, on this page and all others.
+    /// Number of items on all pages.
     pub total: usize,
-    /// What to say as `after` for the next page; nothing after the last one.
+    /// The value of `after` for the next page; null on the last one.
     pub next: Option<usize>,
     pub as_of_millis: u64,
-    /// What is left out, and why.
+    /// What the list leaves out, and why.
     pub remarks: Vec<String>,
 }
 
@@ -45,45 +43,91 @@ pub type AttemptPage = Page<AttemptAnswer>;
 pub type PreemptionPage = Page<PreemptionAnswer>;
 pub type EventPage = Page<EventAnswer>;
 pub type FlowPage = Page<FlowAnswer>;
-/// Of items that have some of their fields alone.
+/// A page of a list with the query parameter `fields`.
 pub type ThinPage = Page<Map<String, Value>>;
 
-/// What lists are made of.
+/// An item of a list.
 pub trait Listed: Sized + 'static {
-    /// The form in which it is answered.
+    /// The JSON form of the item.
     type Item: Serialize + JsonSchema;
-    /// What a list of them may be sorted by.
     const SORTS: &'static [SortField<Self>];
 
     fn item(&self) -> Self::Item;
 }
 
-/// A line for each: what it is answered as, how that is made of it, and what lists of it may be sorted by.
-macro_rules! lists {
-    ($($listed:ty: $item:ty = $made:path, $sorts:path;)+) => {$(
-        impl Listed for $listed {
-            type Item = $item;
-            const SORTS: &'static [SortField<Self>] = $sorts;
+impl Listed for JobSummary {
+    type Item = JobAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::JOBS;
 
-            fn item(&self) -> $item {
-                $made(self)
-            }
-        }
-    )+};
+    fn item(&self) -> JobAnswer {
+        JobAnswer::from(self)
+    }
 }
 
-lists! {
-    JobSummary: JobAnswer = JobAnswer::from, sort::JOBS;
-    TaskSummary: TaskAnswer = TaskAnswer::from, sort::TASKS;
-    AttemptSummary: AttemptAnswer = AttemptAnswer::from, sort::ATTEMPTS;
-    WorkerSummary: WorkerAnswer = WorkerAnswer::from, sort::WORKERS;
-    WorkerSample: WorkerChangeAnswer = WorkerChangeAnswer::from, sort::WORKER_CHANGES;
-    HistoryLine: EventAnswer = EventAnswer::from, sort::EVENTS;
-    PreemptionAnswer: PreemptionAnswer = Clone::clone, sort::PREEMPTIONS;
-    FlowAnswer: FlowAnswer = Clone::clone, sort::FLOWS;
+impl Listed for TaskSummary {
+    type Item = TaskAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::TASKS;
+
+    fn item(&self) -> TaskAnswer {
+        TaskAnswer::from(self)
+    }
 }
 
-/// Answers with the page that was asked for.
+impl Listed for AttemptSummary {
+    type Item = AttemptAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::ATTEMPTS;
+
+    fn item(&self) -> AttemptAnswer {
+        AttemptAnswer::from(self)
+    }
+}
+
+impl Listed for WorkerSummary {
+    type Item = WorkerAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::WORKERS;
+
+    fn item(&self) -> WorkerAnswer {
+        WorkerAnswer::from(self)
+    }
+}
+
+impl Listed for WorkerSample {
+    type Item = WorkerChangeAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::WORKER_CHANGES;
+
+    fn item(&self) -> WorkerChangeAnswer {
+        WorkerChangeAnswer::from(self)
+    }
+}
+
+impl Listed for HistoryLine {
+    type Item = EventAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::EVENTS;
+
+    fn item(&self) -> EventAnswer {
+        EventAnswer::from(self)
+    }
+}
+
+impl Listed for PreemptionAnswer {
+    type Item = PreemptionAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
+
+    fn item(&self) -> PreemptionAnswer {
+        self.clone()
+    }
+}
+
+impl Listed for FlowAnswer {
+    type Item = FlowAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::FLOWS;
+
+    fn item(&self) -> FlowAnswer {
+        self.clone()
+    }
+}
+
+/// Answers with the requested page of a list.
 pub fn page<'all, T: Listed + 'all>(
     call: &Call<'_>,
     all: impl Iterator<Item = &'all T>,
@@ -91,22 +135,22 @@ pub fn page<'all, T: Listed + 'all>(
     page_with(call, all, call.shown.source.remarks())
 }
 
-/// The same, of a job.
+/// Answers with the requested page of a list that belongs to a job.
 pub fn page_of<'all, T: Listed + 'all>(
     call: &Call<'_>,
     job: &JobSummary,
     all: impl Iterator<Item = &'all T>,
 ) -> Result<Reply, Problem> {
-    // Nothing in a job goes on after its end.
+    // The duration of an open item ends with the job at the latest.
     page_until(call, all, call.shown.source.remarks(), job.ended_millis.or_else(|| now_of(call)))
 }
 
-/// Until when what goes on has taken time; nothing goes on in a history.
+/// The moment at which open items end for sorting; `None` in a history, where nothing runs.
 fn now_of(call: &Call<'_>) -> Option<u64> {
     call.shown.source.is_live().then(now_millis)
 }
 
-/// The same, of something of which other things are left out.
+/// Answers with the requested page and with these remarks.
 pub fn page_with<'all, T: Listed + 'all>(
     call: &Call<'_>,
     all: impl Iterator<Item = &'all T>,
@@ -121,14 +165,14 @@ fn page_until<'all, T: Listed + 'all>(
     remarks: Vec<String>,
     until_millis: Option<u64>,
 ) -> Result<Reply, Problem> {
-    let limit = call.asked::<usize>("limit")?.unwrap_or(LIMIT);
+    let limit = call.query_value::<usize>("limit")?.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::wrong(format!("limit={limit}: 1 to {LIMIT_MAX} are allowed")));
+        return Err(Problem::invalid(format!("limit is {limit}; expected 1 to {LIMIT_MAX}")));
     }
-    let after = call.asked::<usize>("after")?.unwrap_or(0);
+    let after = call.query_value::<usize>("after")?.unwrap_or(0);
     let mut all: Vec<&T> = all.collect();
     let total = all.len();
-    if let Some(wanted) = call.asked::<String>("sort")? {
+    if let Some(wanted) = call.query_value::<String>("sort")? {
         all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit), until_millis)?;
     }
     let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
@@ -140,40 +184,45 @@ fn page_until<'all, T: Listed + 'all>(
         as_of_millis: now_millis(),
         remarks,
     };
-    match call.asked::<String>("fields")? {
+    match call.query_value::<String>("fields")? {
         None => Reply::json(&Page { items, ..head }),
         Some(wanted) => {
             let Page { total, next, as_of_millis, remarks, .. } = head;
-            let items = fields::thinned(&items, &wanted)?;
+            let items = fields::select_fields(&items, &wanted)?;
             Reply::json(&ThinPage { items, total, next, as_of_millis, remarks })
         }
     }
 }
 
-/// What the list of these may be sorted by.
-pub const fn sort_field<T: Listed>() -> QueryField {
-    let about = "by what to sort, several with commas; with - before it downwards; what has none comes last";
-    let form = Form::Sort(|| T::SORTS.iter().map(|field| field.name).collect());
-    QueryField { name: "sort", about, form }
+/// The query parameters of a list of `T`.
+pub const fn page_fields<T: Listed>() -> [QueryField; 4] {
+    [
+        QueryField {
+            name: "sort",
+            about: "fields to sort by, separated by commas; a leading - sorts descending; items without a value come last",
+            form: Form::Sort(|| T::SORTS.iter().map(|field| field.name).collect()),
+        },
+        QueryField {
+            name: "fields",
+            about: "return only these fields of each item, separated by commas",
+            form: Form::Fields(fields::names::<T::Item>),
+        },
+        number("limit", "number of items, 1 to 10000; default: 100", 1, 10_000),
+        number("after", "the `next` of the previous page", 0, u64::MAX),
+    ]
 }
 
-/// Which fields the items of a list of these have.
-pub const fn fields_field<T: Listed>() -> QueryField {
-    let form = Form::Fields(fields::names::<T::Item>);
-    QueryField { name: "fields", about: "these of the items alone, separated by commas", form }
-}
-
-/// Reads what stands behind `?`.
+/// Parses the query string.
 ///
 /// # Errors
-/// When it says what the route does not know, since whoever says it means something.
+/// `400` if a parameter is unknown: ignoring a misspelled filter would return the wrong items.
 pub fn parse_query(query: &str, route: &Route) -> Result<Vec<(String, String)>, Problem> {
     let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     for (name, _) in &fields {
         if !route.queries().any(|known| known.name == name) {
             let known: Vec<&str> = route.queries().map(|field| field.name).collect();
-            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-            return Err(Problem::wrong(format!("the query may not say {name:?}; it may say {known}")));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(Problem::invalid(format!("unknown query parameter {name:?}; expected {known}")));
         }
     }
     Ok(fields)
@@ -185,17 +234,17 @@ mod tests {
     use super::*;
 
     fn jobs() -> &'static Route {
-        all_routes().find(|route| route.path == "/api/nap/v1/jobs").expect("it is in the table")
+        all_routes().find(|route| route.path == "/api/nap/v1/jobs").expect("route exists")
     }
 
     #[test]
-    fn a_query_is_read_and_what_nobody_knows_is_refused() {
-        let read = parse_query("name=a%20b+c&state=failed,killed&&text=", jobs()).expect("it is known");
+    fn parse_query_decodes_and_rejects_unknown_parameters() {
+        let read = parse_query("name=a%20b+c&state=failed,killed&&text=", jobs()).expect("known parameters");
         let expected = [("name", "a b c"), ("state", "failed,killed"), ("text", "")];
         assert_eq!(read, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let refused = |query| parse_query(query, jobs()).expect_err(query).detail;
         assert!(
-            refused("staet=failed").starts_with("the query may not say \"staet\"; it may say state, queue")
+            refused("staet=failed").starts_with("unknown query parameter \"staet\"; expected state, queue")
         );
     }
 }

@@ -1,6 +1,4 @@
-//! In which order a list comes: what it may be sorted by, and sorting it.
-//!
-//! Owns `?sort=`. Does not own the order in which a list comes without it.
+//! The query parameter `sort`.
 
 use std::cmp::Ordering;
 
@@ -13,14 +11,14 @@ use napreduce_protocol::{
 use crate::answers::{FlowAnswer, PreemptionAnswer};
 use crate::problem::Problem;
 
-/// What two items are compared by. All keys of one field are of one form.
+/// The value that items are compared by. All keys of a field have the same variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SortKey<'item> {
     Number(i128),
     Text(&'item str),
 }
 
-/// Something that a list may be sorted by. An item without a key comes last, in both directions.
+/// A field to sort by. Items without a key come last, ascending and descending.
 pub struct SortField<T: ?Sized> {
     pub name: &'static str,
     key: KeyOf<T>,
@@ -28,14 +26,13 @@ pub struct SortField<T: ?Sized> {
 
 enum KeyOf<T: ?Sized> {
     Item(fn(&T) -> Option<SortKey<'_>>),
-    /// The length of a time from a beginning to an end, which what goes on does not have yet.
+    /// A duration, from begin to end.
     Length(fn(&T) -> Option<(u64, End)>),
 }
 
-/// The end of a time.
 enum End {
     At(u64),
-    /// It goes on; so many of its units are a millisecond.
+    /// Still open; a millisecond has `units` of its units.
     Open {
         units: u64,
     },
@@ -50,7 +47,7 @@ const fn by_length<T>(name: &'static str, key: fn(&T) -> Option<(u64, End)>) -> 
 }
 
 impl<T> KeyOf<T> {
-    /// `now_millis` ends what goes on; without it, that has no key.
+    /// `now_millis` is the end of open durations; without it they have no key.
     fn of<'item>(&self, item: &'item T, now_millis: Option<u64>) -> Option<SortKey<'item>> {
         match self {
             KeyOf::Item(key) => key(item),
@@ -66,12 +63,12 @@ impl<T> KeyOf<T> {
     }
 }
 
-/// The first of them by fields with commas between them, the first one first; with `-` before it a field is
-/// sorted downwards. Those that are equal stay in their order. Of 100,000 few are wanted: only these are
-/// sorted.
+/// Returns the first `count` items in the order of the comma-separated fields `wanted`; a leading `-` sorts
+/// descending. Equal items keep their order. Only the returned items are sorted, since a page is much
+/// smaller than the list.
 ///
 /// # Errors
-/// When there is no such field; names those that there are.
+/// `400` if a field is unknown; the message lists the known ones.
 pub fn first<'all, T>(
     all: &[&'all T],
     fields: &[SortField<T>],
@@ -84,13 +81,14 @@ pub fn first<'all, T>(
         let (is_downwards, name) = word.strip_prefix('-').map_or((false, word), |name| (true, name));
         let Some(field) = fields.iter().find(|field| field.name == name) else {
             let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-            let told =
-                format!("sort={word}: this is sorted by {}; with - before it downwards", known.join(", "));
-            return Err(Problem::wrong(told));
+            return Err(Problem::invalid(format!(
+                "cannot sort by {name:?}; expected {}; a leading - sorts descending",
+                known.join(", ")
+            )));
         };
         chosen.push((&field.key, is_downwards));
     }
-    // A text that is split has a first part.
+    // `split` always yields at least one part.
     let (by, is_downwards) = chosen[0];
     let mut keyed: Vec<_> = all.iter().enumerate().map(|(at, item)| (by.of(item, now_millis), at)).collect();
     let order = |(one, at): &(Option<SortKey<'_>>, usize), (other, other_at): &(_, usize)| {
@@ -137,23 +135,23 @@ fn attempt(id: AttemptId) -> Option<SortKey<'static>> {
     number((task << 32) | i128::from(id.number))
 }
 
-/// From a beginning to an end in milliseconds, if it has come.
+/// Duration in milliseconds.
 fn took(begun: u64, ended: Option<u64>) -> Option<(u64, End)> {
     Some((begun, ended.map_or(End::Open { units: 1 }, End::At)))
 }
 
-/// From a request until its slot was free, in microseconds.
+/// Microseconds from the request until the slot was free.
 fn freed(one: &PreemptionAnswer) -> Option<(u64, End)> {
     let end = match (one.freed_micros, one.end) {
         (Some(freed), _) => End::At(freed),
         (None, None) => End::Open { units: 1_000 },
-        // Withdrawn, or its attempt ended first.
+        // The request was withdrawn, or its attempt ended first.
         (None, Some(_)) => return None,
     };
     Some((one.requested_micros, end))
 }
 
-/// How long a process slept, in milliseconds; one that waits to go on still does.
+/// Milliseconds that the process was suspended, up to now if it still waits for its slot.
 fn slept(one: &PreemptionAnswer) -> Option<(u64, End)> {
     if let Some(millis) = one.suspended_millis {
         return Some((0, End::At(millis)));
@@ -170,7 +168,7 @@ fn done(phase: &PhaseProgress) -> Option<SortKey<'static>> {
     if phase.tasks == 0 { None } else { number(phase.percent()) }
 }
 
-/// How far the attempts at a task are that run, in permille.
+/// Progress of the running attempts in permille.
 fn progress(task: &TaskSummary) -> Option<SortKey<'static>> {
     let known = task.live.iter().filter(|live| live.bytes_total > 0);
     known.map(|live| live.bytes_done.saturating_mul(1_000) / live.bytes_total).max().and_then(number)
@@ -275,7 +273,7 @@ mod tests {
         jobs[2].ended_millis = Some(jobs[2].submitted_millis + 9);
         let all: Vec<&JobSummary> = jobs.iter().collect();
         let numbers = |count| -> Vec<u32> {
-            let first = first(&all, JOBS, wanted, count, now_millis).expect("it can be sorted so");
+            let first = first(&all, JOBS, wanted, count, now_millis).expect("known fields");
             first.iter().map(|job| job.job.0).collect()
         };
         let whole = numbers(usize::MAX);
@@ -286,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_sorted_up_and_down_and_what_has_no_key_comes_last() {
+    fn list_sorts_both_ways_with_missing_keys_last() {
         let sorted = |wanted| sorted(wanted, None);
         assert_eq!(sorted("job"), [1, 2, 3, 10]);
         assert_eq!(sorted("-job"), [10, 3, 2, 1]);
         assert_eq!(sorted("took"), [3, 1, 10, 2]);
         assert_eq!(sorted("-took"), [1, 10, 3, 2]);
         assert_eq!(sorted("state,-job"), [2, 3, 10, 1]);
-        // Those that are equal come as they are listed.
+        // Equal items keep their order.
         assert_eq!(sorted("priority"), [1, 2, 3, 10]);
     }
 
@@ -305,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_is_not_sorted_by_is_refused() {
-        let told = first(&[], ATTEMPTS, "took,-speed", 1, None).expect_err("there is no speed").detail;
+    fn unknown_sort_field_is_refused() {
+        let detail = first(&[], ATTEMPTS, "took,-speed", 1, None).expect_err("unknown field").detail;
         assert_eq!(
-            told,
-            "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end, read, wrote, records, \
-             shuffle, processor; with - before it downwards"
+            detail,
+            "cannot sort by \"speed\"; expected attempt, worker, launched, ended, took, end, read, wrote, records, \
+             shuffle, processor; a leading - sorts descending"
         );
     }
 }

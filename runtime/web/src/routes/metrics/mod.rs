@@ -1,8 +1,7 @@
-//! Metrics for Prometheus, in the text form of OpenMetrics 1.0.
+//! Metrics for Prometheus in the OpenMetrics 1.0 text format.
 //!
-//! Owns the names of what is so at present, which is read when somebody asks, so that there is no second
-//! truth. No label names a job, a task, a user: there would be more series than a monitor can keep. Does not
-//! own what has happened (`tally`).
+//! Gauges are read from the source at scrape time. No label contains a job, task or user: the number of
+//! series must not grow with the number of jobs.
 
 pub mod plain;
 mod queues;
@@ -29,7 +28,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 type Gauges = Family<Labels, Gauge<i64>>;
 
-/// All of them, as of now.
+/// Returns the values at this moment.
 pub fn text(web: &Web) -> Result<String, Problem> {
     let source = &*web.shown.source;
     web.tally.count(source)?;
@@ -44,7 +43,7 @@ pub fn text(web: &Web) -> Result<String, Problem> {
         &[(&[("version", env!("CARGO_PKG_VERSION"))], 1)],
     );
     let started = [(&[][..], web.tally.started_millis() / 1_000)];
-    gauges(&mut registry, "start_time_seconds", "When the web server started, since 1970", &started);
+    gauges(&mut registry, "start_time_seconds", "Start time of the web server, Unix time", &started);
     cluster(&mut registry, &status);
     states(&mut registry, &jobs, &workers);
     warnings(&mut registry, &status.warnings);
@@ -56,47 +55,46 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     for (route, count) in all_routes().zip(web.calls.iter()) {
         requests.get_or_create(&vec![("route", route.path.to_owned())]).inc_by(count);
     }
-    registry.register("http_requests", "Requests that were let in, by route", requests);
+    registry.register("http_requests", "Accepted requests by route", requests);
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| {
-        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no metrics: {error}"))
+        let detail = format!("cannot encode the metrics: {error}");
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
     Ok(text)
 }
 
-/// Of a history nobody writes any more, so that its disk is nobody's concern.
+/// Only while the cluster runs: nothing is written to a finished history.
 pub fn disk_warning(source: &dyn PageSource) -> Option<WarningAnswer> {
     source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk)
 }
 
-/// What is used, and what waits.
 fn cluster(registry: &mut Registry, status: &StatusAnswer) {
     let mut of_kinds = |name: &str, help: &str, of: fn(&SlotsInUse) -> u64| {
         let (map, reduce) = (&[("kind", "map")][..], &[("kind", "reduce")][..]);
         gauges(registry, name, help, &[(map, of(&status.map)), (reduce, of(&status.reduce))]);
     };
-    of_kinds("slots", "Slots of the workers that are there", |slots| slots.slots);
+    of_kinds("slots", "Slots of present workers", |slots| slots.slots);
     of_kinds("slots_used", "Slots in use", |slots| slots.used);
-    of_kinds("suspended_attempts", "Attempts that gave up their slot and keep their memory", |slots| {
+    of_kinds("suspended_attempts", "Attempts that released their slot but keep their memory", |slots| {
         slots.suspended
     });
     let checkpointed = [(&[][..], status.checkpointed)];
-    gauges(registry, "checkpointed_tasks", "Tasks whose work waits in files", &checkpointed);
+    gauges(registry, "checkpointed_tasks", "Tasks that wait with a checkpoint", &checkpointed);
     gauges(
         registry,
         "jobs_waiting",
-        "Jobs that have not ended and of which nothing runs",
+        "Jobs that have not ended and have no running attempt",
         &[(&[], status.jobs.waiting as u64)],
     );
 }
 
-/// How many jobs and workers are in which state.
 fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary]) {
     use WorkerPhase::{Draining, Excluded, Leaving, Lost, Up};
     let count = |phase| jobs.iter().filter(|job| job.phase == phase).count() as u64;
     let by_state = JobPhase::ALL.map(|phase| ([("state", phase.in_words())], count(phase)));
     let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
-    gauges(registry, "jobs", "Jobs by state; ended ones as far as the history goes", &by_state);
+    gauges(registry, "jobs", "Jobs by state; ended jobs as far as the history reaches", &by_state);
     let there = [Up, Excluded, Draining, Leaving, Lost];
     let count = |state| workers.iter().filter(|worker| worker.state == state).count() as u64;
     let by_state = there.map(|state| ([("state", state.in_words())], count(state)));
@@ -104,15 +102,14 @@ fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary
     gauges(registry, "workers", "Workers by state", &by_state);
 }
 
-/// What somebody should look at, by its kind.
 fn warnings(registry: &mut Registry, warnings: &[WarningAnswer]) {
     let count = |code| warnings.iter().filter(|warning| warning.code == code).count() as u64;
     let by_code = WarningAnswer::CODES.map(|code| ([("code", code)], count(code)));
     let by_code = by_code.each_ref().map(|(labels, value)| (&labels[..], *value));
-    gauges(registry, "warnings", "What somebody should look at, by kind", &by_code);
+    gauges(registry, "warnings", "Warnings by kind", &by_code);
 }
 
-/// Where the tasks are of the jobs that have not ended.
+/// Counts the tasks of jobs that have not ended.
 fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
     let family = Gauges::default();
     let open: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_none()).collect();

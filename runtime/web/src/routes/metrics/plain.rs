@@ -1,18 +1,15 @@
-//! Metrics in Prometheus' older text form, 0.0.4, for readers that do not know OpenMetrics.
-//!
-//! Owns what differs between the two. Does not own any metric.
+//! The older Prometheus text format 0.0.4, for scrapers without OpenMetrics support.
 
 use std::collections::HashSet;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a reader wants it, by what it accepts: whoever knows the newer form gets that.
+/// Whether `Accept` asks for this format; a scraper that also accepts OpenMetrics gets OpenMetrics.
 pub fn is_wanted(accepts: &str) -> bool {
     accepts.contains("text/plain") && !accepts.contains("openmetrics")
 }
 
-/// What is said in the newer form: there a counter is described without the `_total` that its samples have,
-/// and the end is marked.
+/// Converts from OpenMetrics, which describes a counter without its suffix `_total` and ends with `# EOF`.
 pub fn of(open: &str) -> String {
     let counter = |line: &'_ str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
     let counters: HashSet<String> = open.lines().filter_map(counter).collect();
@@ -34,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_described_by_their_whole_names_and_nothing_marks_the_end() {
+    fn counters_get_their_suffix_and_eof_is_removed() {
         let open = "# HELP nap_jobs Jobs by state.\n# TYPE nap_jobs gauge\nnap_jobs 1\n# HELP nap_ends Jobs that ended.\n\
                     # TYPE nap_ends counter\nnap_ends_total 2\n# EOF\n";
         let plain = "# HELP nap_jobs Jobs by state.\n# TYPE nap_jobs gauge\nnap_jobs 1\n# HELP nap_ends_total Jobs that \
@@ -43,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_newer_form_gets_it() {
+    fn openmetrics_is_preferred() {
         assert!(is_wanted("text/plain") && is_wanted("text/plain;version=0.0.4;q=0.5"));
         assert!(!is_wanted("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"));
         assert!(!is_wanted("*/*") && !is_wanted(""));

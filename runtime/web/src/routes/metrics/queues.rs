@@ -1,6 +1,4 @@
-//! What queues hold, are guaranteed and want, as metrics.
-//!
-//! Owns how many queues have series of their own. Does not own what is counted (the coordinator).
+//! Metrics per queue.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
@@ -12,36 +10,36 @@ use prometheus_client::registry::Registry;
 
 use crate::tally::{Labels, OTHERS};
 
-/// Queues with series of their own; what the others have is added up.
+/// Further queues are summed up in one series.
 const QUEUES_MAX: usize = 200;
 
 type Slots = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// Registers the policy, what all queues want together, and three families; those without series where
-/// there are no queues.
+/// Registers the scheduler, the total demand, and three families per queue, which have no series if the
+/// scheduler has no queues.
 pub fn register(registry: &mut Registry, listing: &QueueListing) {
     let wanted = Slots::default();
     for (kind, slots) in [("map", listing.wanted.map), ("reduce", listing.wanted.reduce)] {
         wanted.get_or_create(&vec![("kind", kind.to_owned())]).set(slots as f64);
     }
-    let help = "Slots that jobs could use beside those that they hold: what more workers are for";
+    let help = "Slots that jobs could use in addition to those that they hold; demand for more workers";
     registry.register("slots_wanted", help, wanted);
     let scheduler = Slots::default();
     scheduler.get_or_create(&vec![("scheduler", listing.scheduler.clone())]).set(1.0);
-    registry.register("scheduler_info", "The policy of the cluster", scheduler);
+    registry.register("scheduler_info", "Name of the scheduler", scheduler);
     let queues = listing.queues.as_deref().unwrap_or_default();
     let held = family(queues, |slots| Some(slots.used as f64));
-    registry.register("queue_held", "Slots that a queue holds", held);
+    registry.register("queue_held", "Slots held by a queue", held);
     let guaranteed = family(queues, |slots| slots.guaranteed_permille.map(|permille| permille as f64 / 1e3));
-    registry.register("queue_guarantee", "Slots that a queue has in any case, where it has some", guaranteed);
+    registry.register("queue_guarantee", "Guaranteed slots of a queue, if it has a guarantee", guaranteed);
     let wanted = family(queues, |slots| Some(slots.wanted as f64));
-    registry.register("queue_wanted", "Slots that the jobs of a queue could use beside those", wanted);
+    registry.register("queue_wanted", "Slots that the jobs of a queue could use in addition", wanted);
 }
 
 fn family(queues: &[QueueSummary], of: fn(&QueueSlots) -> Option<f64>) -> Slots {
     let slots = Slots::default();
     let (shown, others) = queues.split_at(queues.len().min(QUEUES_MAX));
-    // What a queue has, those that it is part of have, too.
+    // The slots of a queue are counted in its parents, too.
     let parents: HashSet<&str> = queues.iter().filter_map(|queue| queue.parent.as_deref()).collect();
     for (kind, slots_of) in
         [("map", (|queue| &queue.map) as fn(&QueueSummary) -> &QueueSlots), ("reduce", |queue| &queue.reduce)]
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_what_it_holds_and_is_guaranteed() {
+    fn queue_series_have_held_guaranteed_and_wanted_slots() {
         let text = printed(vec![queue("research", None, 3)]);
         for line in [
             "queue_held{queue=\"research\",kind=\"map\"} 3.0",
@@ -100,13 +98,13 @@ mod tests {
             "slots_wanted{kind=\"map\"} 7.0",
             "slots_wanted{kind=\"reduce\"} 2.0",
         ] {
-            assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
+            assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
         }
         assert!(!text.contains("queue_guarantee{queue=\"research\",kind=\"reduce\"}"), "{text}");
     }
 
     #[test]
-    fn many_queues_are_added_up_without_those_they_are_part_of() {
+    fn surplus_queues_are_summed_without_parents() {
         let own = (0..QUEUES_MAX).map(|number| queue(&number.to_string(), None, 1));
         let more = [queue("all", None, 5), queue("left", Some("all"), 2), queue("right", Some("all"), 3)];
         let text = printed(own.chain(more).collect());

@@ -1,6 +1,4 @@
-//! What is so of each worker, as metrics.
-//!
-//! Owns how many workers have series of their own. Does not own what is measured (the workers themselves).
+//! Metrics per worker.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,29 +9,29 @@ use prometheus_client::registry::Registry;
 
 use crate::tally::{Labels, OTHERS};
 
-/// More workers than this are one series.
+/// Further workers share one series.
 const WORKERS_MAX: usize = 200;
 
 type OfWorkers = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// Registers three families, of the workers that are there.
+/// Registers three families for the present workers.
 pub fn register(registry: &mut Registry, workers: &[WorkerSummary]) {
-    let there: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
+    let present: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
     let sum = |values: &[f64]| values.iter().sum();
-    let resident = family(&there, |worker| held(worker, |held| held.resident_bytes), sum);
-    registry.register("suspended_resident_bytes", "Memory of attempts that are suspended", resident);
-    let swapped = family(&there, |worker| held(worker, |held| held.swapped_bytes), sum);
-    registry.register("suspended_swapped_bytes", "What they have in swap", swapped);
+    let resident = family(&present, |worker| held(worker, |held| held.resident_bytes), sum);
+    registry.register("suspended_resident_bytes", "Resident memory of suspended attempts", resident);
+    let swapped = family(&present, |worker| held(worker, |held| held.swapped_bytes), sum);
+    registry.register("suspended_swapped_bytes", "Swapped memory of suspended attempts", swapped);
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let silence = family(&there, |worker| worker.silent_millis as f64 / 1e3, most);
-    registry.register("worker_silence_seconds", "Since a worker was last heard of", silence);
+    let silence = family(&present, |worker| worker.silent_millis as f64 / 1e3, most);
+    registry.register("worker_silence_seconds", "Time since the last heartbeat of a worker", silence);
 }
 
 fn held(worker: &WorkerSummary, bytes: fn(&SuspendedMemory) -> u64) -> f64 {
     worker.memory.suspended.iter().map(bytes).sum::<u64>() as f64
 }
 
-/// A series for each, and one for those that are too many.
+/// One series per worker, and one for all beyond the limit.
 fn family(
     workers: &[&WorkerSummary],
     of: impl Fn(&WorkerSummary) -> f64,
@@ -44,7 +42,9 @@ fn family(
         family.get_or_create(&vec![("worker", worker.to_owned())]).set(value);
     };
     let (named, others) = workers.split_at(workers.len().min(WORKERS_MAX));
-    named.iter().for_each(|worker| put(&worker.name, of(worker)));
+    for worker in named {
+        put(&worker.name, of(worker));
+    }
     if !others.is_empty() {
         put(OTHERS, of_others(&others.iter().map(|worker| of(worker)).collect::<Vec<_>>()));
     }
@@ -61,7 +61,7 @@ mod tests {
     use crate::answers::samples::worker;
 
     #[test]
-    fn of_many_workers_the_last_are_one_that_holds_all_and_is_as_silent_as_the_most() {
+    fn surplus_workers_share_one_series() {
         let mut workers: Vec<_> = (1..=203).map(|number| worker(number, WorkerPhase::Up, 0)).collect();
         for (at, silent_millis) in [(0, 2_500), (200, 7_000), (201, 1_000)] {
             let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: at as u32 };
@@ -84,7 +84,7 @@ mod tests {
             "suspended_resident_bytes{worker=\"w1\"} 5000.0",
             "suspended_resident_bytes{worker=\"other\"} 16000.0",
         ] {
-            assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
+            assert!(text.lines().any(|known| known == line), "{line} is missing in\n{text}");
         }
         assert_eq!(text.matches("worker_silence_seconds{").count(), 201);
     }

@@ -1,6 +1,4 @@
-//! A server over jobs that do not change, and connections to it, byte by byte.
-//!
-//! Owns the sample and a client that adds nothing. Does not own any expectation.
+//! A server with fixed jobs, and an HTTP client that sends requests byte by byte.
 
 pub mod simulated;
 
@@ -25,14 +23,14 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(30);
 const BASE: u64 = 1_790_000_000_000;
 
-/// An ended job 1, a job 2 that runs, and those that are submitted. Orders are written down.
+/// Job 1, which has ended, job 2, which is running, and submitted jobs. Records orders.
 #[derive(Debug, Default)]
 pub struct Jobs {
     orders: Mutex<Vec<String>>,
     submitted: AtomicU32,
-    /// Of job 1.
+    /// Preemptions of job 1.
     preemptions: Vec<PreemptionSummary>,
-    /// Where its history is said to be.
+    /// Path that is reported as the history.
     history: Option<PathBuf>,
 }
 
@@ -149,7 +147,7 @@ impl PageSource for Jobs {
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
-        self.job(job).map(|_| vec![Reason::new(ReasonCode::State, format!("{job} gets on"))])
+        self.job(job).map(|_| vec![Reason::new(ReasonCode::State, format!("{job} is running"))])
     }
 
     fn log(&self, attempt: AttemptId, _: LogStream, offset: u64, max: u64) -> Result<Vec<u8>, SourceError> {
@@ -171,12 +169,12 @@ impl PageSource for Jobs {
     }
 }
 
-/// A server over these jobs.
+/// A server with these jobs.
 pub struct Sample {
     jobs: Arc<Jobs>,
     server: WebServer,
     secret: Secret,
-    /// What its what-ifs read and make.
+    /// Directory of its what-ifs and of their script.
     folder: TempDir,
 }
 
@@ -193,7 +191,7 @@ impl Sample {
         Sample::over(Jobs::default(), change)
     }
 
-    /// Job 1 was suspended for job 2 after 0.5 s, and killed for nobody after 1 s.
+    /// Job 1 was suspended for job 2 after 0.5 s, and killed without a beneficiary after 1 s.
     pub fn preempted() -> Sample {
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
         let asked = |after, primitive, end| {
@@ -215,7 +213,7 @@ impl Sample {
         Sample::over(Jobs { preemptions, ..Jobs::default() }, |settings| settings)
     }
 
-    /// Two histories of the same jobs, by the names `left` and `right`.
+    /// A server of two histories, `left` and `right`, with the same jobs.
     pub fn recordings() -> Sample {
         let (jobs, secret) = (Arc::new(Jobs::default()), Secret::from_bytes([3; 32]));
         let folder = tempfile::tempdir().expect("a folder");
@@ -226,7 +224,7 @@ impl Sample {
         Sample { jobs, server, secret, folder }
     }
 
-    /// What-ifs are runs of this script of a shell.
+    /// A server whose what-ifs run this shell script.
     pub fn simulating(script: &str, change: impl FnOnce(WhatIfSettings) -> WhatIfSettings) -> Sample {
         Sample::with(|settings| {
             let what_if = settings.what_if.map(change).expect("what-ifs");
@@ -260,12 +258,11 @@ impl Sample {
         link.split_once("#code=").expect("a code").1.to_owned()
     }
 
-    /// Where its what-ifs are, and what they read.
+    /// Directory of the what-ifs and of their script.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Submits the next job.
     pub fn submit(&self) {
         self.jobs.submitted.fetch_add(1, Ordering::SeqCst);
     }
@@ -274,7 +271,7 @@ impl Sample {
         self.jobs.orders.lock().expect("no test panicked").clone()
     }
 
-    /// Asks as nobody, but for what the headers say.
+    /// Sends a request without credentials except those in `headers`.
     pub fn ask(&self, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request =
             format!("{what} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", self.address(), body.len());
@@ -286,21 +283,21 @@ impl Sample {
         asking(self.address(), request.as_bytes())
     }
 
-    /// Orders as who may.
+    /// Sends a POST with the role `operate`.
     pub fn post(&self, path: &str, body: &str) -> Answer {
         let token = format!("Bearer {}", self.token(WebRole::Operate));
         let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
         self.ask(&format!("POST {path}"), &headers, body)
     }
 
-    /// Asks as who may look.
+    /// Sends a GET with the role `view`.
     pub fn get(&self, path: &str) -> Answer {
         let token = format!("Bearer {}", self.token(WebRole::View));
         self.ask(&format!("GET {path}"), &[("Authorization", &token)], "")
     }
 }
 
-/// Somebody who has signed in by a link.
+/// A browser signed in with a link.
 pub struct Browser {
     pub cookie: String,
     pub token: Option<String>,
@@ -322,7 +319,7 @@ pub struct Answer {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: String,
-    /// The same, where it is no text.
+    /// The body, also if it is not UTF-8.
     pub bytes: Vec<u8>,
 }
 
@@ -336,11 +333,11 @@ impl Answer {
     }
 }
 
-/// Sends bytes, and reads what comes until the other side ends, or has sent as much as it said.
+/// Sends bytes, and reads a response until its content length or the end of the connection.
 pub fn asking(address: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
-    // Who is refused early may find the other side gone.
+    // A refused connection may already be closed.
     let _ = stream.write_all(request);
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -349,16 +346,16 @@ pub fn asking(address: SocketAddr, request: &[u8]) -> Answer {
             Ok(0) => break,
             Ok(read) => bytes.extend_from_slice(&piece[..read]),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-            Err(error) => panic!("no answer: {error}"),
+            Err(error) => panic!("no response: {error}"),
         }
         if let Some(answer) = parse(&bytes) {
             return answer;
         }
     }
-    parse(&bytes).unwrap_or_else(|| panic!("half an answer: {}", String::from_utf8_lossy(&bytes)))
+    parse(&bytes).unwrap_or_else(|| panic!("truncated response: {}", String::from_utf8_lossy(&bytes)))
 }
 
-/// An answer, if it is whole.
+/// Parses a response; `None` if it is incomplete.
 fn parse(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]);
@@ -373,7 +370,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned(), bytes: body.to_vec() })
 }
 
-/// Sends a head byte by byte; after how long that is cut off.
+/// Sends a head byte by byte and returns after how long the server closes the connection.
 pub fn dribbled(address: SocketAddr) -> Duration {
     let begin = Instant::now();
     let mut stream = TcpStream::connect(address).expect("a connection");

@@ -1,6 +1,4 @@
-//! What stands in the place of `nap sim` here: a script, and what it says and makes.
-//!
-//! Owns these files. Does not own what the server does with them.
+//! A shell script in place of `nap sim`, with its output and histories.
 
 use std::path::Path;
 
@@ -11,7 +9,7 @@ use napreduce_web::WhatIfSettings;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// Makes two runs, and says how far they are from what happened.
+/// Script that writes two runs and their fidelity.
 pub const SIMULATES: &str = r#"
 here=$(dirname "$0")
 for word; do case $word in --record=*) record=${word#--record=};; esac; done
@@ -20,7 +18,7 @@ cp -r "$here/made" "$record"
 cat "$here/said"
 "#;
 
-/// What a simulation says whose recorded policy has jobs that end so much later than they did.
+/// Output of a simulation whose recorded jobs end later than they did, by the factor `ratio`.
 pub fn said(ratio: f64, doubtful: &[&str]) -> String {
     let off = json!({ "recorded": 2.0, "simulated": 2.0 * ratio, "ratio": ratio });
     let fidelity = json!({
@@ -30,7 +28,7 @@ pub fn said(ratio: f64, doubtful: &[&str]) -> String {
     json!({ "recorded": { "remarks": ["a remark"], "fidelity": fidelity } }).to_string()
 }
 
-/// A folder with the script and all that it needs.
+/// Creates a directory with the script and its files.
 pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
@@ -44,7 +42,7 @@ pub fn folder() -> TempDir {
     folder
 }
 
-/// What-ifs by that script, kept beside it.
+/// What-ifs that run this script.
 pub fn settings(folder: &Path) -> WhatIfSettings {
     let mut settings = WhatIfSettings::new("/bin/sh".into(), folder.join("kept"));
     settings.begin = vec![folder.join("simulate").into()];
