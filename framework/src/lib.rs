@@ -6,7 +6,7 @@
 //! At the root is what nearly every program names; everything else is on a shelf: [`input`] and [`output`]
 //! for formats, [`records`] for typed files between jobs, [`codec`] for keys and values as bytes, [`builder`]
 //! for the stages of a job, [`program`] for drivers, errors and reports, [`task`] for what a task is told,
-//! [`streaming`] for commands, [`testing`] for tests.
+//! [`testing`] for tests, and, with features, `streaming` for commands and `rows` for formats.
 //!
 //! # A job
 //!
@@ -299,6 +299,7 @@
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
 //! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
+//! | `streaming` | `streaming`: commands as mappers and reducers | programs that run commands; `nap` has it |
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
 //! | `guests` | `--on`: jobs on Spark and Hadoop | programs that are run there |
 //! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
@@ -343,6 +344,7 @@ pub mod rows;
 pub mod sequence_file;
 mod settings;
 mod state;
+#[cfg(feature = "streaming")]
 pub mod streaming;
 pub mod task;
 #[cfg(any(doc, feature = "testing"))]

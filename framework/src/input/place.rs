@@ -17,6 +17,7 @@ use super::source::Source;
 /// Bytes in which newlines are counted at a time.
 const COUNTED_BYTES: usize = 64 << 10;
 /// No more is read once more to say where something has failed.
+#[cfg(feature = "streaming")]
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of a record that are quoted.
@@ -59,22 +60,6 @@ impl InputPlace {
         InputPlace { file: Rc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
     }
 
-    /// What a place is made of that can be sent to another thread.
-    pub(crate) fn of_split(&self) -> (Split, usize) {
-        (self.file.split.clone(), self.file.memory)
-    }
-
-    /// A place that no reader stands at any more. To count its lines the file is read from its start.
-    pub(crate) fn anywhere(split: &Split, offset: u64, memory: usize) -> InputPlace {
-        let position = ReadPosition::default();
-        position.set(offset);
-        let from_start = match offset {
-            ..=COUNTED_BYTES_MAX => Split { offset: 0, ..split.clone() },
-            _ => split.clone(),
-        };
-        InputPlace::new(&from_start, Some(position), memory)
-    }
-
     /// The file, beginning as the INPUT argument did; on a cluster absolute.
     pub fn path(&self) -> &Path {
         &self.file.split.path
@@ -108,6 +93,25 @@ impl InputPlace {
         let offset = self.offset().filter(|_| self.file.split.offset == 0)?;
         // What cannot be read a second time has no lines to count, and is read for the job all the same.
         self.file.lines.borrow_mut().count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
+    }
+}
+
+#[cfg(feature = "streaming")]
+impl InputPlace {
+    /// What a place is made of that can be sent to another thread.
+    pub(crate) fn of_split(&self) -> (Split, usize) {
+        (self.file.split.clone(), self.file.memory)
+    }
+
+    /// A place that no reader stands at any more. To count its lines the file is read from its start.
+    pub(crate) fn anywhere(split: &Split, offset: u64, memory: usize) -> InputPlace {
+        let position = ReadPosition::default();
+        position.set(offset);
+        let from_start = match offset {
+            ..=COUNTED_BYTES_MAX => Split { offset: 0, ..split.clone() },
+            _ => split.clone(),
+        };
+        InputPlace::new(&from_start, Some(position), memory)
     }
 }
 

@@ -75,6 +75,7 @@ pub use napreduce_protocol::ByteSize;
 /// ```
 pub use napreduce_protocol::ByteSizeError;
 
+#[cfg(feature = "streaming")]
 pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
 pub use stores::know_stores;

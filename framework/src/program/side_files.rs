@@ -77,6 +77,7 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
 }
 
 /// All side files of the job by name, wherever they are.
+#[cfg(feature = "streaming")]
 pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
     if !here.is_empty() {

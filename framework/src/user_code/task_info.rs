@@ -39,8 +39,10 @@ pub struct TaskInfo<'a> {
     attempt: AttemptId,
     input: Option<&'a Path>,
     /// There is none while the input is sampled, and no scratch.
+    #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
     pub(crate) context: Option<&'a TaskContext>,
     /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
+    #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
     pub(crate) scratch: Option<&'a Path>,
 }
 

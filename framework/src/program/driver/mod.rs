@@ -181,6 +181,7 @@ impl<'p> Driver<'p> {
     }
 
     /// Where a side file is that was given with `--files`.
+    #[cfg(feature = "streaming")]
     pub(crate) fn side_file(&self, name: &str) -> Option<&Path> {
         self.files.get(name).map(PathBuf::as_path)
     }
