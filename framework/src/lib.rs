@@ -298,6 +298,7 @@
 //!
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
+//! | `cli` | [`main`](main()) and the flags of job programs | on by default; [`Program::run`] needs no command line |
 //! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
 //! | `streaming` | `streaming`: commands as mappers and reducers | programs that run commands; `nap` has it |
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
@@ -309,7 +310,7 @@
 //! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | programs that read or write there |
 //!
-//! `cluster`, `gzip` and `zstd` are on by default (`default-features = false` leaves them out). What the formats,
+//! `cli`, `cluster`, `gzip` and `zstd` are on by default (`default-features = false` leaves them out). What the formats,
 //! compressions and stores add is in `napreduce-connectors`. The crate compiles on Linux only, for kernels from 5.4
 //! on, with Rust 1.95 or later; a newer compiler is asked for in a new minor version only. Until 1.0 a minor version
 //! may change the API,
@@ -342,6 +343,7 @@ pub mod records;
 pub mod rows;
 #[cfg(feature = "sequence-file")]
 pub mod sequence_file;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod settings;
 mod state;
 #[cfg(feature = "streaming")]
@@ -390,8 +392,11 @@ pub use napreduce_task::counter;
 pub use napreduce_task::progress;
 #[doc(inline)]
 pub use output::Output;
+#[cfg(feature = "cli")]
 #[doc(inline)]
-pub use program::{Driver, Program, main};
+pub use program::main;
+#[doc(inline)]
+pub use program::{Driver, Program};
 pub use state::Save;
 #[doc(inline)]
 pub use task::{TaskError, TaskInfo};

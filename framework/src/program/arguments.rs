@@ -1,146 +1,16 @@
-//! The command line that every job program has, beside its own parameters.
-//!
-//! Owns the flags, their defaults and their help. Does not own what a job does with them.
+//! The command line of a job program: its own parameters and the flags of [`options`](super::options), with their help.
 
 use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use napreduce_live::ProgressMode;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use napreduce_protocol::printing::printed;
-use napreduce_protocol::{ByteSize, ByteSizeError, protocol_versions};
+use napreduce_protocol::protocol_versions;
 
-use super::cluster::ClusterArguments;
-use super::engine::EngineArguments;
-use crate::input::{BadRows, local_path};
+use super::options::{ReportFormat, RunArguments, program_name};
 use crate::settings::SETTINGS_HELP;
-
-/// How the report at the end of a program is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// Counters, wall time and output path for people, on standard error.
-    Text,
-    /// One JSON object on standard output.
-    Json,
-}
-
-/// When progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ProgressArgument {
-    /// Bars on a terminal, plain lines elsewhere, nothing for jobs under a second.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-/// The flags of `wordcount INPUT... --output DIR ...`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct RunArguments {
-    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth); -
-    /// is standard input
-    #[arg(value_name = "INPUT", required = true)]
-    pub inputs: Vec<PathBuf>,
-
-    /// Read files in directories of directories, too
-    #[arg(long)]
-    pub recursive: bool,
-
-    /// Directory to create for the output
-    #[arg(long, value_name = "DIR", value_parser = local_paths())]
-    pub output: PathBuf,
-
-    /// Of programs with several jobs: where a directory for what passes between them is made, and removed
-    /// at the end; on a cluster, all workers see it [default: beside the output]
-    #[arg(long, value_name = "DIR", value_parser = local_paths())]
-    pub intermediate: Option<PathBuf>,
-
-    /// Reduce tasks, and so part files [default: the number of slots]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub reduces: Option<u32>,
-
-    /// Tasks of each kind that run at once, without a cluster [default: the number of cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096))]
-    pub slots: Option<u32>,
-
-    /// Input bytes for one map task
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
-    pub split_size: ByteSize,
-
-    /// Memory that one task may use for records
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_task_memory)]
-    pub task_memory: ByteSize,
-
-    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N
-    /// to leave out at most so many in each map task; they are counted as BAD_ROWS
-    #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
-    pub bad_rows: BadRows,
-
-    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so
-    /// many in each map task; they are counted as BAD_RECORDS
-    #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
-    pub bad_records: BadRows,
-
-    /// Replace an existing output, once the job has succeeded
-    #[arg(long)]
-    pub overwrite: bool,
-
-    /// Name of the job, for people [default: the program's name]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-
-    /// A setting by name; see the list below
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub conf: Vec<String>,
-
-    /// When to show progress, on standard error
-    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
-    progress: ProgressArgument,
-
-    /// Print nothing but why the job failed, and nothing of what its tasks print
-    #[arg(long, short)]
-    pub quiet: bool,
-
-    #[command(flatten)]
-    pub cluster: ClusterArguments,
-
-    #[command(flatten)]
-    pub engine: EngineArguments,
-}
-
-impl RunArguments {
-    pub(crate) fn progress_mode(&self) -> ProgressMode {
-        match self.progress {
-            _ if self.quiet => ProgressMode::Never,
-            ProgressArgument::Auto => ProgressMode::Auto,
-            ProgressArgument::Always => ProgressMode::Always,
-            ProgressArgument::Never => ProgressMode::Never,
-        }
-    }
-}
-
-/// Paths, of which `file:///path` is one, too.
-fn local_paths() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().map(|path| local_path(&path))
-}
-
-/// The least that a task can be divided for, and the most: what is larger is a slip of the pen.
-const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new(1 << 40));
-
-fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error: ByteSizeError| error.to_string())?;
-    let (least, most) = TASK_MEMORY;
-    if (least..=most).contains(&size) {
-        Ok(size)
-    } else {
-        Err(format!("a task has {least} at least and {most} at most; 256MiB is usual"))
-    }
-}
 
 /// What one invocation of a job program asks for.
 pub(crate) struct CommandLine<P> {
@@ -225,13 +95,6 @@ pub(crate) fn parameters_unsaid<P: Args>() -> Option<P> {
 const STATUS_HELP: &str = "\n
 Exit status: 0 done, 1 the job failed, 2 wrong usage or bad input, 69 no coordinator answers (or none that this
 program can talk to), 128 and the number of the signal that ended it";
-
-/// The file name of this program, as it was called.
-pub(crate) fn program_name() -> String {
-    let called = std::env::args_os().next().unwrap_or_default();
-    let name = std::path::Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if name.is_empty() { "job".to_owned() } else { name }
-}
 
 /// The names of a job's inputs, if its definition needs no parameters to say so.
 pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;

@@ -20,35 +20,49 @@
 //! }
 //! ```
 
+#[cfg(feature = "cli")]
 mod arguments;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod cluster;
 mod driver;
 mod ended;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod engine;
 mod error;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
+mod options;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod report;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod side_files;
 mod stores;
 #[cfg(any(feature = "cluster", feature = "guests"))]
 mod typed_paths;
 
 use std::collections::BTreeMap;
+#[cfg(feature = "cli")]
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+#[cfg(feature = "cli")]
 use std::process::ExitCode;
+#[cfg(feature = "cli")]
 use std::rc::Rc;
 
+#[cfg(feature = "cli")]
 use clap::Args;
 use napreduce_protocol::TaskError;
+#[cfg(feature = "cli")]
 use napreduce_protocol::printing::finish;
 use napreduce_task::{Definitions, TaskRunner, task_process_main, task_process_requested};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
 use arguments::{CommandLine, Face};
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
+use options::{ReportFormat, RunArguments};
 
 /// A number of bytes with a unit, for parameters of one's own.
 ///
@@ -105,8 +119,10 @@ use crate::settings::Settings;
 /// fn takes_parameters<P: Parameters>(_: fn(&P) -> Job) {}
 /// takes_parameters(search);
 /// ```
+#[cfg(feature = "cli")]
 pub trait Parameters: Args + Serialize + DeserializeOwned {}
 
+#[cfg(feature = "cli")]
 impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 
 /// The `main` of a program with one job: parses the command line, runs the job, prints its counters.
@@ -125,6 +141,7 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 ///     napreduce::main(wordcount)
 /// }
 /// ```
+#[cfg(feature = "cli")]
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
@@ -201,10 +218,13 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 /// }
 /// ```
 #[derive(Default)]
-#[must_use = "a program runs when its `main` or `drive` is called"]
+#[must_use = "a program runs when its `main`, `drive` or `run` is called"]
 pub struct Program {
+    #[cfg(feature = "cli")]
     face: Face,
     definitions: BTreeMap<String, Build>,
+    /// Whether it is called as its only job is.
+    has_one_job: bool,
 }
 
 impl Program {
@@ -213,6 +233,80 @@ impl Program {
         Program::default()
     }
 
+    /// Adds a job definition under a name that the driver uses.
+    pub fn job<P: Serialize + DeserializeOwned + 'static>(
+        mut self,
+        name: &str,
+        definition: fn(&P) -> Job,
+    ) -> Program {
+        let build = move |bytes: &[u8]| {
+            let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
+                TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
+            })?;
+            if !envelope.files.is_empty() {
+                side_files::know(envelope.files);
+            }
+            let mut job = definition(&envelope.parameters);
+            job.pipeline.check().map_err(TaskError::fatal)?;
+            job.pipeline.set(envelope.settings);
+            Ok(job)
+        };
+        self.definitions.insert(name.to_owned(), Box::new(build));
+        self
+    }
+
+    /// Runs a driver around the jobs without a command line, for programs that read their arguments in another way or have
+    /// none. The last job writes `output`; nothing is printed.
+    ///
+    /// Tasks are this program executed again: in a task process this does the task and does not return. Call it before
+    /// anything that a task should not do.
+    ///
+    /// ```no_run
+    /// use napreduce::program::Error;
+    /// use napreduce::{Job, Program};
+    ///
+    /// fn errors(_: &()) -> Job {
+    ///     Job::text().map_only(|line: &str, out| if line.contains("ERROR") { out.emit(line, ()) })
+    /// }
+    ///
+    /// fn main() -> Result<(), Error> {
+    ///     Program::new().job("errors", errors).run("found", |driver| {
+    ///         let report = driver.job("errors").inputs(["service.log"]).run()?;
+    ///         println!("took {:?}", report.wall);
+    ///         Ok(())
+    ///     })
+    /// }
+    /// ```
+    pub fn run<T, E: From<Error>>(
+        self,
+        output: impl AsRef<Path>,
+        drive: impl FnOnce(&mut Driver) -> Result<T, E>,
+    ) -> Result<T, E> {
+        know_stores();
+        if task_process_requested() {
+            task_process_main(&self);
+        }
+        let name = options::program_name();
+        let run = RunArguments::silent(output.as_ref().to_owned());
+        drive(&mut Driver::new(&self, &name, run, ReportFormat::Text, Settings::default())?)
+    }
+
+    fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
+        // A program of one job is called as its file is, and an engine has the file under another name.
+        let only = self.definitions.values().next().filter(|_| self.has_one_job);
+        let build = self.definitions.get(definition).or(only).ok_or_else(|| {
+            let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
+            TaskError::fatal(format!(
+                "this program defines no job {definition:?}; it defines {}",
+                known.join(", ")
+            ))
+        })?;
+        build(bytes)
+    }
+}
+
+#[cfg(feature = "cli")]
+impl Program {
     /// What the program does, in a line for `--help`.
     pub fn about(mut self, about: &str) -> Program {
         self.face.about = about.to_owned();
@@ -269,34 +363,13 @@ impl Program {
         self
     }
 
-    /// Adds a job definition under a name that the driver uses.
-    pub fn job<P: Serialize + DeserializeOwned + 'static>(
-        mut self,
-        name: &str,
-        definition: fn(&P) -> Job,
-    ) -> Program {
-        let build = move |bytes: &[u8]| {
-            let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
-                TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
-            })?;
-            if !envelope.files.is_empty() {
-                side_files::know(envelope.files);
-            }
-            let mut job = definition(&envelope.parameters);
-            job.pipeline.check().map_err(TaskError::fatal)?;
-            job.pipeline.set(envelope.settings);
-            Ok(job)
-        };
-        self.definitions.insert(name.to_owned(), Box::new(build));
-        self
-    }
-
     /// Runs as the program of one job, whose parameters come from the command line.
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
     pub fn main<P: Parameters + 'static>(mut self, definition: fn(&P) -> Job) -> ExitCode {
-        let name = arguments::program_name();
+        let name = options::program_name();
         let names = move || Some(definition(&arguments::parameters_unsaid()?).pipeline.input_names());
         self.face.input_names = Some(Rc::new(names));
+        self.has_one_job = self.definitions.is_empty();
         self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
             let inputs = driver.inputs().to_vec();
             let output = driver.output().to_owned();
@@ -321,14 +394,14 @@ impl Program {
         }
         let name = self.face.name();
         let status = match arguments::parse::<P>(&self.face) {
-            Ok(line) => self.run(&name, line, drive),
+            Ok(line) => self.run_line(&name, line, drive),
             Err(status) => status,
         };
         finish(&name, status)
     }
 
     /// Runs the driver; returns its exit status.
-    fn run<P, F, E>(&self, name: &str, line: CommandLine<P>, drive: F) -> ExitCode
+    fn run_line<P, F, E>(&self, name: &str, line: CommandLine<P>, drive: F) -> ExitCode
     where
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,
         E: Into<Box<dyn std::error::Error>>,
@@ -350,20 +423,6 @@ impl Program {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => report::ending(name, &*error.into(), quiet),
         }
-    }
-
-    fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
-        // A program of one job is called as its file is, and an engine has the file under another name.
-        let is_only = self.face.input_names.is_some() && self.definitions.len() == 1;
-        let only = self.definitions.values().next().filter(|_| is_only);
-        let build = self.definitions.get(definition).or(only).ok_or_else(|| {
-            let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
-            TaskError::fatal(format!(
-                "this program defines no job {definition:?}; it defines {}",
-                known.join(", ")
-            ))
-        })?;
-        build(bytes)
     }
 }
 

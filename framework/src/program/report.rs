@@ -9,8 +9,8 @@ use napreduce_protocol::printing::{print, print_error};
 use napreduce_protocol::{JobReport, several_lines};
 use serde_json::{Map, Value, json};
 
-use super::arguments::ReportFormat;
 use super::error::Error;
+use super::options::ReportFormat;
 
 /// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on
 /// standard output.

@@ -114,10 +114,6 @@ impl std::ops::Mul for Ratio {
 
 impl std::ops::Div for Ratio {
     type Output = Ratio;
-    #[expect(
-        clippy::suspicious_arithmetic_impl,
-        reason = "a ratio is divided by multiplying it by the inverse"
-    )]
     fn div(self, other: Ratio) -> Ratio {
         Ratio(self.0 / other.0)
     }

@@ -10,61 +10,61 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
 use napreduce_live::{ChainKeeper, ProgressMode, SideFileSource};
-use napreduce_protocol::{JobError, JobPlan, JobReport, parse_time};
+use napreduce_protocol::{JobError, JobPlan, JobReport};
 
 #[cfg(feature = "cluster")]
 use self::client::cluster;
 use super::error::Error;
-use super::side_files;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 
 /// The flags that are about a cluster.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct ClusterArguments {
     /// Run on a cluster, named by its directory or its coordinator's address [env: NAPREDUCE_CLUSTER]
-    #[arg(long, value_name = "DIR|HOST:PORT")]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|HOST:PORT"))]
     cluster: Option<OsString>,
 
     /// Copy of the cluster's secret, for HOST:PORT [env: NAPREDUCE_SECRET_FILE]
-    #[arg(long, value_name = "FILE")]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "FILE"))]
     secret_file: Option<PathBuf>,
 
     /// How long to wait for a coordinator that does not answer [default: 1m] [env: NAPREDUCE_CONNECT_TIMEOUT]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     connect_timeout: Option<Duration>,
 
     /// Queue of the cluster [default: default]
-    #[arg(long, value_name = "NAME")]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     queue: Option<String>,
 
     /// Jobs of higher priority go first on a cluster [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", allow_negative_numbers = true))]
     priority: Option<i32>,
 
     /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of
     /// a cluster that care
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     pub deadline: Option<Duration>,
 
     /// Files that every task finds by name (napreduce::program::side_file): PATH, or PATH#NAME for another
     /// name; with commas between them (`\,` and `\#` in a path are these letters)
-    #[arg(long, value_name = "PATH[#NAME],...", value_parser = side_files::parse)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "PATH[#NAME],...", value_parser = super::side_files::parse))]
     pub files: Vec<Vec<SideFileSource>>,
 
     /// Submit to the cluster, print the job's id on standard output and leave
-    #[arg(long)]
+    #[cfg_attr(feature = "cli", arg(long))]
     pub detach: bool,
 
     /// What Ctrl-C does to a job on a cluster: kill it, or leave it and go [default: kill]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "WHAT", value_enum))]
     on_interrupt: Option<Interrupted>,
 }
 
 /// What becomes of a job whose submitter is interrupted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 enum Interrupted {
     /// It goes on
     Detach,
@@ -159,7 +159,7 @@ fn cluster(
     Err(Error::Usage(format!("{named_by} needs the feature `cluster` of napreduce")))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests {
     use clap::Parser;
 

@@ -20,10 +20,10 @@ use napreduce_protocol::{JobPlan, JobReport, StorageScheme};
 
 use self::deadline::ChainDeadline;
 use self::standard_input::{DASH, SpooledInput, passing};
-use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::{Following, Submit};
 use super::engine::{Engine, EngineKind};
 use super::error::Error;
+use super::options::{ReportFormat, RunArguments};
 use super::{Program, report, side_files};
 use crate::settings::Settings;
 pub use job_run::JobRun;
@@ -137,6 +137,7 @@ impl<'p> Driver<'p> {
         })
     }
 
+    #[cfg(feature = "cli")]
     pub(crate) fn is_quiet(&self) -> bool {
         self.run.quiet
     }

@@ -11,41 +11,41 @@ mod without_guests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use napreduce_protocol::parse_time;
-
 use super::cluster::ClusterArguments;
 use super::error::Error;
-pub(super) use engines::{Engine, EngineKind, requested, run};
+#[cfg(feature = "cli")]
+pub(super) use engines::run;
+pub(super) use engines::{Engine, EngineKind, requested};
 #[cfg(feature = "guests")]
 use guests as engines;
 #[cfg(not(feature = "guests"))]
 use without_guests as engines;
 
 /// The flags that are about another engine.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct EngineArguments {
     /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or
     /// k8s://URL; hadoop, by its streaming; or exec:PROGRAM, which runs guests as docs/guests.md says
-    #[arg(long, hide = !cfg!(feature = "guests"), value_name = "ENGINE")]
+    #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "ENGINE"))]
     on: Option<String>,
 
     /// A setting of that engine, such as spark.executor.memory=4g
-    #[arg(long, hide = !cfg!(feature = "guests"), value_name = "KEY=VALUE")]
+    #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "KEY=VALUE"))]
     on_conf: Vec<String>,
 
     /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3],
     /// or on Hadoop the command hadoop [default: that of HADOOP_HOME, or of PATH]
-    #[arg(long, hide = !cfg!(feature = "guests"), value_name = "PATH")]
+    #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PATH"))]
     on_submit: Option<PathBuf>,
 
     /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory
     /// that every host of the engine sees, or a place in a store, such as s3://bucket/saved
-    #[arg(long, hide = !cfg!(feature = "guests"), value_name = "PLACE")]
+    #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PLACE"))]
     checkpoints: Option<PathBuf>,
 
     /// How often a task saves its work there [default: 60s]
-    #[arg(long, hide = !cfg!(feature = "guests"), value_name = "TIME", value_parser = parse_time)]
+    #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     checkpoint_interval: Option<Duration>,
 }
 
@@ -83,7 +83,7 @@ impl EngineArguments {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests {
     use clap::Parser;
 

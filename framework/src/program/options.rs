@@ -1,0 +1,175 @@
+//! What a run of a program's jobs is asked for: the flags that every job program has, with the feature `cli`, and their
+//! defaults without it.
+
+use std::path::PathBuf;
+
+#[cfg(feature = "cli")]
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use napreduce_live::ProgressMode;
+use napreduce_protocol::ByteSize;
+
+use super::cluster::ClusterArguments;
+use super::engine::EngineArguments;
+use crate::input::BadRows;
+
+/// How the report at the end of a program is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub(crate) enum ReportFormat {
+    /// Counters, wall time and output path for people, on standard error.
+    Text,
+    /// One JSON object on standard output.
+    Json,
+}
+
+/// When progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+enum ProgressArgument {
+    /// Bars on a terminal, plain lines elsewhere, nothing for jobs under a second.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The flags of `wordcount INPUT... --output DIR ...`.
+#[derive(Debug, Clone)]
+#[cfg_attr(feature = "cli", derive(clap::Args))]
+pub(crate) struct RunArguments {
+    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth); -
+    /// is standard input
+    #[cfg_attr(feature = "cli", arg(value_name = "INPUT", required = true))]
+    pub inputs: Vec<PathBuf>,
+
+    /// Read files in directories of directories, too
+    #[cfg_attr(feature = "cli", arg(long))]
+    pub recursive: bool,
+
+    /// Directory to create for the output
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
+    pub output: PathBuf,
+
+    /// Of programs with several jobs: where a directory for what passes between them is made, and removed
+    /// at the end; on a cluster, all workers see it [default: beside the output]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
+    pub intermediate: Option<PathBuf>,
+
+    /// Reduce tasks, and so part files [default: the number of slots]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000)))]
+    pub reduces: Option<u32>,
+
+    /// Tasks of each kind that run at once, without a cluster [default: the number of cores]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096)))]
+    pub slots: Option<u32>,
+
+    /// Input bytes for one map task
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value_t = SPLIT_SIZE_DEFAULT))]
+    pub split_size: ByteSize,
+
+    /// Memory that one task may use for records
+    #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value_t = TASK_MEMORY_DEFAULT, value_parser = parse_task_memory))]
+    pub task_memory: ByteSize,
+
+    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N
+    /// to leave out at most so many in each map task; they are counted as BAD_ROWS
+    #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
+    pub bad_rows: BadRows,
+
+    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so
+    /// many in each map task; they are counted as BAD_RECORDS
+    #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
+    pub bad_records: BadRows,
+
+    /// Replace an existing output, once the job has succeeded
+    #[cfg_attr(feature = "cli", arg(long))]
+    pub overwrite: bool,
+
+    /// Name of the job, for people [default: the program's name]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
+    pub name: Option<String>,
+
+    /// A setting by name; see the list below
+    #[cfg_attr(feature = "cli", arg(long, value_name = "KEY=VALUE"))]
+    pub conf: Vec<String>,
+
+    /// When to show progress, on standard error
+    #[cfg_attr(feature = "cli", arg(long, value_name = "WHEN", value_enum, default_value = "auto"))]
+    progress: ProgressArgument,
+
+    /// Print nothing but why the job failed, and nothing of what its tasks print
+    #[cfg_attr(feature = "cli", arg(long, short))]
+    pub quiet: bool,
+
+    #[cfg_attr(feature = "cli", command(flatten))]
+    pub cluster: ClusterArguments,
+
+    #[cfg_attr(feature = "cli", command(flatten))]
+    pub engine: EngineArguments,
+}
+
+const SPLIT_SIZE_DEFAULT: ByteSize = ByteSize::new(64 << 20);
+const TASK_MEMORY_DEFAULT: ByteSize = ByteSize::new(256 << 20);
+
+impl RunArguments {
+    /// Without a command line: the defaults of the flags, and nothing is printed.
+    pub(crate) fn silent(output: PathBuf) -> RunArguments {
+        RunArguments {
+            inputs: Vec::new(),
+            recursive: false,
+            output,
+            intermediate: None,
+            reduces: None,
+            slots: None,
+            split_size: SPLIT_SIZE_DEFAULT,
+            task_memory: TASK_MEMORY_DEFAULT,
+            bad_rows: BadRows::Fail,
+            bad_records: BadRows::Fail,
+            overwrite: false,
+            name: None,
+            conf: Vec::new(),
+            progress: ProgressArgument::Never,
+            quiet: true,
+            cluster: ClusterArguments::default(),
+            engine: EngineArguments::default(),
+        }
+    }
+
+    pub(crate) fn progress_mode(&self) -> ProgressMode {
+        match self.progress {
+            _ if self.quiet => ProgressMode::Never,
+            ProgressArgument::Auto => ProgressMode::Auto,
+            ProgressArgument::Always => ProgressMode::Always,
+            ProgressArgument::Never => ProgressMode::Never,
+        }
+    }
+}
+
+/// Paths, of which `file:///path` is one, too.
+#[cfg(feature = "cli")]
+fn local_paths() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| crate::input::local_path(&path))
+}
+
+/// The least that a task can be divided for, and the most: what is larger is a slip of the pen.
+#[cfg(feature = "cli")]
+const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new(1 << 40));
+
+#[cfg(feature = "cli")]
+fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse().map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
+    let (least, most) = TASK_MEMORY;
+    if (least..=most).contains(&size) {
+        Ok(size)
+    } else {
+        Err(format!("a task has {least} at least and {most} at most; 256MiB is usual"))
+    }
+}
+
+/// The file name of this program, as it was called.
+pub(crate) fn program_name() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    let name = std::path::Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if name.is_empty() { "job".to_owned() } else { name }
+}
