@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use napreduce_engine::{JobId, Slots};
 use napreduce_live::{ClusterClient, ClusterDirectory, ClusterPlace, Patience};
-use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobSummary, TaskSummary, WorkerPhase};
 use napreduce_protocol::requests::{GetJob, ListTasks, ListWorkers};
+use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobSummary, TaskSummary, WorkerPhase};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::confinement::Confinement;

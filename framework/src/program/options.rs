@@ -158,7 +158,8 @@ const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new
 
 #[cfg(feature = "cli")]
 fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
+    let size: ByteSize =
+        text.parse().map_err(|error: napreduce_protocol::ByteSizeError| error.to_string())?;
     let (least, most) = TASK_MEMORY;
     if (least..=most).contains(&size) {
         Ok(size)

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use napreduce::program::encode_parameters;
 use napreduce_engine::{JobId, Span, Time};
 use napreduce_live::{ClusterClient, SubmitOptions};
-use napreduce_protocol::{ByteSize, CheckpointSupport, JobDetail, JobPlan, Split};
 use napreduce_protocol::requests::ListJobs;
+use napreduce_protocol::{ByteSize, CheckpointSupport, JobDetail, JobPlan, Split};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 

@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, printing::print_error};
 use napreduce_protocol::requests::ListQueues;
+use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, printing::print_error};
 use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;

@@ -10,8 +10,8 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::ClusterClient;
-use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
 use napreduce_protocol::requests::GetOutcomes;
+use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
 
 use crate::failure::printed;
 

@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_engine::{Reason, TaskId};
 use napreduce_live::ClusterClient;
-use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
+use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 
 use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 

@@ -3,11 +3,11 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use napreduce_protocol::requests::ListWorkers;
 use napreduce_live::{
     ChainKeeper, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
     SubmitOptions,
 };
+use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, JobPlan, JobReport, WorkerPhase, parse_time};
 
 use super::{ClusterArguments, Following, Interrupted, Submit};

@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_engine::JobChange;
 use napreduce_live::ClusterClient;
+use napreduce_protocol::requests::{ChangeJob, CommandJob};
 use napreduce_protocol::{
     JobCommand, StorageScheme,
     printing::{print, print_error},
 };
-use napreduce_protocol::requests::{ChangeJob, CommandJob};
 
 use super::for_each_live;
 use crate::ids::{JobSelector, select_one};

@@ -11,8 +11,8 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_live::ClusterClient;
-use napreduce_protocol::{JobSummary, printing::print_error};
 use napreduce_protocol::requests::ListJobs;
+use napreduce_protocol::{JobSummary, printing::print_error};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
 use crate::failure::usage;

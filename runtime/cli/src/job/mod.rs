@@ -19,10 +19,10 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_engine::{JobId, Reason};
 use napreduce_live::{ClusterClient, FollowOptions, OnInterrupt, ProgressMode};
+use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, JobPhase, TaskCommand, printing::print_error, several_lines,
 };
-use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
 use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use napreduce_history::{TraceFigures, write_trace};
 use napreduce_live::ClusterClient;
-use napreduce_protocol::{JobDetail, printing::print_error};
 use napreduce_protocol::requests::GetJob;
+use napreduce_protocol::{JobDetail, printing::print_error};
 use napreduce_web::clock::now_micros;
 
 use super::of_each;

@@ -11,8 +11,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use napreduce_engine::WorkerId;
 use napreduce_live::{ClusterClient, IsolationMode, PageOut, WorkerConfiguration, run_worker};
-use napreduce_protocol::{ByteSize, WorkerSummary, parse_time, printing::print_error};
 use napreduce_protocol::requests::{DrainWorker, ListWorkers, UndrainWorker};
+use napreduce_protocol::{ByteSize, WorkerSummary, parse_time, printing::print_error};
 
 use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
 use crate::failure::{Failures, usage};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{ClientError, ClusterClient};
-use napreduce_protocol::{LogStream, printing::print_error, several_lines};
 use napreduce_protocol::requests::GetJob;
+use napreduce_protocol::{LogStream, printing::print_error, several_lines};
 
 use super::tail;
 use crate::failure::printed;

@@ -12,10 +12,10 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{ClientError, ClusterClient};
+use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     AttemptSummary, JobDetail, LogStream, one_line, printing::print_error, several_lines,
 };
-use napreduce_protocol::requests::GetJob;
 use serde_json::json;
 
 use crate::failure::{printed, usage};
