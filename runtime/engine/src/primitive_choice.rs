@@ -51,30 +51,41 @@ impl From<Primitive> for PrimitiveChoice {
     }
 }
 
-fields! {
-    /// What the choice of a primitive goes by until it was measured, and what is never measured:
-    /// what a cluster on one machine takes, some milliseconds for signals, some tens for processes,
-    /// and a disk's 100 MB/s.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct AutoSettings {
-        /// From the order to suspend to the free slot.
-        #[serde(with = "crate::time::text")]
-        pub suspend: Span = Span::from_millis(2),
-        /// From the order to resume to work that goes on.
-        #[serde(with = "crate::time::text")]
-        pub resume: Span = Span::from_millis(2),
-        /// From the order to checkpoint to the free slot.
-        #[serde(with = "crate::time::text")]
-        pub checkpoint: Span = Span::from_millis(20),
-        /// From the launch from a checkpoint to work that goes on.
-        #[serde(with = "crate::time::text")]
-        pub restore: Span = Span::from_millis(50),
-        /// From a launch to the first work.
-        #[serde(with = "crate::time::text")]
-        pub launch: Span = Span::from_millis(10),
-        /// Bytes a second that are paged out, and in again, where memory is too small for all.
-        pub page_bandwidth: u64 = 100_000_000,
+/// What the choice of a primitive goes by until it was measured, and what is never measured:
+/// what a cluster on one machine takes, some milliseconds for signals, some tens for processes,
+/// and a disk's 100 MB/s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct AutoSettings {
+    /// From the order to suspend to the free slot.
+    #[serde(with = "crate::time::text")]
+    pub suspend: Span,
+    /// From the order to resume to work that goes on.
+    #[serde(with = "crate::time::text")]
+    pub resume: Span,
+    /// From the order to checkpoint to the free slot.
+    #[serde(with = "crate::time::text")]
+    pub checkpoint: Span,
+    /// From the launch from a checkpoint to work that goes on.
+    #[serde(with = "crate::time::text")]
+    pub restore: Span,
+    /// From a launch to the first work.
+    #[serde(with = "crate::time::text")]
+    pub launch: Span,
+    /// Bytes a second that are paged out, and in again, where memory is too small for all.
+    pub page_bandwidth: u64,
+}
+
+impl Default for AutoSettings {
+    fn default() -> AutoSettings {
+        AutoSettings {
+            suspend: Span::from_millis(2),
+            resume: Span::from_millis(2),
+            checkpoint: Span::from_millis(20),
+            restore: Span::from_millis(50),
+            launch: Span::from_millis(10),
+            page_bandwidth: 100_000_000,
+        }
     }
 }
 

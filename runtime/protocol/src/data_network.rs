@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::secret::Secret;
@@ -30,19 +29,28 @@ impl PartialEq for DataNetwork {
 
 impl Eq for DataNetwork {}
 
-fields! {
-    /// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time
-    /// in which this process was stopped does not count.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct FetchLimits {
-        /// Tries in a row without a byte of progress.
-        pub tries_max: u32 = 8,
-        /// Time spent on them; after three tries at least.
-        pub spent_max: Duration = Duration::from_secs(20),
-        /// How long a connection may take, and how long a peer may be silent on it.
-        pub silence_max: Duration = Duration::from_secs(5),
-        /// The wait after the first failure; doubled after each further one.
-        pub back_off: Duration = Duration::from_millis(100),
+/// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time
+/// in which this process was stopped does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchLimits {
+    /// Tries in a row without a byte of progress.
+    pub tries_max: u32,
+    /// Time spent on them; after three tries at least.
+    pub spent_max: Duration,
+    /// How long a connection may take, and how long a peer may be silent on it.
+    pub silence_max: Duration,
+    /// The wait after the first failure; doubled after each further one.
+    pub back_off: Duration,
+}
+
+impl Default for FetchLimits {
+    fn default() -> FetchLimits {
+        FetchLimits {
+            tries_max: 8,
+            spent_max: Duration::from_secs(20),
+            silence_max: Duration::from_secs(5),
+            back_off: Duration::from_millis(100),
+        }
     }
 }
 

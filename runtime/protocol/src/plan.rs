@@ -6,61 +6,84 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_engine::{TaskKind, fields};
+use napreduce_engine::TaskKind;
 use serde::{Deserialize, Serialize};
 
 use crate::splits::InputSplit;
 use crate::text::check_name;
 
-fields! {
-    /// A job ready to run: what a submitter hands to `run_embedded` or to a cluster.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct JobPlan {
-        /// Which definition of the program to build in each task process.
-        pub definition: String = definition,
-        /// Its encoded parameters, handed to `Definitions::build` as they are.
-        pub parameters: Vec<u8>,
-        /// Name of the job, for people.
-        pub name: String = name,
-        /// One map task each, in order; may be empty.
-        pub splits: Vec<InputSplit>,
-        /// How many reduce tasks; 0 makes the job map-only.
-        pub reduces: u32 = 1,
-        /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or
-        /// none.
-        pub cuts: Vec<Vec<u8>>,
-        /// The output directory.
-        #[serde(with = "crate::path_bytes")]
-        pub output: PathBuf = output,
-        /// Whether an existing output is replaced when the job succeeds.
-        pub overwrite: bool,
-        /// How often a task may fail before the job does; at least 1.
-        pub attempts_max: u32 = JobPlan::ATTEMPTS_MAX_DEFAULT,
-        /// Memory one attempt may use, in bytes.
-        pub task_memory: u64 = JobPlan::TASK_MEMORY_DEFAULT,
-        /// Extension of part files without its dot; empty for none.
-        pub part_extension: String,
-        /// Whether blocks of map output are compressed.
-        pub compress: bool,
-        /// The queue of a cluster.
-        pub queue: String = JobPlan::QUEUE_DEFAULT.to_owned(),
-        /// Higher is more important, on a cluster.
-        pub priority: i32,
-        /// When it should be done, counted from submission, if it matters.
-        pub deadline: Option<Duration>,
-        /// Reduces may start when this many thousandths of the maps are done (0..=1000).
-        pub slowstart_permille: u32 = JobPlan::SLOWSTART_PERMILLE_DEFAULT,
-        /// An attempt that makes no progress for so long is ended and counts as failed; zero for never.
-        pub task_timeout: Duration = JobPlan::TASK_TIMEOUT_DEFAULT,
-        /// Which of its tasks can be checkpointed.
-        pub checkpoint: CheckpointSupport,
-        /// The chain it belongs to, on a cluster: see `Chain::token`.
-        pub chain: Option<u128>,
-        /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
-        pub durable: bool,
-    }
+/// A job ready to run: what a submitter hands to `run_embedded` or to a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobPlan {
+    /// Which definition of the program to build in each task process.
+    pub definition: String,
+    /// Its encoded parameters, handed to `Definitions::build` as they are.
+    pub parameters: Vec<u8>,
+    /// Name of the job, for people.
+    pub name: String,
+    /// One map task each, in order; may be empty.
+    pub splits: Vec<InputSplit>,
+    /// How many reduce tasks; 0 makes the job map-only.
+    pub reduces: u32,
+    /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or
+    /// none.
+    pub cuts: Vec<Vec<u8>>,
+    /// The output directory.
+    #[serde(with = "crate::path_bytes")]
+    pub output: PathBuf,
+    /// Whether an existing output is replaced when the job succeeds.
+    pub overwrite: bool,
+    /// How often a task may fail before the job does; at least 1.
+    pub attempts_max: u32,
+    /// Memory one attempt may use, in bytes.
+    pub task_memory: u64,
+    /// Extension of part files without its dot; empty for none.
+    pub part_extension: String,
+    /// Whether blocks of map output are compressed.
+    pub compress: bool,
+    /// The queue of a cluster.
+    pub queue: String,
+    /// Higher is more important, on a cluster.
+    pub priority: i32,
+    /// When it should be done, counted from submission, if it matters.
+    pub deadline: Option<Duration>,
+    /// Reduces may start when this many thousandths of the maps are done (0..=1000).
+    pub slowstart_permille: u32,
+    /// An attempt that makes no progress for so long is ended and counts as failed; zero for never.
+    pub task_timeout: Duration,
+    /// Which of its tasks can be checkpointed.
+    pub checkpoint: CheckpointSupport,
+    /// The chain it belongs to, on a cluster: see `Chain::token`.
+    pub chain: Option<u128>,
+    /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
+    pub durable: bool,
+}
 
-    fn named(name: String, definition: String, output: PathBuf);
+impl JobPlan {
+    fn named(name: String, definition: String, output: PathBuf) -> JobPlan {
+        JobPlan {
+            definition,
+            parameters: Vec::new(),
+            name,
+            splits: Vec::new(),
+            reduces: 1,
+            cuts: Vec::new(),
+            output,
+            overwrite: false,
+            attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
+            task_memory: JobPlan::TASK_MEMORY_DEFAULT,
+            part_extension: String::new(),
+            compress: false,
+            queue: JobPlan::QUEUE_DEFAULT.to_owned(),
+            priority: 0,
+            deadline: None,
+            slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
+            task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
+            checkpoint: CheckpointSupport::default(),
+            chain: None,
+            durable: false,
+        }
+    }
 }
 
 /// Which tasks of a job can be checkpointed: those whose user code keeps no state, or saves it.

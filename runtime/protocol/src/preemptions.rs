@@ -3,7 +3,7 @@
 //! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own
 //! where it is known from (`coordinator::preemptions`) nor how it is printed.
 
-use napreduce_engine::{AttemptId, JobId, Primitive, WorkerId, fields, listed};
+use napreduce_engine::{AttemptId, JobId, Primitive, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 listed! {
@@ -25,61 +25,91 @@ listed! {
     }
 }
 
-fields! {
-    /// A request to take the slot of an attempt. Times are microseconds since 1970 by the coordinator's
-    /// clock.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct PreemptionSummary {
-        /// The victim.
-        pub attempt: AttemptId = attempt,
-        /// Where it ran.
-        pub worker: WorkerId = worker,
-        /// How, after what the settings made of the wish.
-        pub primitive: Primitive = primitive,
-        /// How it was asked for.
-        pub asked: Primitive = primitive,
-        /// The scheduler's name, `operator`, or `engine`: by its settings.
-        pub by: String,
-        /// Why, for people.
-        pub reason: String,
-        /// The job that the slot is freed for.
-        pub beneficiary: Option<JobId>,
-        /// When it was decided.
-        pub requested_micros: u64 = at_micros,
-        /// When the worker was told; later than the request when the attempt had to start or to commit first.
-        pub ordered_micros: Option<u64>,
-        /// When the slot was known to be free.
-        pub freed_micros: Option<u64>,
-        /// The attempt of the job it was freed for that took the slot, by launch or resume, when one has.
-        #[serde(default)]
-        pub used_by: Option<AttemptId>,
-        /// When that attempt was told.
-        #[serde(default)]
-        pub used_micros: Option<u64>,
-        /// How it came to its end, when it has.
-        pub end: Option<PreemptionEnd>,
-        /// From the order's arrival at the worker until it was carried out, by the worker's clock.
-        pub worker_micros: Option<u64>,
-        /// How long the attempt had been at work since its launch, without the time it was suspended.
-        pub active_millis: u64,
-        /// How long a suspended attempt was, once it is not any more.
-        pub suspended_millis: Option<u64>,
-        /// Its memory when it was stopped.
-        pub resident_bytes: u64,
-        /// What of it was in swap, at most, as far as is known.
-        pub swapped_bytes: u64,
-        /// What went out to swap because of it.
-        pub swapped_out_bytes: u64,
-        /// The files of its checkpoint.
-        pub checkpoint_bytes: u64,
-        /// Work that a kill would have lost at this moment, if it was saved.
-        pub work_saved_millis: u64,
-        /// Work that has to be done again.
-        pub work_lost_millis: u64,
-    }
+/// A request to take the slot of an attempt. Times are microseconds since 1970 by the coordinator's
+/// clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreemptionSummary {
+    /// The victim.
+    pub attempt: AttemptId,
+    /// Where it ran.
+    pub worker: WorkerId,
+    /// How, after what the settings made of the wish.
+    pub primitive: Primitive,
+    /// How it was asked for.
+    pub asked: Primitive,
+    /// The scheduler's name, `operator`, or `engine`: by its settings.
+    pub by: String,
+    /// Why, for people.
+    pub reason: String,
+    /// The job that the slot is freed for.
+    pub beneficiary: Option<JobId>,
+    /// When it was decided.
+    pub requested_micros: u64,
+    /// When the worker was told; later than the request when the attempt had to start or to commit first.
+    pub ordered_micros: Option<u64>,
+    /// When the slot was known to be free.
+    pub freed_micros: Option<u64>,
+    /// The attempt of the job it was freed for that took the slot, by launch or resume, when one has.
+    #[serde(default)]
+    pub used_by: Option<AttemptId>,
+    /// When that attempt was told.
+    #[serde(default)]
+    pub used_micros: Option<u64>,
+    /// How it came to its end, when it has.
+    pub end: Option<PreemptionEnd>,
+    /// From the order's arrival at the worker until it was carried out, by the worker's clock.
+    pub worker_micros: Option<u64>,
+    /// How long the attempt had been at work since its launch, without the time it was suspended.
+    pub active_millis: u64,
+    /// How long a suspended attempt was, once it is not any more.
+    pub suspended_millis: Option<u64>,
+    /// Its memory when it was stopped.
+    pub resident_bytes: u64,
+    /// What of it was in swap, at most, as far as is known.
+    pub swapped_bytes: u64,
+    /// What went out to swap because of it.
+    pub swapped_out_bytes: u64,
+    /// The files of its checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Work that a kill would have lost at this moment, if it was saved.
+    pub work_saved_millis: u64,
+    /// Work that has to be done again.
+    pub work_lost_millis: u64,
+}
 
+impl PreemptionSummary {
     /// A slot that is wanted back as of now; by whom and why, whoever wants it adds.
-    pub fn wanted(at_micros: u64, attempt: AttemptId, worker: WorkerId, primitive: Primitive);
+    pub fn wanted(
+        at_micros: u64,
+        attempt: AttemptId,
+        worker: WorkerId,
+        primitive: Primitive,
+    ) -> PreemptionSummary {
+        PreemptionSummary {
+            attempt,
+            worker,
+            primitive,
+            asked: primitive,
+            by: String::new(),
+            reason: String::new(),
+            beneficiary: None,
+            requested_micros: at_micros,
+            ordered_micros: None,
+            freed_micros: None,
+            used_by: None,
+            used_micros: None,
+            end: None,
+            worker_micros: None,
+            active_millis: 0,
+            suspended_millis: None,
+            resident_bytes: 0,
+            swapped_bytes: 0,
+            swapped_out_bytes: 0,
+            checkpoint_bytes: 0,
+            work_saved_millis: 0,
+            work_lost_millis: 0,
+        }
+    }
 }
 
 /// A suspended attempt that goes on. Times likewise.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, fields, listed};
+use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 use crate::progress::JobProgress;
@@ -185,23 +185,25 @@ listed! {
     }
 }
 
-fields! {
-    /// A task in a listing.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct TaskSummary {
-        /// The task.
-        pub task: TaskId = task,
-        pub state: TaskPhase = state,
-        /// Why it is suspended or checkpointed, and who wanted that.
-        pub reason: Option<String>,
-        /// How many attempts were launched.
-        pub attempts: u32 = attempts,
-        /// Its live attempts: which, where, and in which state.
-        pub live: Vec<LiveAttempt>,
-    }
+/// A task in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSummary {
+    /// The task.
+    pub task: TaskId,
+    pub state: TaskPhase,
+    /// Why it is suspended or checkpointed, and who wanted that.
+    pub reason: Option<String>,
+    /// How many attempts were launched.
+    pub attempts: u32,
+    /// Its live attempts: which, where, and in which state.
+    pub live: Vec<LiveAttempt>,
+}
 
+impl TaskSummary {
     /// One of which no live attempt is known yet.
-    pub fn of(task: TaskId, state: TaskPhase, attempts: u32);
+    pub fn of(task: TaskId, state: TaskPhase, attempts: u32) -> TaskSummary {
+        TaskSummary { task, state, reason: None, attempts, live: Vec::new() }
+    }
 }
 
 /// A live attempt in a listing.

@@ -13,70 +13,102 @@ use crate::preemption::Requester;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
-fields! {
-    /// One try at a task that has not ended.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub struct Attempt {
-        pub(crate) id: AttemptId = id,
-        pub(crate) worker: WorkerId = worker,
-        pub(crate) from: Start = from,
-        pub(crate) state: AttemptState = AttemptState::Launching,
-        pub(crate) holds_slot: bool = true,
-        pub(crate) wants_commit: bool,
-        pub(crate) launched: Time = now,
-        /// The number of the event with which it was launched.
-        pub(crate) launched_at: u64 = event,
-        pub(crate) bytes_done: u64,
-        pub(crate) bytes_total: u64,
-        /// Bytes a second at work, smoothed over its reports.
-        #[serde(default)]
-        pub(crate) smoothed_rate: Option<u64>,
-        /// How long it had been at work when it last reported progress.
-        #[serde(default)]
-        pub(crate) reported_at: Span,
-        #[serde(default)]
-        pub(crate) output_bytes: u64,
-        pub(crate) suspends: u32,
-        /// The slow attempt at the same task beside which it was launched.
-        pub(crate) duplicate_of: Option<AttemptId>,
-        /// It got a duplicate; it gets no other.
-        pub(crate) duplicated: bool,
-        /// Another attempt did its task: it is being killed, and nothing it says matters to the task.
-        pub(crate) superseded: bool,
-        /// Why its kill was ordered, if it was not by a request to preempt.
-        pub(crate) kill_reason: Option<Box<str>>,
-        /// An operator wants it suspended until he says otherwise.
-        #[serde(default)]
-        pub(crate) held: bool,
-        /// An operator wants it to go on with the next free slot of its worker.
-        #[serde(default)]
-        pub(crate) recalled: bool,
-        /// Since when and why it is suspended, or was last.
-        #[serde(default)]
-        pub(crate) suspension: Option<Box<Suspension>>,
-        /// When it was last ordered to do something other than to start.
-        #[serde(default)]
-        pub(crate) ordered: Time = now,
-        /// Since when it is suspended and its worker has no slot for it.
-        #[serde(default)]
-        pub(crate) waits_since: Option<Time>,
-        /// How long attempts before it were at work for what the checkpoint holds that it goes on from.
-        #[serde(default)]
-        pub(crate) kept: Span,
-        /// Workers from which it could not read, and was asked to try again.
-        #[serde(default)]
-        pub(crate) missed: BTreeSet<WorkerId>,
-        /// How long it must run without being stopped before a policy may take its slot.
-        #[serde(default)]
-        pub(crate) spared_for: Span,
-        /// It is the master of a job.
-        #[serde(skip)]
-        pub(crate) is_master: bool,
-        active_before: Span,
-        active_since: Option<Time>,
-    }
+/// One try at a task that has not ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub(crate) id: AttemptId,
+    pub(crate) worker: WorkerId,
+    pub(crate) from: Start,
+    pub(crate) state: AttemptState,
+    pub(crate) holds_slot: bool,
+    pub(crate) wants_commit: bool,
+    pub(crate) launched: Time,
+    /// The number of the event with which it was launched.
+    pub(crate) launched_at: u64,
+    pub(crate) bytes_done: u64,
+    pub(crate) bytes_total: u64,
+    /// Bytes a second at work, smoothed over its reports.
+    #[serde(default)]
+    pub(crate) smoothed_rate: Option<u64>,
+    /// How long it had been at work when it last reported progress.
+    #[serde(default)]
+    pub(crate) reported_at: Span,
+    #[serde(default)]
+    pub(crate) output_bytes: u64,
+    pub(crate) suspends: u32,
+    /// The slow attempt at the same task beside which it was launched.
+    pub(crate) duplicate_of: Option<AttemptId>,
+    /// It got a duplicate; it gets no other.
+    pub(crate) duplicated: bool,
+    /// Another attempt did its task: it is being killed, and nothing it says matters to the task.
+    pub(crate) superseded: bool,
+    /// Why its kill was ordered, if it was not by a request to preempt.
+    pub(crate) kill_reason: Option<Box<str>>,
+    /// An operator wants it suspended until he says otherwise.
+    #[serde(default)]
+    pub(crate) held: bool,
+    /// An operator wants it to go on with the next free slot of its worker.
+    #[serde(default)]
+    pub(crate) recalled: bool,
+    /// Since when and why it is suspended, or was last.
+    #[serde(default)]
+    pub(crate) suspension: Option<Box<Suspension>>,
+    /// When it was last ordered to do something other than to start.
+    #[serde(default)]
+    pub(crate) ordered: Time,
+    /// Since when it is suspended and its worker has no slot for it.
+    #[serde(default)]
+    pub(crate) waits_since: Option<Time>,
+    /// How long attempts before it were at work for what the checkpoint holds that it goes on from.
+    #[serde(default)]
+    pub(crate) kept: Span,
+    /// Workers from which it could not read, and was asked to try again.
+    #[serde(default)]
+    pub(crate) missed: BTreeSet<WorkerId>,
+    /// How long it must run without being stopped before a policy may take its slot.
+    #[serde(default)]
+    pub(crate) spared_for: Span,
+    /// It is the master of a job.
+    #[serde(skip)]
+    pub(crate) is_master: bool,
+    active_before: Span,
+    active_since: Option<Time>,
+}
 
-    pub(crate) fn new(id: AttemptId, worker: WorkerId, from: Start, now: Time, event: u64);
+impl Attempt {
+    pub(crate) fn new(id: AttemptId, worker: WorkerId, from: Start, now: Time, event: u64) -> Attempt {
+        Attempt {
+            id,
+            worker,
+            from,
+            state: AttemptState::Launching,
+            holds_slot: true,
+            wants_commit: false,
+            launched: now,
+            launched_at: event,
+            bytes_done: 0,
+            bytes_total: 0,
+            smoothed_rate: None,
+            reported_at: Span::default(),
+            output_bytes: 0,
+            suspends: 0,
+            duplicate_of: None,
+            duplicated: false,
+            superseded: false,
+            kill_reason: None,
+            held: false,
+            recalled: false,
+            suspension: None,
+            ordered: now,
+            waits_since: None,
+            kept: Span::default(),
+            missed: BTreeSet::new(),
+            spared_for: Span::default(),
+            is_master: false,
+            active_before: Span::default(),
+            active_since: None,
+        }
+    }
 }
 
 /// Why an attempt is suspended.

@@ -19,37 +19,55 @@ use crate::primitive_choice::Judged;
 use crate::states::WorkerState;
 use crate::time::Time;
 
-fields! {
-    /// The cluster without its indices.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub(crate) struct ClusterImage {
-        now: Time = cluster.now,
-        events: u64 = cluster.events,
-        jobs: Vec<JobImage> = cluster.jobs.values().map(JobImage::of).collect(),
-        ended: Numbers = cluster.ended.clone(),
-        /// Workers that are no more.
-        #[serde(default)]
-        gone: Numbers = cluster.gone.clone(),
-        /// Of these, those that left.
-        #[serde(default)]
-        left: Numbers = cluster.left.clone(),
-        workers: Vec<Worker> = cluster.workers.values().map(Worker::image).collect(),
-        attempts: Vec<Attempt> = cluster.attempts.values().cloned().collect(),
-        requests: Vec<PreemptRequest> = cluster.requests.values().cloned().collect(),
-        /// The deadlines of requests that have not passed yet; when they do depends on the settings.
-        graces: Vec<(Time, AttemptId)> = cluster.graces().collect(),
-        tally: Tally = cluster.tally,
-        #[serde(default)]
-        costs: ByKind<MeasuredCosts> = cluster.costs,
-        #[serde(default)]
-        judged: BTreeMap<Primitive, Judged> = cluster.judged.clone(),
-        lengths: KnownLengths = cluster.lengths.clone(),
-        #[serde(default)]
-        unread: BTreeSet<(WorkerId, String)> = cluster.unread.clone(),
-    }
+/// The cluster without its indices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClusterImage {
+    now: Time,
+    events: u64,
+    jobs: Vec<JobImage>,
+    ended: Numbers,
+    /// Workers that are no more.
+    #[serde(default)]
+    gone: Numbers,
+    /// Of these, those that left.
+    #[serde(default)]
+    left: Numbers,
+    workers: Vec<Worker>,
+    attempts: Vec<Attempt>,
+    requests: Vec<PreemptRequest>,
+    /// The deadlines of requests that have not passed yet; when they do depends on the settings.
+    graces: Vec<(Time, AttemptId)>,
+    tally: Tally,
+    #[serde(default)]
+    costs: ByKind<MeasuredCosts>,
+    #[serde(default)]
+    judged: BTreeMap<Primitive, Judged>,
+    lengths: KnownLengths,
+    #[serde(default)]
+    unread: BTreeSet<(WorkerId, String)>,
+}
 
+impl ClusterImage {
     /// Everything that an index does not repeat.
-    pub(crate) fn of(cluster: &Cluster);
+    pub(crate) fn of(cluster: &Cluster) -> ClusterImage {
+        ClusterImage {
+            now: cluster.now,
+            events: cluster.events,
+            jobs: cluster.jobs.values().map(JobImage::of).collect(),
+            ended: cluster.ended.clone(),
+            gone: cluster.gone.clone(),
+            left: cluster.left.clone(),
+            workers: cluster.workers.values().map(Worker::image).collect(),
+            attempts: cluster.attempts.values().cloned().collect(),
+            requests: cluster.requests.values().cloned().collect(),
+            graces: cluster.graces().collect(),
+            tally: cluster.tally,
+            costs: cluster.costs,
+            judged: cluster.judged.clone(),
+            lengths: cluster.lengths.clone(),
+            unread: cluster.unread.clone(),
+        }
+    }
 }
 
 impl Cluster {
@@ -184,7 +202,9 @@ impl Cluster {
             self.deadlines.extend(overdue.map(|at| (at, Deadline::Overdue(request.attempt))));
         }
         self.find_racks();
-        self.jobs.keys().for_each(|job| self.refresh(job));
+        for job in self.jobs.keys() {
+            self.refresh(job);
+        }
     }
 }
 

@@ -30,69 +30,105 @@ pub(crate) struct Listed {
     pub(crate) speculable: bool,
 }
 
-fields! {
-    /// A job that has not ended.
-    #[derive(Debug)]
-    pub struct Job {
-        pub(crate) id: JobId = id,
-        pub(crate) phases: ByKind<Phase> =
-            ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) },
-        pub(crate) spec: JobSpec = spec,
-        pub(crate) submitted: Time = submitted,
-        pub(crate) state: JobState = JobState::Active,
-        pub(crate) part: JobPart,
-        /// Decided with the step to `Stopping`.
-        pub(crate) outcome: Option<JobOutcome>,
-        /// An operator wants it to pause, and why.
-        pub(crate) held: Option<String>,
-        /// What runs of it while it is held is let finish.
-        pub(crate) lets_finish: bool,
-        /// As the cluster knows them.
-        pub(crate) racks: Arc<Racks>,
-        pub(crate) live: BTreeSet<AttemptId>,
-        pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
-        pub(crate) holding: ByKind<u32>,
-        /// Live reduces that were launched before every map output was ready, or that cannot read some.
-        pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
-        /// Map tasks with the worker that holds their output.
-        pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
-        /// How many maps were done once and are not now.
-        pub(crate) maps_lost: u32,
-        /// Workers that keep a free slot for this job.
-        pub(crate) reserved_on: BTreeSet<WorkerId>,
-        /// Open requests to free a slot for it, and free slots that are kept for it.
-        pub(crate) promised: ByKind<u32>,
-        /// Open requests for slots that it holds.
-        pub(crate) requested: ByKind<u32>,
-        /// Bytes its finished maps wrote for reduces.
-        pub(crate) map_output_bytes: u64,
-        /// In which indices it is.
-        pub(crate) listed: ByKind<Listed>,
-        /// The policy is yet to be told of it.
-        pub(crate) changed: bool,
-    }
-
-    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time);
+/// A job that has not ended.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) id: JobId,
+    pub(crate) phases: ByKind<Phase>,
+    pub(crate) spec: JobSpec,
+    pub(crate) submitted: Time,
+    pub(crate) state: JobState,
+    pub(crate) part: JobPart,
+    /// Decided with the step to `Stopping`.
+    pub(crate) outcome: Option<JobOutcome>,
+    /// An operator wants it to pause, and why.
+    pub(crate) held: Option<String>,
+    /// What runs of it while it is held is let finish.
+    pub(crate) lets_finish: bool,
+    /// As the cluster knows them.
+    pub(crate) racks: Arc<Racks>,
+    pub(crate) live: BTreeSet<AttemptId>,
+    pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
+    pub(crate) holding: ByKind<u32>,
+    /// Live reduces that were launched before every map output was ready, or that cannot read some.
+    pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
+    /// Map tasks with the worker that holds their output.
+    pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
+    /// How many maps were done once and are not now.
+    pub(crate) maps_lost: u32,
+    /// Workers that keep a free slot for this job.
+    pub(crate) reserved_on: BTreeSet<WorkerId>,
+    /// Open requests to free a slot for it, and free slots that are kept for it.
+    pub(crate) promised: ByKind<u32>,
+    /// Open requests for slots that it holds.
+    pub(crate) requested: ByKind<u32>,
+    /// Bytes its finished maps wrote for reduces.
+    pub(crate) map_output_bytes: u64,
+    /// In which indices it is.
+    pub(crate) listed: ByKind<Listed>,
+    /// The policy is yet to be told of it.
+    pub(crate) changed: bool,
 }
 
-fields! {
-    /// A job without what follows from its tasks and the attempts at them.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub(crate) struct JobImage {
-        id: JobId = job.id,
-        spec: JobSpec = job.spec.clone(),
-        submitted: Time = job.submitted,
-        state: JobState = job.state,
-        outcome: Option<JobOutcome> = job.outcome.clone(),
-        #[serde(default)]
-        held: Option<String> = job.held.clone(),
-        #[serde(default)]
-        lets_finish: bool = job.lets_finish,
-        tasks: ByKind<Vec<Task>> = ByKind::of(|kind| job.phases[kind].tasks.clone()),
-        awaiting_inputs: BTreeSet<AttemptId> = job.awaiting_inputs.clone(),
+impl Job {
+    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
+        Job {
+            id,
+            phases: ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) },
+            spec,
+            submitted,
+            state: JobState::Active,
+            part: JobPart::default(),
+            outcome: None,
+            held: None,
+            lets_finish: false,
+            racks: Arc::default(),
+            live: BTreeSet::new(),
+            suspended: ByKind::default(),
+            holding: ByKind::default(),
+            awaiting_inputs: BTreeSet::new(),
+            outputs: BTreeSet::new(),
+            maps_lost: 0,
+            reserved_on: BTreeSet::new(),
+            promised: ByKind::default(),
+            requested: ByKind::default(),
+            map_output_bytes: 0,
+            listed: ByKind::default(),
+            changed: false,
+        }
     }
+}
 
-    pub(crate) fn of(job: &Job);
+/// A job without what follows from its tasks and the attempts at them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JobImage {
+    id: JobId,
+    spec: JobSpec,
+    submitted: Time,
+    state: JobState,
+    outcome: Option<JobOutcome>,
+    #[serde(default)]
+    held: Option<String>,
+    #[serde(default)]
+    lets_finish: bool,
+    tasks: ByKind<Vec<Task>>,
+    awaiting_inputs: BTreeSet<AttemptId>,
+}
+
+impl JobImage {
+    pub(crate) fn of(job: &Job) -> JobImage {
+        JobImage {
+            id: job.id,
+            spec: job.spec.clone(),
+            submitted: job.submitted,
+            state: job.state,
+            outcome: job.outcome.clone(),
+            held: job.held.clone(),
+            lets_finish: job.lets_finish,
+            tasks: ByKind::of(|kind| job.phases[kind].tasks.clone()),
+            awaiting_inputs: job.awaiting_inputs.clone(),
+        }
+    }
 }
 
 impl Job {

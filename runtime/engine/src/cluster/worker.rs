@@ -34,72 +34,97 @@ pub(crate) struct Shortage {
     pub because: String,
 }
 
-fields! {
-    /// A worker. What is written of it leaves out what follows from the attempts on it.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub struct Worker {
-        pub(crate) id: WorkerId = id,
-        pub(crate) state: WorkerState = WorkerState::Unknown,
-        /// The name of its host; empty for one of its own.
-        #[serde(default)]
-        pub(crate) host: String,
-        /// The name of its rack.
-        #[serde(default = "crate::event::default_rack")]
-        pub(crate) rack: String,
-        /// Bytes of memory that its attempts have, if it said so.
-        #[serde(default)]
-        pub(crate) memory: Option<u64>,
-        /// What it says it lacks.
-        #[serde(default)]
-        pub(crate) short: Option<String>,
-        /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
-        #[serde(default)]
-        pub(crate) shortage: Option<Shortage>,
-        /// How often in a row it was shortage, without an attempt that ended well in between.
-        #[serde(default)]
-        pub(crate) shortages: u32,
-        /// It is kept free for a task that runs alone, or runs one.
-        #[serde(default)]
-        pub(crate) cleared: bool,
-        /// It drained and was told that it may leave: that it is gone is no news.
-        pub(crate) left: bool,
-        /// It ends whatever happens, and what runs there may save its work until then.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub(crate) saves_until: Option<Time>,
-        /// Excluded because much failed there: no new attempts before this time.
-        pub(crate) excluded_until: Option<Time>,
-        /// Counted failures there since the last success, and the tasks they are of.
-        pub(crate) failures_in_row: u32,
-        pub(crate) failed_tasks: BTreeSet<TaskId>,
-        pub(crate) slots: ByKind<u32>,
-        /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        pub(crate) shared: bool,
-        #[serde(skip)]
-        pub(crate) used: ByKind<u32>,
-        /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
-        #[serde(skip)]
-        attempts: Vec<AttemptId>,
-        /// How many of them are suspended, or are just being suspended.
-        #[serde(skip)]
-        pub(crate) stopped: u32,
-        pub(crate) reservations: Vec<Reservation>,
-        pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
-        /// It had as many stopped ones as it keeps, and still has more than half of them.
-        #[serde(default)]
-        pub(crate) full: bool,
-        /// How many of its slots masters hold.
-        #[serde(skip)]
-        pub(crate) masters: u32,
-        /// Its slots are counted among those of the cluster.
-        #[serde(skip)]
-        pub(crate) listed: ByKind<bool>,
-    }
-
-    pub(crate) fn new(id: WorkerId);
+/// A worker. What is written of it leaves out what follows from the attempts on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    pub(crate) id: WorkerId,
+    pub(crate) state: WorkerState,
+    /// The name of its host; empty for one of its own.
+    #[serde(default)]
+    pub(crate) host: String,
+    /// The name of its rack.
+    #[serde(default = "crate::event::default_rack")]
+    pub(crate) rack: String,
+    /// Bytes of memory that its attempts have, if it said so.
+    #[serde(default)]
+    pub(crate) memory: Option<u64>,
+    /// What it says it lacks.
+    #[serde(default)]
+    pub(crate) short: Option<String>,
+    /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
+    #[serde(default)]
+    pub(crate) shortage: Option<Shortage>,
+    /// How often in a row it was shortage, without an attempt that ended well in between.
+    #[serde(default)]
+    pub(crate) shortages: u32,
+    /// It is kept free for a task that runs alone, or runs one.
+    #[serde(default)]
+    pub(crate) cleared: bool,
+    /// It drained and was told that it may leave: that it is gone is no news.
+    pub(crate) left: bool,
+    /// It ends whatever happens, and what runs there may save its work until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) saves_until: Option<Time>,
+    /// Excluded because much failed there: no new attempts before this time.
+    pub(crate) excluded_until: Option<Time>,
+    /// Counted failures there since the last success, and the tasks they are of.
+    pub(crate) failures_in_row: u32,
+    pub(crate) failed_tasks: BTreeSet<TaskId>,
+    pub(crate) slots: ByKind<u32>,
+    /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) shared: bool,
+    #[serde(skip)]
+    pub(crate) used: ByKind<u32>,
+    /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
+    #[serde(skip)]
+    attempts: Vec<AttemptId>,
+    /// How many of them are suspended, or are just being suspended.
+    #[serde(skip)]
+    pub(crate) stopped: u32,
+    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
+    /// It had as many stopped ones as it keeps, and still has more than half of them.
+    #[serde(default)]
+    pub(crate) full: bool,
+    /// How many of its slots masters hold.
+    #[serde(skip)]
+    pub(crate) masters: u32,
+    /// Its slots are counted among those of the cluster.
+    #[serde(skip)]
+    pub(crate) listed: ByKind<bool>,
 }
 
 impl Worker {
+    pub(crate) fn new(id: WorkerId) -> Worker {
+        Worker {
+            id,
+            state: WorkerState::Unknown,
+            host: String::new(),
+            rack: String::new(),
+            memory: None,
+            short: None,
+            shortage: None,
+            shortages: 0,
+            cleared: false,
+            left: false,
+            saves_until: None,
+            excluded_until: None,
+            failures_in_row: 0,
+            failed_tasks: BTreeSet::new(),
+            slots: ByKind::default(),
+            shared: false,
+            used: ByKind::default(),
+            attempts: Vec::new(),
+            stopped: 0,
+            reservations: Vec::new(),
+            declined: ByKind::default(),
+            full: false,
+            masters: 0,
+            listed: ByKind::default(),
+        }
+    }
+
     /// It as it is written: without what follows from its attempts.
     pub(crate) fn image(&self) -> Worker {
         let (used, attempts, stopped, listed) = (ByKind::default(), Vec::new(), 0, ByKind::default());
@@ -134,9 +159,10 @@ impl Worker {
     /// It has these slots; of `shared` ones it has as many as it says of the kind of which it has more.
     pub(crate) fn offer(&mut self, slots: Slots, shared: bool) {
         let most = slots.map.max(slots.reduce);
-        self.slots = match shared {
-            true => ByKind { map: most, reduce: most },
-            false => ByKind { map: slots.map, reduce: slots.reduce },
+        self.slots = if shared {
+            ByKind { map: most, reduce: most }
+        } else {
+            ByKind { map: slots.map, reduce: slots.reduce }
         };
         self.shared = shared;
     }

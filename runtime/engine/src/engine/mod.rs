@@ -44,59 +44,72 @@ use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
 use crate::time::Time;
 
-fields! {
-    /// All jobs, workers and attempts, and a scheduling policy.
-    ///
-    /// ```
-    /// use napreduce_engine::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
-    /// use napreduce_engine::scenarios::InOrder;
-    ///
-    /// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
-    /// let (slots, host, rack) = (Slots { map: 1, reduce: 1 }, "ada".to_owned(), "/default-rack".to_owned());
-    /// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots, host, rack });
-    /// let spec = JobSpec {
-    ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
-    ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
-    ///     unsaved: vec![],
-    ///     memory: 0,
-    ///     outputs_move: false,
-    /// };
-    /// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
-    /// let launched = effects.iter().find_map(|effect| match effect {
-    ///     Effect::Send { order: Order::Launch { attempt, .. }, .. } => Some(attempt.to_string()),
-    ///     _ => None,
-    /// });
-    /// assert_eq!(launched.as_deref(), Some("job_0007_m_0000.1"));
-    /// ```
-    pub struct Engine {
-        cluster: Cluster = Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
-        scheduler: Box<dyn Scheduler> = scheduler,
-        settings: EngineSettings = settings,
-        /// What the event being handled leads to.
-        effects: Vec<Effect>,
-        /// Room for what the scheduler decides, empty between calls.
-        room: Vec<Action>,
-        /// When the scheduler asked to be woken.
-        wakes: BTreeSet<Time>,
-        /// The wake-up that the driver knows of.
-        armed: Option<Time>,
-        /// When stragglers are looked for next.
-        speculate_at: Option<Time>,
-        /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
-        convert_at: Option<Time>,
-        /// The policy wants no other slot of the kind that is being offered.
-        declined_kind: bool,
-        /// How many wake-ups in a row led to nothing.
-        in_vain: u32,
-        /// For what it chooses at random.
-        random: Pcg32 = Pcg32::seed_from_u64(settings.seed),
-    }
-
-    /// An engine without workers and jobs.
-    pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings);
+/// All jobs, workers and attempts, and a scheduling policy.
+///
+/// ```
+/// use napreduce_engine::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
+/// use napreduce_engine::scenarios::InOrder;
+///
+/// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
+/// let (slots, host, rack) = (Slots { map: 1, reduce: 1 }, "ada".to_owned(), "/default-rack".to_owned());
+/// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots, host, rack });
+/// let spec = JobSpec {
+///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
+///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
+///     unsaved: vec![],
+///     memory: 0,
+///     outputs_move: false,
+/// };
+/// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
+/// let launched = effects.iter().find_map(|effect| match effect {
+///     Effect::Send { order: Order::Launch { attempt, .. }, .. } => Some(attempt.to_string()),
+///     _ => None,
+/// });
+/// assert_eq!(launched.as_deref(), Some("job_0007_m_0000.1"));
+/// ```
+pub struct Engine {
+    cluster: Cluster,
+    scheduler: Box<dyn Scheduler>,
+    settings: EngineSettings,
+    /// What the event being handled leads to.
+    effects: Vec<Effect>,
+    /// Room for what the scheduler decides, empty between calls.
+    room: Vec<Action>,
+    /// When the scheduler asked to be woken.
+    wakes: BTreeSet<Time>,
+    /// The wake-up that the driver knows of.
+    armed: Option<Time>,
+    /// When stragglers are looked for next.
+    speculate_at: Option<Time>,
+    /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
+    convert_at: Option<Time>,
+    /// The policy wants no other slot of the kind that is being offered.
+    declined_kind: bool,
+    /// How many wake-ups in a row led to nothing.
+    in_vain: u32,
+    /// For what it chooses at random.
+    random: Pcg32,
 }
 
 impl Engine {
+    /// An engine without workers and jobs.
+    pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
+        Engine {
+            cluster: Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
+            scheduler,
+            settings,
+            effects: Vec::new(),
+            room: Vec::new(),
+            wakes: BTreeSet::new(),
+            armed: None,
+            speculate_at: None,
+            convert_at: None,
+            declined_kind: false,
+            in_vain: 0,
+            random: Pcg32::seed_from_u64(settings.seed),
+        }
+    }
+
     /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts
     /// as the time of the last event.
     ///

@@ -18,26 +18,39 @@ use crate::time::Time;
 /// Raised with every change that makes older snapshots mean something else.
 const VERSION: u32 = 4;
 
-fields! {
-    /// An engine between two events, as plain data for any self-describing format, JSON among them.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub struct EngineSnapshot {
-        version: u32 = VERSION,
-        cluster: ClusterImage = ClusterImage::of(&engine.cluster),
-        wakes: BTreeSet<Time> = engine.wakes.clone(),
-        armed: Option<Time> = engine.armed,
-        speculate_at: Option<Time> = engine.speculate_at,
-        convert_at: Option<Time> = engine.convert_at,
-        #[serde(default)]
-        in_vain: u32 = engine.in_vain,
-        scheduler: Option<String> = engine.scheduler.save(),
-        /// Another policy goes on from here: it remembers nothing and sees everything.
-        #[serde(default)]
-        another_policy: bool,
-        random: Pcg32 = engine.random.clone(),
-    }
+/// An engine between two events, as plain data for any self-describing format, JSON among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EngineSnapshot {
+    version: u32,
+    cluster: ClusterImage,
+    wakes: BTreeSet<Time>,
+    armed: Option<Time>,
+    speculate_at: Option<Time>,
+    convert_at: Option<Time>,
+    #[serde(default)]
+    in_vain: u32,
+    scheduler: Option<String>,
+    /// Another policy goes on from here: it remembers nothing and sees everything.
+    #[serde(default)]
+    another_policy: bool,
+    random: Pcg32,
+}
 
-    fn of(engine: &Engine);
+impl EngineSnapshot {
+    fn of(engine: &Engine) -> EngineSnapshot {
+        EngineSnapshot {
+            version: VERSION,
+            cluster: ClusterImage::of(&engine.cluster),
+            wakes: engine.wakes.clone(),
+            armed: engine.armed,
+            speculate_at: engine.speculate_at,
+            convert_at: engine.convert_at,
+            in_vain: engine.in_vain,
+            scheduler: engine.scheduler.save(),
+            another_policy: false,
+            random: engine.random.clone(),
+        }
+    }
 }
 
 /// Why no engine can go on from a snapshot.
@@ -113,7 +126,9 @@ impl Engine {
         };
         // It may be from before there were limits, or from under other ones.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
-        workers.into_iter().for_each(|worker| engine.find_full(worker));
+        for worker in workers {
+            engine.find_full(worker);
+        }
         engine.check().map_err(damaged)?;
         // So that whoever asks the policy before the next event hears of the jobs that it has.
         engine.tell_changed();

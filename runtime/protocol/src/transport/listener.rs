@@ -8,7 +8,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -46,15 +45,23 @@ struct Handshake {
     result: Result<(Role, Connection), TransportError>,
 }
 
-fields! {
-    /// How much patience a listener has; other values than the default are for tests.
-    #[derive(Debug, Clone, Copy)]
-    pub(super) struct Limits {
-        /// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
-        pub(super) pending_max: usize = 256,
-        pub(super) deadline: Duration = HANDSHAKE_DEADLINE,
-        /// With so many pending, how long one may take before it makes room for the next.
-        pub(super) crowded_deadline: Duration = Duration::from_millis(500),
+/// How much patience a listener has; other values than the default are for tests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
+    pub(super) pending_max: usize,
+    pub(super) deadline: Duration,
+    /// With so many pending, how long one may take before it makes room for the next.
+    pub(super) crowded_deadline: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            pending_max: 256,
+            deadline: HANDSHAKE_DEADLINE,
+            crowded_deadline: Duration::from_millis(500),
+        }
     }
 }
 
