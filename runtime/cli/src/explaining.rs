@@ -9,9 +9,12 @@ use napreduce_protocol::several_lines;
 
 /// What is said of each job or task, with its name before it where that is not said anyway.
 pub fn explanations(explained: &[(impl Display, Vec<Reason>)]) -> String {
-    let line = |id: &str, line: &str| match line.starts_with(id) {
-        true => format!("{}\n", several_lines(line)),
-        false => format!("{id}: {}\n", several_lines(line)),
+    let line = |id: &str, line: &str| {
+        if line.starts_with(id) {
+            format!("{}\n", several_lines(line))
+        } else {
+            format!("{id}: {}\n", several_lines(line))
+        }
     };
     let lines = |(id, reasons): &(_, Vec<Reason>)| {
         let id = format!("{id}");

@@ -76,11 +76,17 @@ pub fn print(error: &anyhow::Error) {
 
 /// An error and what led to it, each said once: some say what led to them themselves.
 pub fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.contains(&cause) {
-        true => said,
-        false if said.is_empty() => cause,
-        false => format!("{said}: {cause}"),
-    })
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.contains(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
 }
 
 /// The exit status that an error means.

@@ -73,9 +73,10 @@ impl JobSelector {
             JobSelector::One(job) => Ok(vec![job]),
             JobSelector::Range(from, to) => {
                 existing.retain(|job| (from..=to).contains(job));
-                match existing.is_empty() {
-                    true => Err(usage(anyhow!("there is no job from {from} to {to}; see: nap job list"))),
-                    false => Ok(existing),
+                if existing.is_empty() {
+                    Err(usage(anyhow!("there is no job from {from} to {to}; see: nap job list")))
+                } else {
+                    Ok(existing)
                 }
             }
             JobSelector::Last => match existing.last() {
@@ -134,9 +135,10 @@ pub fn select_one(selector: JobSelector, what: &str, client: &mut ClusterClient)
 
 /// The jobs of the cluster, if a selector needs them.
 fn existing(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
-    match selectors.iter().any(JobSelector::needs_listing) {
-        true => Ok(client.ask(ListJobs { limit: JOBS_MAX })?.iter().map(|job| job.job).collect()),
-        false => Ok(Vec::new()),
+    if selectors.iter().any(JobSelector::needs_listing) {
+        Ok(client.ask(ListJobs { limit: JOBS_MAX })?.iter().map(|job| job.job).collect())
+    } else {
+        Ok(Vec::new())
     }
 }
 

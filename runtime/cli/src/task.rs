@@ -99,14 +99,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
         Command::List { jobs, state, limit, format } => {
-            let (mut tasks, failures) = match jobs.is_empty() {
-                true => (client.ask(ListTasks { job: None })?, Failures::default()),
-                false => {
-                    let (tasks, failures) = of_each(jobs, &mut client, |client, job| {
-                        Ok(client.ask(ListTasks { job: Some(job) })?)
-                    })?;
-                    (tasks.concat(), failures)
-                }
+            let (mut tasks, failures) = if jobs.is_empty() {
+                (client.ask(ListTasks { job: None })?, Failures::default())
+            } else {
+                let (tasks, failures) =
+                    of_each(jobs, &mut client, |client, job| Ok(client.ask(ListTasks { job: Some(job) })?))?;
+                (tasks.concat(), failures)
             };
             tasks.retain(|task| state.is_empty() || state.contains(&task.state));
             let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));

@@ -41,18 +41,20 @@ impl FromStr for ClaimToken {
 /// Text where people read it, since JSON numbers are not read exactly everywhere; a number in messages.
 impl Serialize for ClaimToken {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serializer.is_human_readable() {
-            true => serializer.collect_str(self),
-            false => self.0.serialize(serializer),
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            self.0.serialize(serializer)
         }
     }
 }
 
 impl<'de> Deserialize<'de> for ClaimToken {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ClaimToken, D::Error> {
-        match deserializer.is_human_readable() {
-            true => String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom),
-            false => u64::deserialize(deserializer).map(ClaimToken),
+        if deserializer.is_human_readable() {
+            String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        } else {
+            u64::deserialize(deserializer).map(ClaimToken)
         }
     }
 }

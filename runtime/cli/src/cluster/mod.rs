@@ -112,9 +112,8 @@ pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
 /// A variable that is set to nothing is as one that is not set.
 pub fn without_empty_variables(command: clap::Command) -> clap::Command {
     let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
-    let command = command.mut_args(|argument| match argument.get_env().is_some_and(says_nothing) {
-        true => argument.env(None),
-        false => argument,
+    let command = command.mut_args(|argument| {
+        if argument.get_env().is_some_and(says_nothing) { argument.env(None) } else { argument }
     });
     command.mut_subcommands(without_empty_variables)
 }

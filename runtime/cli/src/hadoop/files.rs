@@ -209,9 +209,10 @@ impl Files<'_> {
 
     fn remove_empty(&self, file: &Path) -> Result<(), String> {
         let shown = self.root.shown(file);
-        match self.root.is_inside(file) {
-            true => Err(format!("`{shown}': the folder that stands for hdfs:/// stays")),
-            false => fs::remove_dir(file).map_err(|error| wrong(&shown, &error)),
+        if self.root.is_inside(file) {
+            Err(format!("`{shown}': the folder that stands for hdfs:/// stays"))
+        } else {
+            fs::remove_dir(file).map_err(|error| wrong(&shown, &error))
         }
     }
 
@@ -262,9 +263,10 @@ impl Files<'_> {
         let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
         let is_one = number(source).is_some_and(|own| number(target) == Some(own));
         let moves_all = self.verb == "mv" && self.root.is_inside(source);
-        match is_one || moves_all || real(target).starts_with(real(source)) {
-            true => Err(format!("`{from}': is the place itself, or holds it")),
-            false => Ok(()),
+        if is_one || moves_all || real(target).starts_with(real(source)) {
+            Err(format!("`{from}': is the place itself, or holds it"))
+        } else {
+            Ok(())
         }
     }
 

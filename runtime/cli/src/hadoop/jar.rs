@@ -256,9 +256,10 @@ fn paths(value: &str) -> impl Iterator<Item = &str> {
 /// A command, and no name of Hadoop's for what is done in Java.
 fn command(option: &str, value: &str) -> Result<String, String> {
     let is_class = value.starts_with("org.apache.hadoop.") || value == "aggregate";
-    match is_class {
-        true => Err(format!("{option} {value}: Java is not run here; give a command, such as cat")),
-        false => Ok(value.to_owned()),
+    if is_class {
+        Err(format!("{option} {value}: Java is not run here; give a command, such as cat"))
+    } else {
+        Ok(value.to_owned())
     }
 }
 

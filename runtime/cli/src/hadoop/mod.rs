@@ -89,7 +89,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         },
         "jar" => match HadoopRoot::find(folder).and_then(|root| jar::as_streaming(&root, arguments)) {
             Ok(job) => {
-                job.notes.iter().for_each(|note| print_error(format_args!("nap hadoop: {note}")));
+                for note in &job.notes {
+                    print_error(format_args!("nap hadoop: {note}"));
+                }
                 streaming::run_as("nap hadoop jar", job.options.into_iter().map(OsString::from))
             }
             Err(error) => refuse(&error),

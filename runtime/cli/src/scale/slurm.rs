@@ -57,9 +57,10 @@ pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Resul
 /// A name that fits into lists and file names.
 pub fn job_name(name: &str) -> Result<String, String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    match !name.is_empty() && name.len() <= 100 && name.chars().all(fits) {
-        true => Ok(name.to_owned()),
-        false => Err(format!("{name:?} is no name; give letters, digits and dashes, such as nap-worker")),
+    if !name.is_empty() && name.len() <= 100 && name.chars().all(fits) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("{name:?} is no name; give letters, digits and dashes, such as nap-worker"))
     }
 }
 
@@ -116,9 +117,10 @@ impl Slurm {
         }
         let said = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
         let number = said.trim().split(';').next().unwrap_or_default().to_owned();
-        match !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
-            true => Ok(number),
-            false => bail!("sbatch did not say which job it is, but {:?}", said.trim()),
+        if !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
+            Ok(number)
+        } else {
+            bail!("sbatch did not say which job it is, but {:?}", said.trim())
         }
     }
 

@@ -27,12 +27,13 @@ pub fn draw(folder: &Path, outcomes: &[Outcome], seed: u64) -> Result<()> {
     for outcome in outcomes {
         let single = outcome.others.is_empty();
         for (seed, run) in (seed..).zip(outcome.runs()) {
-            let (name, under) = match single {
-                true => (in_file_name(&outcome.label), outcome.label.clone()),
-                false => (
+            let (name, under) = if single {
+                (in_file_name(&outcome.label), outcome.label.clone())
+            } else {
+                (
                     format!("{}-seed-{seed}", in_file_name(&outcome.label)),
                     format!("{}, seed {seed}", outcome.label),
-                ),
+                )
             };
             draw_slots(folder, &name, &under, run)?;
         }

@@ -66,9 +66,10 @@ impl Daemon {
     pub fn ended(&mut self, silent: bool) -> Result<Option<Ended>> {
         let Some(running) = &mut self.running else { return Ok(None) };
         // One that was started again meanwhile is not the one that fell silent.
-        let status = match silent && running.lines.is_finished() {
-            true => Some(running.child.wait()),
-            false => running.child.try_wait().transpose(),
+        let status = if silent && running.lines.is_finished() {
+            Some(running.child.wait())
+        } else {
+            running.child.try_wait().transpose()
         };
         let Some(status) = status else { return Ok(None) };
         let status = status.with_context(|| format!("cannot wait for {}", self.name))?;

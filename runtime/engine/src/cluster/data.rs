@@ -305,6 +305,8 @@ impl Cluster {
                 }
             }
         }
-        changed.into_iter().for_each(|job| self.refresh(job));
+        for job in changed {
+            self.refresh(job);
+        }
     }
 }

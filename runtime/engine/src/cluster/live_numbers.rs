@@ -50,7 +50,9 @@ impl TryFrom<Vec<u32>> for LiveNumbers {
         if numbers.len() > live.numbers.len() {
             return Err(format!("{} attempts at one task are live; at most two can be", numbers.len()));
         }
-        numbers.into_iter().for_each(|number| live.push(number));
+        for number in numbers {
+            live.push(number);
+        }
         Ok(live)
     }
 }

@@ -24,7 +24,9 @@ impl Phase {
 
     pub fn remove_on_racks(&mut self, index: u32, holders: &[WorkerId], racks: &Racks) {
         if racks.are_several() {
-            holders.iter().filter_map(|worker| racks.of(*worker)).for_each(|rack| self.off(rack, index));
+            for rack in holders.iter().filter_map(|worker| racks.of(*worker)) {
+                self.off(rack, index);
+            }
         }
     }
 

@@ -144,7 +144,9 @@ impl Engine {
         };
         // What is finished there from now on would have to be served by a worker that is gone.
         let given_up: Vec<WorkerId> = self.cluster.draining.iter().copied().filter(given_up).collect();
-        given_up.into_iter().for_each(|id| self.take_back_outputs_of(id));
+        for id in given_up {
+            self.take_back_outputs_of(id);
+        }
         let leaving: Vec<WorkerId> =
             self.cluster.draining.iter().copied().filter(|id| !self.is_needed(*id)).collect();
         for id in leaving {

@@ -138,7 +138,9 @@ impl Engine {
     fn pass_on_commit(&mut self, task: TaskId) {
         let Some(job) = self.active_job(task.job) else { return };
         let live: Vec<AttemptId> = job.attempts_of(task).collect();
-        live.into_iter().for_each(|attempt| self.grant_commit(attempt));
+        for attempt in live {
+            self.grant_commit(attempt);
+        }
     }
 
     fn checkpointed(&mut self, attempt: &Attempt) {

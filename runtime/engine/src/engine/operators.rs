@@ -112,9 +112,10 @@ impl Engine {
     /// Says why not, for people.
     pub fn can_release_job(&self, id: JobId) -> Result<(), String> {
         self.can_resume_job(id).map_err(|why| why.replace("suspended", "held"))?;
-        match self.cluster.job(id).lets_finish {
-            true => Ok(()),
-            false => Err(format!("it is suspended, not held; let it go on with: nap job resume {id}")),
+        if self.cluster.job(id).lets_finish {
+            Ok(())
+        } else {
+            Err(format!("it is suspended, not held; let it go on with: nap job resume {id}"))
         }
     }
 

@@ -26,7 +26,9 @@ impl Engine {
         let now = self.cluster.now;
         if self.speculate_at.is_some_and(|at| at <= now) {
             self.speculate_at = None;
-            TaskKind::ALL.into_iter().for_each(|kind| self.duplicate_stragglers(kind, rule));
+            for kind in TaskKind::ALL {
+                self.duplicate_stragglers(kind, rule);
+            }
         }
         let cluster = &self.cluster;
         let worthwhile =

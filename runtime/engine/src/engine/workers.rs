@@ -57,7 +57,9 @@ impl Engine {
         self.exclusion_over(id);
         self.forget_unread(id);
         self.workers_changed();
-        suspects.into_iter().for_each(|task| self.suspect(task));
+        for task in suspects {
+            self.suspect(task);
+        }
         self.forget(id);
     }
 

@@ -134,7 +134,9 @@ impl Scheduler for Ordered {
         if orders.is_empty() && !self.held.load(Ordering::Relaxed) {
             self.policy.schedule(now, view, actions);
         }
-        orders.into_iter().for_each(|order| actions.push(order));
+        for order in orders {
+            actions.push(order);
+        }
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {

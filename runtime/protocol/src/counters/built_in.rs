@@ -153,9 +153,10 @@ impl Counters {
     #[inline]
     pub fn add(&self, counter: Counter, amount: u64) {
         let cell = &self.cells[counter as usize];
-        match counter.is_peak() {
-            true => cell.fetch_max(amount, Ordering::Relaxed),
-            false => cell.fetch_add(amount, Ordering::Relaxed),
+        if counter.is_peak() {
+            cell.fetch_max(amount, Ordering::Relaxed)
+        } else {
+            cell.fetch_add(amount, Ordering::Relaxed)
         };
     }
 

@@ -150,7 +150,9 @@ impl Secret {
 
     fn derived(&self, words: &[&[u8]]) -> Secret {
         let mut keyed = Blake2sMac256::new_from_slice(self.bytes()).expect("a key of 32 bytes is allowed");
-        words.iter().for_each(|words| keyed.update(words));
+        for words in words {
+            keyed.update(words);
+        }
         let mut token = Secret::from_bytes([0; SECRET_BYTES]);
         keyed.finalize_into((&mut *token.0).into());
         token

@@ -124,9 +124,10 @@ impl LogFollower {
         log.offset = read.length.max(offset);
         log.rest.extend_from_slice(&bytes);
         log.is_over = read.has_ended || was_cut;
-        let whole = match self.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
-            true => log.rest.len(),
-            false => log.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+        let whole = if self.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
+            log.rest.len()
+        } else {
+            log.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
         };
         let mut lines: Vec<u8> = log.rest.drain(..whole).collect();
         if log.is_over && self.only.is_none() && lines.last().is_some_and(|last| *last != b'\n') {

@@ -72,12 +72,11 @@ pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     let job = select_one(arguments.job, "nap job logs", client)?;
     let detail = client.ask(GetJob { job })?;
     let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };
-    let logs = match arguments.failed {
-        true => of_failed(&detail, arguments.stderr),
-        false => {
-            let one = |attempt: AttemptId| WantedLog { attempt, stream, title: attempt.to_string() };
-            chosen(job, arguments.attempt.as_deref(), &detail)?.into_iter().map(one).collect()
-        }
+    let logs = if arguments.failed {
+        of_failed(&detail, arguments.stderr)
+    } else {
+        let one = |attempt: AttemptId| WantedLog { attempt, stream, title: attempt.to_string() };
+        chosen(job, arguments.attempt.as_deref(), &detail)?.into_iter().map(one).collect()
     };
     match arguments.format.format {
         _ if arguments.follow => {

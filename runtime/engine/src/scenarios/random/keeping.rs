@@ -29,7 +29,9 @@ impl Keeping {
         };
         let stopped = self.stopped.values().flatten().copied();
         let over: Vec<AttemptId> = stopped.filter(|id| Some(*id) == refused || !is_live(*id)).collect();
-        over.into_iter().for_each(|id| self.goes_on(id));
+        for id in over {
+            self.goes_on(id);
+        }
         for effect in effects {
             match effect {
                 Effect::Send { worker, order: Order::Suspend { attempt } } => self.stops(*worker, *attempt),

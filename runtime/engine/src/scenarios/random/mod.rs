@@ -102,7 +102,9 @@ impl RandomRun {
     }
 
     fn begin(&mut self, events: u32) {
-        (0..3).for_each(|_| self.join());
+        for _ in 0..3 {
+            self.join();
+        }
         self.submit();
         for _ in 0..events {
             self.disturb();

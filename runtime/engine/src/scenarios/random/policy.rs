@@ -112,8 +112,10 @@ impl Scheduler for RandomPolicy {
                 actions.decline("a whim");
             }
         } else if !self.is_calm() {
-            if self.rng.random_bool(0.3) {
-                self.preempt(view).into_iter().for_each(|action| actions.push(action));
+            if self.rng.random_bool(0.3)
+                && let Some(action) = self.preempt(view)
+            {
+                actions.push(action);
             }
             let open: Vec<_> = view.requests().map(|request| request.attempt).collect();
             if self.rng.random_bool(0.1)
