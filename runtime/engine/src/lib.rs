@@ -23,6 +23,7 @@ mod numbers;
 mod preemption;
 mod primitive_choice;
 mod ratio;
+mod refusal;
 #[cfg(feature = "scenarios")]
 pub mod scenarios;
 mod scheduler;
@@ -46,6 +47,7 @@ pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Sl
 pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
+pub use refusal::OperatorRefusal;
 pub use scheduler::{
     Action, Actions, Fifo, Offer, PolicyChoice, Preempt, QueueLimits, QueueShare, ReadPolicy, Release,
     Scheduler, is_other_first, other_kind_first, serve,

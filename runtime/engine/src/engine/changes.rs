@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::ids::JobId;
 use crate::job::JobChange;
 use crate::preemption::Primitive;
+use crate::refusal::OperatorRefusal;
 use crate::scheduler::QueueShare;
 use crate::states::{AttemptState, JobState};
 
@@ -16,19 +17,19 @@ impl Engine {
     /// Whether a job can have another priority or queue.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {
-            return Err("it is ending".to_owned());
+            return Err(OperatorRefusal::JobEnding);
         }
         if change.is_in(&job.spec) {
-            return Err(format!("it has {} already", change.in_words()));
+            return Err(OperatorRefusal::Unchanged(change.in_words()));
         }
-        self.scheduler.can_change(change)?;
+        self.scheduler.can_change(change).map_err(OperatorRefusal::Policy)?;
         let mut spec = job.spec.clone();
         change.apply_to(&mut spec);
-        self.scheduler.admits(&spec)
+        self.scheduler.admits(&spec).map_err(OperatorRefusal::Policy)
     }
 
     /// The queues that the policy tells apart, if it does.

@@ -13,6 +13,7 @@ use crate::effect::{Effect, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, WorkerId};
 use crate::preemption::{Primitive, Requester};
+use crate::refusal::OperatorRefusal;
 use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
 use crate::time::Span;
 
@@ -57,18 +58,16 @@ impl Engine {
     /// Whether a worker that drains can be had back.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_undrain(&self, id: WorkerId) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
         match self.cluster.workers.get(&id).map(|worker| (worker.state, worker.left)) {
             Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
-                Err("whoever runs it ends it, so that it leaves in any case".to_owned())
+                Err(OperatorRefusal::WorkerEndedFromOutside)
             }
             Some((WorkerState::Draining, _)) => Ok(()),
-            Some((_, true)) => {
-                Err("it was told that it may leave; start it again with: nap worker".to_owned())
-            }
-            Some((WorkerState::Up, _)) => Err("it does not drain".to_owned()),
-            _ => Err("it is not there".to_owned()),
+            Some((_, true)) => Err(OperatorRefusal::WorkerLeft),
+            Some((WorkerState::Up, _)) => Err(OperatorRefusal::NotDraining),
+            _ => Err(OperatorRefusal::NoSuchWorker),
         }
     }
 

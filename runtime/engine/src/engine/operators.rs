@@ -12,6 +12,7 @@ use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::refusal::OperatorRefusal;
 use crate::states::{AttemptState, JobState};
 use crate::time::Span;
 
@@ -19,36 +20,30 @@ impl Engine {
     /// Whether an attempt can be preempted by an operator in this way.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), String> {
-        let attempt = self.cluster.attempts.get(&id).ok_or("it is not running")?;
+    /// The reason why not.
+    pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
+        let attempt = self.cluster.attempts.get(&id).ok_or(OperatorRefusal::NotRunning)?;
         let rules = &self.settings.preemption;
         let (can, kind, worker) = (self.can_do(id), id.task.kind, attempt.worker);
         let stopped = attempt.state == AttemptState::Suspended;
         let full = self.why_full(worker);
         match (primitive, attempt.state) {
             (Primitive::Kill, _) => Ok(()),
-            (Primitive::Wait, _) => Err("to let it finish nothing has to be done".to_owned()),
-            (_, AttemptState::Killing) => Err("it is being killed".to_owned()),
-            (_, AttemptState::Checkpointing) => Err("it is saving its work already".to_owned()),
-            (Primitive::Checkpoint, AttemptState::Suspending) => {
-                Err("it is just being suspended; ask again when it is".to_owned())
+            (Primitive::Wait, _) => Err(OperatorRefusal::NothingToDo),
+            (_, AttemptState::Killing) => Err(OperatorRefusal::BeingKilled),
+            (_, AttemptState::Checkpointing) => Err(OperatorRefusal::BeingCheckpointed),
+            (Primitive::Checkpoint, AttemptState::Suspending) => Err(OperatorRefusal::BeingSuspended),
+            (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => {
+                Err(OperatorRefusal::StateNotSaved(kind))
             }
-            (Primitive::Checkpoint, _) if !can.checkpoint && rules.of(kind).checkpoint => Err(format!(
-                "the {kind}s of its job keep a state and do not say how to save it; suspend or kill it"
-            )),
-            (Primitive::Checkpoint, _) if !can.checkpoint => {
-                Err(format!("{kind}s cannot be checkpointed here; suspend or kill it"))
-            }
-            (Primitive::Suspend, _) if attempt.held => Err("an operator suspended it already".to_owned()),
-            (Primitive::Suspend, _) if !can.suspend => {
-                Err(format!("{kind}s cannot be suspended here; checkpoint or kill it"))
-            }
+            (Primitive::Checkpoint, _) if !can.checkpoint => Err(OperatorRefusal::NoCheckpoints(kind)),
+            (Primitive::Suspend, _) if attempt.held => Err(OperatorRefusal::SuspendedByOperator),
+            (Primitive::Suspend, _) if !can.suspend => Err(OperatorRefusal::NoSuspends(kind)),
             (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
             (Primitive::Suspend, _) if full.is_some() => {
-                Err(format!("{}; checkpoint or kill it", full.unwrap_or_default()))
+                Err(OperatorRefusal::WorkerFull(full.unwrap_or_default()))
             }
-            _ if !stopped && self.commits(id) => Err("it commits its output, and ends by itself".to_owned()),
+            _ if !stopped && self.commits(id) => Err(OperatorRefusal::Committing),
             _ => Ok(()),
         }
     }
@@ -56,85 +51,88 @@ impl Engine {
     /// Whether an attempt can be resumed by an operator.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_resume(&self, id: AttemptId) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
         let (job, attempt) = (id.task.job, self.cluster.attempts.get(&id));
         if attempt.is_none() && !self.held_without_attempt(id.task) {
-            return Err("it is not running".to_owned());
+            return Err(OperatorRefusal::NotRunning);
         }
         if self.cluster.job(job).held.is_some() {
-            return Err(format!("{job} is suspended; resume that"));
+            return Err(OperatorRefusal::ResumeItsJob(job));
         }
         let Some(attempt) = attempt else { return Ok(()) };
         match attempt.state {
             AttemptState::Suspended | AttemptState::Suspending if attempt.recalled => {
-                Err("that was asked for already; it gets the next free slot of its worker".to_owned())
+                Err(OperatorRefusal::BeingResumed)
             }
             AttemptState::Suspended | AttemptState::Suspending => Ok(()),
             _ if attempt.held => Ok(()),
-            AttemptState::Killing => Err("it is being killed".to_owned()),
-            AttemptState::Checkpointing => Err("it saves its work and exits".to_owned()),
-            _ => Err("it is not suspended".to_owned()),
+            AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
+            AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
+            _ => Err(OperatorRefusal::NotSuspended),
         }
     }
 
     /// Whether a job can be suspended by an operator.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_suspend_job(&self, id: JobId) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_suspend_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
             (JobState::Active, None) => Ok(()),
             (JobState::Active, Some(_)) if job.lets_finish => Ok(()),
-            (JobState::Active, Some(_)) => Err("it is suspended already".to_owned()),
-            _ => Err("it is ending".to_owned()),
+            (JobState::Active, Some(_)) => Err(OperatorRefusal::JobSuspended),
+            _ => Err(OperatorRefusal::JobEnding),
         }
     }
 
     /// Whether a job can be held by an operator.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_hold_job(&self, id: JobId) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_hold_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
             (JobState::Active, None) => Ok(()),
-            (JobState::Active, Some(_)) if job.lets_finish => Err("it is held already".to_owned()),
-            (JobState::Active, Some(_)) => Err("it is suspended, which is more".to_owned()),
-            _ => Err("it is ending".to_owned()),
+            (JobState::Active, Some(_)) if job.lets_finish => Err(OperatorRefusal::JobHeld),
+            (JobState::Active, Some(_)) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
+            _ => Err(OperatorRefusal::JobEnding),
         }
     }
 
     /// Whether a job is held, so that it can be released.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_release_job(&self, id: JobId) -> Result<(), String> {
-        self.can_resume_job(id).map_err(|why| why.replace("suspended", "held"))?;
+    /// The reason why not.
+    pub fn can_release_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
+        self.can_resume_job(id).map_err(|why| match why {
+            OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
+            other => other,
+        })?;
         if self.cluster.job(id).lets_finish {
             Ok(())
         } else {
-            Err(format!("it is suspended, not held; let it go on with: nap job resume {id}"))
+            Err(OperatorRefusal::JobNotHeldButSuspended(id))
         }
     }
 
     /// Whether a job can be resumed by an operator: it is suspended as a whole, or some of its tasks are.
     ///
     /// # Errors
-    /// Says why not, for people.
-    pub fn can_resume_job(&self, id: JobId) -> Result<(), String> {
+    /// The reason why not.
+    pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
             (JobState::Active, Some(_)) => Ok(()),
             (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
-            (JobState::Active, None) => Err("it is not suspended".to_owned()),
-            _ => Err("it is ending".to_owned()),
+            (JobState::Active, None) => Err(OperatorRefusal::NotSuspended),
+            _ => Err(OperatorRefusal::JobEnding),
         }
     }
 
-    pub(super) fn no_such_job(&self, id: JobId) -> String {
-        if self.cluster.ended.contains(id.0) { "it has ended".to_owned() } else { "no such job".to_owned() }
+    pub(super) fn no_such_job(&self, id: JobId) -> OperatorRefusal {
+        if self.cluster.ended.contains(id.0) { OperatorRefusal::JobEnded } else { OperatorRefusal::NoSuchJob }
     }
 
     pub(super) fn attempt_preempt_requested(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {

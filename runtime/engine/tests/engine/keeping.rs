@@ -6,8 +6,8 @@
 use napreduce_engine::scenarios::random::Keeping;
 use napreduce_engine::scenarios::{InOrder, spec};
 use napreduce_engine::{
-    AttemptId, AttemptState, Engine, EngineSettings, Event, JobId, PreemptionSettings, Primitive, Report,
-    Slots, SuspendedMax, Time, WorkerId,
+    AttemptId, AttemptState, Engine, EngineSettings, Event, JobId, OperatorRefusal, PreemptionSettings,
+    Primitive, Report, Slots, SuspendedMax, Time, WorkerId,
 };
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -58,8 +58,12 @@ impl Operated {
             AttemptState::Suspended => Event::AttemptResumeRequested { attempt, reason },
             _ => {
                 if let Err(why) = self.engine.can_preempt(attempt, Primitive::Suspend) {
-                    self.full += u32::from(why.contains("worker_0001 keeps"));
-                    self.was_full += u32::from(why.contains("worker_0001 kept"));
+                    self.full += u32::from(
+                        matches!(&why, OperatorRefusal::WorkerFull(full) if full.starts_with("worker_0001 keeps")),
+                    );
+                    self.was_full += u32::from(
+                        matches!(&why, OperatorRefusal::WorkerFull(full) if full.starts_with("worker_0001 kept")),
+                    );
                     assert!(self.keeping.is_full(WORKER), "{attempt}: {why}");
                 }
                 Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }

@@ -4,8 +4,8 @@
 
 use crate::{
     AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
-    Instead, JobId, KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, PrimitiveChoice, Span,
-    SpeculationSettings, SuspendedMax, TaskKind,
+    Instead, JobId, KindPreemption, OperatorRefusal, PreemptionLimits, PreemptionSettings, Primitive,
+    PrimitiveChoice, Span, SpeculationSettings, SuspendedMax, TaskKind,
 };
 use rand::Rng;
 
@@ -66,7 +66,7 @@ impl RandomRun {
     }
 
     /// An operator must be told so when this is not possible.
-    fn expect(&mut self, can: Result<(), String>, what: &str) {
+    fn expect(&mut self, can: Result<(), OperatorRefusal>, what: &str) {
         self.refusal = can.err().map_or_else(String::new, |why| format!("{what}: {why}; ignored"));
     }
 
