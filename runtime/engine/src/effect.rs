@@ -18,27 +18,19 @@ pub enum Effect {
     Record(Record),
     /// Tell a worker.
     Send {
-        /// The worker.
         worker: WorkerId,
         /// What it is to do.
         order: Order,
     },
     /// A draining worker has nothing left that is needed: it may leave, and counts as gone from now on. No
     /// event about it is needed any more.
-    WorkerMayLeave {
-        /// The worker.
-        worker: WorkerId,
-    },
+    WorkerMayLeave { worker: WorkerId },
     /// The policy wants a job that the driver knows by this name submitted now.
-    SubmitWanted {
-        /// The name.
-        name: String,
-    },
+    SubmitWanted { name: String },
     /// Hand in `Event::Woken` at this time; a later effect with an earlier time wins.
     WakeAt(Time),
     /// A job is over; all its attempts have ended.
     JobEnded {
-        /// The job.
         job: JobId,
         /// How.
         outcome: JobOutcome,
@@ -84,35 +76,17 @@ pub enum Order {
         inputs: Vec<MapOutput>,
     },
     /// End the attempt and remove its temporary files.
-    Kill {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Kill { attempt: AttemptId },
     /// Promote the attempt's part file; only one attempt of a task is ever told so.
-    Commit {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Commit { attempt: AttemptId },
     /// Stop the process and verify it.
-    Suspend {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Suspend { attempt: AttemptId },
     /// Continue a stopped process.
-    Resume {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Resume { attempt: AttemptId },
     /// Save the work at the next boundary and exit.
-    Checkpoint {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Checkpoint { attempt: AttemptId },
     /// Put the output of a map attempt that is done where it outlives this worker, which is about to be gone.
-    MoveOutput {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    MoveOutput { attempt: AttemptId },
 }
 
 impl Order {
@@ -174,7 +148,6 @@ pub enum Record {
     JobAccepted(JobId),
     /// An attempt was ordered to start on a worker.
     AttemptLaunched {
-        /// The attempt.
         attempt: AttemptId,
         /// Where.
         worker: WorkerId,
@@ -187,7 +160,6 @@ pub enum Record {
     WorkerUndrained(WorkerId),
     /// A worker on which much failed gets no new attempts until a time.
     WorkerExcluded {
-        /// The worker.
         worker: WorkerId,
         /// When it gets work again.
         until: Time,
@@ -195,7 +167,6 @@ pub enum Record {
     /// A worker lacks something that every attempt needs and gets no new ones until it has it again;
     /// or it has.
     WorkerShort {
-        /// The worker.
         worker: WorkerId,
         /// What it lacks, for people; nothing any more, without.
         lacks: Option<String>,
@@ -204,7 +175,6 @@ pub enum Record {
     },
     /// A task was there when several workers died: from now on it runs alone on a worker.
     TaskIsolated {
-        /// The task.
         task: TaskId,
         /// Why, for people.
         reason: String,
@@ -240,7 +210,6 @@ pub enum Record {
     },
     /// An attempt cannot be suspended where it runs, and goes on.
     SuspendRefused {
-        /// The attempt.
         attempt: AttemptId,
         /// What becomes of the request instead; nothing, when it was withdrawn or an operator's.
         instead: Option<Primitive>,
@@ -250,7 +219,6 @@ pub enum Record {
     /// A suspended attempt is given up so that its task can go on elsewhere: woken, saved and ended,
     /// or killed.
     Converted {
-        /// The attempt.
         attempt: AttemptId,
         /// Checkpoint or kill.
         primitive: Primitive,
@@ -261,21 +229,18 @@ pub enum Record {
     },
     /// An operator wants an attempt suspended until he says otherwise.
     AttemptHeld {
-        /// The attempt.
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
     /// An operator wants an attempt to go on.
     AttemptReleased {
-        /// The attempt.
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
     /// An operator wants a job to pause.
     JobHeld {
-        /// The job.
         job: JobId,
         /// Whether what runs of it is let finish, rather than suspended.
         lets_finish: bool,
@@ -284,7 +249,6 @@ pub enum Record {
     },
     /// An operator wants a job to go on.
     JobReleased {
-        /// The job.
         job: JobId,
         /// Who asked and why, for people.
         reason: String,

@@ -23,7 +23,6 @@ pub(crate) fn default_rack() -> String {
 pub enum Event {
     /// A worker registered and offers slots.
     WorkerJoined {
-        /// The worker.
         worker: WorkerId,
         /// How many attempts of each kind it runs at once.
         slots: Slots,
@@ -35,21 +34,18 @@ pub enum Event {
     },
     /// A worker is gone, with every attempt it ran and every map output it served.
     WorkerLost {
-        /// The worker.
         worker: WorkerId,
         /// Its process died, as far as can be known; it was not merely silent, or given up.
         crashed: bool,
     },
     /// A worker says how many bytes of memory its attempts have, suspended ones included.
     WorkerMemory {
-        /// The worker.
         worker: WorkerId,
         /// Bytes.
         bytes: u64,
     },
     /// A worker says that it lacks something that every attempt needs, or that it has it again.
     WorkerShort {
-        /// The worker.
         worker: WorkerId,
         /// What it lacks, for people; nothing any more, without.
         lacks: Option<String>,
@@ -63,7 +59,6 @@ pub enum Event {
     },
     /// Somebody wants a worker to take no more work and leave when nothing there is needed any more.
     WorkerDrainRequested {
-        /// The worker.
         worker: WorkerId,
         /// Do not wait: what it runs is killed and what it holds is given up, and both are done
         /// again elsewhere.
@@ -77,7 +72,6 @@ pub enum Event {
     WorkerUndrainRequested { worker: WorkerId },
     /// Somebody wants an attempt ended; not a failure, and its task is tried again.
     AttemptKillRequested {
-        /// The attempt.
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
@@ -85,7 +79,6 @@ pub enum Event {
     /// Somebody wants an attempt stopped, or saved and ended. What is suspended so stays so until somebody
     /// wants it resumed; what is checkpointed goes on, there or elsewhere, when it gets a slot.
     AttemptPreemptRequested {
-        /// The attempt.
         attempt: AttemptId,
         /// How: suspend, checkpoint or kill. Done so or not at all: nothing else is done instead.
         primitive: Primitive,
@@ -95,7 +88,6 @@ pub enum Event {
     /// Somebody wants a suspended attempt to go on: it gets the next free slot of its worker, before
     /// anything else.
     AttemptResumeRequested {
-        /// The attempt.
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
@@ -103,14 +95,12 @@ pub enum Event {
     /// Somebody wants a job to pause: nothing of it is launched or resumed, and what runs of it is suspended.
     /// What cannot be suspended is let finish.
     JobSuspendRequested {
-        /// The job.
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
     /// Somebody wants a suspended job to go on, in the order of the policy.
     JobResumeRequested {
-        /// The job.
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
@@ -130,7 +120,6 @@ pub enum Event {
     },
     /// Somebody wants the job ended.
     JobKillRequested {
-        /// The job.
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
@@ -140,7 +129,6 @@ pub enum Event {
     Reported {
         /// The worker that reports.
         worker: WorkerId,
-        /// The attempt.
         attempt: AttemptId,
         /// What happened to it.
         report: Report,

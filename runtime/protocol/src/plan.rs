@@ -89,9 +89,7 @@ impl JobPlan {
 /// Which tasks of a job can be checkpointed: those whose user code keeps no state, or saves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckpointSupport {
-    /// Its maps.
     pub map: bool,
-    /// Its reduces.
     pub reduce: bool,
 }
 

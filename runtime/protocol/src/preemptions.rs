@@ -115,7 +115,6 @@ impl PreemptionSummary {
 /// A suspended attempt that goes on. Times likewise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeSummary {
-    /// The attempt.
     pub attempt: AttemptId,
     /// Where it is.
     pub worker: WorkerId,

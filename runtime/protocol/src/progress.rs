@@ -51,9 +51,7 @@ impl PhaseProgress {
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobProgress {
-    /// The map phase.
     pub map: PhaseProgress,
-    /// The reduce phase.
     pub reduce: PhaseProgress,
 }
 

@@ -29,9 +29,7 @@ pub struct PartReport {
 /// A job that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// The job.
     pub job: JobId,
-    /// Its name.
     pub name: String,
     /// Counters of the attempts whose result counts, and of the job as a whole.
     pub counters: CounterValues,
@@ -51,14 +49,12 @@ pub enum JobEnd {
     Succeeded(JobReport),
     /// A task failed too often, or fatally, or the output could not be committed.
     Failed {
-        /// The job.
         job: JobId,
         /// Which tasks failed and why.
         reason: String,
     },
     /// Somebody ended it.
     Killed {
-        /// The job.
         job: JobId,
         /// Who and why.
         reason: String,
@@ -140,7 +136,6 @@ pub enum JobError {
     /// A task failed too often, or fatally.
     #[error("{reason}")]
     Failed {
-        /// The job.
         job: JobId,
         /// Which tasks failed and why.
         reason: String,
@@ -148,7 +143,6 @@ pub enum JobError {
     /// Somebody ended the job.
     #[error("{job} was killed: {reason}")]
     Killed {
-        /// The job.
         job: JobId,
         /// Who and why.
         reason: String,

@@ -48,9 +48,7 @@ impl JobPhase {
 /// A job in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSummary {
-    /// The job.
     pub job: JobId,
-    /// Its name.
     pub name: String,
     /// Who submitted it.
     pub user: String,
@@ -75,7 +73,6 @@ pub struct JobSummary {
 /// One attempt in a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptSummary {
-    /// The attempt.
     pub attempt: AttemptId,
     /// The worker it was launched on, and that worker's name.
     pub worker: WorkerId,
@@ -188,7 +185,6 @@ listed! {
 /// A task in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSummary {
-    /// The task.
     pub task: TaskId,
     pub state: TaskPhase,
     /// Why it is suspended or checkpointed, and who wanted that.
@@ -209,7 +205,6 @@ impl TaskSummary {
 /// A live attempt in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveAttempt {
-    /// The attempt.
     pub attempt: AttemptId,
     /// The worker it is on.
     pub worker: WorkerId,
@@ -262,7 +257,6 @@ pub struct WorkerMemory {
 /// A worker in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSummary {
-    /// The worker.
     pub worker: WorkerId,
     /// The name of its directory.
     pub name: String,

@@ -16,7 +16,6 @@ use crate::time::{Span, Time};
 pub struct Offer {
     /// Where.
     pub worker: WorkerId,
-    /// Which kind.
     pub kind: TaskKind,
     /// The only job that may use it, when it was freed for one.
     pub reserved_for: Option<JobId>,
@@ -27,7 +26,6 @@ pub struct Offer {
 pub enum Action {
     /// Start an attempt at a pending task in a free slot of a worker.
     Launch {
-        /// The task.
         task: TaskId,
         /// Where.
         worker: WorkerId,
@@ -35,10 +33,7 @@ pub enum Action {
         from: Start,
     },
     /// Continue a suspended attempt in a free slot of its worker.
-    Resume {
-        /// The attempt.
-        attempt: AttemptId,
-    },
+    Resume { attempt: AttemptId },
     /// Take the slot of an attempt. While such a request is open, asking again changes nothing.
     Preempt(Preempt),
     /// Take slots of a job, which chooses the attempts that give them.
@@ -48,7 +43,6 @@ pub enum Action {
     Reserve {
         /// Where.
         worker: WorkerId,
-        /// Which kind.
         kind: TaskKind,
         /// For whom.
         job: JobId,
@@ -80,10 +74,7 @@ pub enum Action {
         message: String,
     },
     /// Ask the driver to submit a job that it knows by this name.
-    Submit {
-        /// The name.
-        name: String,
-    },
+    Submit { name: String },
 }
 
 /// A wish for the slot of one attempt.
@@ -110,7 +101,6 @@ pub struct Release {
     pub job: JobId,
     /// Which kind of slot.
     pub kind: TaskKind,
-    /// How many.
     pub count: u32,
     /// Which of its attempts go first.
     pub eviction: TaskEviction,
