@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use napreduce_data::BlockCompression;
-use napreduce_engine::fields;
 use napreduce_live::SIDE_FILE_BYTES_MAX;
 use napreduce_protocol::{ByteSize, JobPlan, parse_time};
 use serde::{Deserialize, Serialize};
@@ -31,29 +30,45 @@ Settings for --conf:
 /// of them cost less than another pass over the data.
 pub(crate) const FAN_IN_DEFAULT: u32 = 256;
 
-fields! {
-    /// Parsed settings; they travel to the task processes beside the job's parameters.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub(crate) struct Settings {
-        pub attempts_max: u32 = JobPlan::ATTEMPTS_MAX_DEFAULT,
-        pub combine_files: bool = true,
-        pub compress: bool,
-        pub fan_in: u32 = FAN_IN_DEFAULT,
-        pub durable: bool,
-        /// In thousandths.
-        pub slowstart_permille: u32 = JobPlan::SLOWSTART_PERMILLE_DEFAULT,
-        pub task_timeout: Duration = JobPlan::TASK_TIMEOUT_DEFAULT,
-        /// In bytes.
-        pub side_file_max: u64 = SIDE_FILE_BYTES_MAX,
-        /// From `--bad-rows`, and no key of `--conf`.
-        pub bad_rows: BadRows,
-        /// From `--bad-records`.
-        #[serde(default)]
-        pub bad_records: BadRows,
-        /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where
-        /// there is one input.
-        #[serde(default)]
-        pub split_counts: Vec<u32>,
+/// Parsed settings; they travel to the task processes beside the job's parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub attempts_max: u32,
+    pub combine_files: bool,
+    pub compress: bool,
+    pub fan_in: u32,
+    pub durable: bool,
+    /// In thousandths.
+    pub slowstart_permille: u32,
+    pub task_timeout: Duration,
+    /// In bytes.
+    pub side_file_max: u64,
+    /// From `--bad-rows`, and no key of `--conf`.
+    pub bad_rows: BadRows,
+    /// From `--bad-records`.
+    #[serde(default)]
+    pub bad_records: BadRows,
+    /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where
+    /// there is one input.
+    #[serde(default)]
+    pub split_counts: Vec<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            attempts_max: JobPlan::ATTEMPTS_MAX_DEFAULT,
+            combine_files: true,
+            compress: false,
+            fan_in: FAN_IN_DEFAULT,
+            durable: false,
+            slowstart_permille: JobPlan::SLOWSTART_PERMILLE_DEFAULT,
+            task_timeout: JobPlan::TASK_TIMEOUT_DEFAULT,
+            side_file_max: SIDE_FILE_BYTES_MAX,
+            bad_rows: BadRows::default(),
+            bad_records: BadRows::default(),
+            split_counts: Vec::new(),
+        }
     }
 }
 
