@@ -11,6 +11,7 @@
 //! # let _ = job;
 //! ```
 
+mod error;
 mod formats;
 mod named;
 mod part_writer;
@@ -26,13 +27,12 @@ use std::sync::Arc;
 use napreduce_protocol::{PartOutput, TaskError};
 use napreduce_task::{CheckpointDirectory, OutputPiece};
 
+pub(crate) use error::{OutputError, PiecesError, ResumeError};
 pub use formats::{FixedBytes, Text};
 pub(crate) use named::DeclaredOutput;
 pub use named::NamedOutput;
-pub(crate) use part_writer::OutputError;
 use part_writer::{PIECE, PartWriter};
-pub(crate) use pieces::PiecesError;
-pub(crate) use resume::{OutputDefinition, ResumeError};
+pub(crate) use resume::OutputDefinition;
 pub use text_field::TextField;
 
 use named::OpenedOutput;

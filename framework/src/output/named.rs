@@ -7,9 +7,10 @@ use std::sync::Arc;
 use napreduce_protocol::{NamedPart, PartOutput, TaskError};
 use napreduce_task::{CheckpointDirectory, OutputPiece, counter};
 
-use super::part_writer::PIECE;
-use super::resume::{ResumeError, resumed};
-use super::{Output, OutputError, OutputFormat, PiecesError};
+use super::error::{OutputError, PiecesError, ResumeError};
+use super::part_writer::{PIECE, PartWriter};
+use super::pieces::Pieces;
+use super::{Output, OutputFormat};
 use crate::input::InputPlace;
 use crate::state::Save;
 
@@ -115,6 +116,22 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
         let path = NamedPart::beside(part, self.name());
         Ok(Box::new(resumed(self.format(), &path, base, pieces, state)?))
     }
+}
+
+/// One output with all of its pieces; its format has been restored.
+pub(super) fn resumed<F: OutputFormat>(
+    mut format: F,
+    path: &Path,
+    base: &Path,
+    pieces: Vec<OutputPiece>,
+    state: &[u8],
+) -> Result<Output<F>, ResumeError> {
+    let pieces = Pieces::find(base, pieces)?;
+    let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
+    if !stateless {
+        format.restore(state).map_err(|error| ResumeError::Checkpoint(error.message))?;
+    }
+    Ok(Output::over(PartWriter::after(pieces, path)?, format))
 }
 
 /// What a task does with an output whose format is known to its writers alone.

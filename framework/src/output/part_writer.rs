@@ -10,7 +10,8 @@ use napreduce_protocol::{PartOutput, TaskError};
 use napreduce_task::{CheckpointDirectory, OutputPiece, progress};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::pieces::{Pieces, PiecesError};
+use super::error::{OutputError, PiecesError};
+use super::pieces::Pieces;
 use crate::state::unsaved;
 
 /// Bytes gathered before a write. Larger writes measured no faster, smaller ones cost system calls.
@@ -18,37 +19,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// What a part is called in a checkpoint.
 pub(super) const PIECE: &str = "part";
-
-/// A part file that could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write output {path}: {source}{}", advice(.source))]
-pub struct OutputError {
-    /// The part file, under its temporary name.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
-}
-
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull => "; free some space there or choose another --output",
-        io::ErrorKind::QuotaExceeded => "; raise the quota or choose another --output",
-        io::ErrorKind::PermissionDenied => "; check the permissions of the output directory",
-        _ => "",
-    }
-}
-
-impl From<OutputError> for TaskError {
-    fn from(error: OutputError) -> TaskError {
-        let message = error.to_string();
-        match error.source.kind() {
-            io::ErrorKind::InvalidData => TaskError::task(message),
-            // What the definition does wrong it does at every try.
-            io::ErrorKind::InvalidInput => TaskError::fatal(message),
-            _ => TaskError::shared(message, &error.source),
-        }
-    }
-}
 
 pub(crate) struct PartWriter {
     /// None where nothing is to be kept.

@@ -8,7 +8,7 @@ use napreduce_protocol::PartOutput;
 use napreduce_task::{OutputPiece, progress};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::part_writer::OutputError;
+use super::error::{OutputError, PiecesError};
 
 const COPY_BYTES: usize = 1 << 20;
 
@@ -17,16 +17,6 @@ const COPY_BYTES: usize = 1 << 20;
 pub(crate) struct Pieces {
     base: PathBuf,
     list: Vec<OutputPiece>,
-}
-
-/// A part file could not be put together.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PiecesError {
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// The checkpoint is of no use.
-    #[error("piece {} of the output is damaged: {what}", path.display())]
-    Damaged { path: PathBuf, what: String },
 }
 
 impl Pieces {

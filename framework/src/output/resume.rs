@@ -4,43 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+<<<<<<< HEAD
 use napreduce_protocol::{NamedPart, TaskError};
 use napreduce_task::{CheckpointError, OutputPiece};
+=======
+use napreduce_live::{NamedPart, OutputPiece};
+>>>>>>> 312e94c6 (Move the errors of outputs into one module)
 
-use super::named::{DeclaredOutput, OpenedOutput, piece_of};
-use super::part_writer::{PIECE, PartWriter};
-use super::pieces::{Pieces, PiecesError};
-use super::{Output, OutputError, OutputFormat};
-use crate::state::Save;
-
-/// Why a task does not start from its checkpoint.
-pub(crate) enum ResumeError {
-    /// It starts from scratch, then.
-    Checkpoint(String),
-    /// It could not start from scratch either.
-    Task(TaskError),
-}
-
-impl From<TaskError> for ResumeError {
-    fn from(error: TaskError) -> ResumeError {
-        ResumeError::Task(error)
-    }
-}
-
-impl From<CheckpointError> for ResumeError {
-    fn from(error: CheckpointError) -> ResumeError {
-        ResumeError::Checkpoint(error.to_string())
-    }
-}
-
-impl From<PiecesError> for ResumeError {
-    fn from(error: PiecesError) -> ResumeError {
-        match error {
-            PiecesError::Damaged { .. } => ResumeError::Checkpoint(error.to_string()),
-            PiecesError::Output(error) => ResumeError::Task(error.into()),
-        }
-    }
-}
+use super::error::{OutputError, PiecesError, ResumeError};
+use super::named::{DeclaredOutput, NamedWriter, OpenedOutput, piece_of, resumed};
+use super::part_writer::PIECE;
+use super::{Output, OutputFormat};
 
 /// What a job writes: the format of its parts, and outputs with names, in their order.
 pub(crate) struct OutputDefinition<F> {
@@ -135,27 +109,11 @@ impl<F: OutputFormat> OutputDefinition<F> {
 
     fn opened<E>(
         &self,
-        open: impl Fn(&dyn DeclaredOutput) -> Result<Box<dyn super::named::NamedWriter>, E>,
+        open: impl Fn(&dyn DeclaredOutput) -> Result<Box<dyn NamedWriter>, E>,
     ) -> Result<Vec<OpenedOutput>, E> {
         let open = |declared: &Arc<dyn DeclaredOutput>| {
             Ok(OpenedOutput { declared: Arc::clone(declared), writer: open(&**declared)? })
         };
         self.named.iter().map(open).collect()
     }
-}
-
-/// One output with all of its pieces; its format has been restored.
-pub(super) fn resumed<F: OutputFormat>(
-    mut format: F,
-    path: &Path,
-    base: &Path,
-    pieces: Vec<OutputPiece>,
-    state: &[u8],
-) -> Result<Output<F>, ResumeError> {
-    let pieces = Pieces::find(base, pieces)?;
-    let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
-    if !stateless {
-        format.restore(state).map_err(|error| ResumeError::Checkpoint(error.message))?;
-    }
-    Ok(Output::over(PartWriter::after(pieces, path)?, format))
 }
