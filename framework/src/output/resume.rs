@@ -4,12 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-<<<<<<< HEAD
-use napreduce_protocol::{NamedPart, TaskError};
-use napreduce_task::{CheckpointError, OutputPiece};
-=======
-use napreduce_live::{NamedPart, OutputPiece};
->>>>>>> 312e94c6 (Move the errors of outputs into one module)
+use napreduce_protocol::NamedPart;
+use napreduce_task::OutputPiece;
 
 use super::error::{OutputError, PiecesError, ResumeError};
 use super::named::{DeclaredOutput, NamedWriter, OpenedOutput, piece_of, resumed};

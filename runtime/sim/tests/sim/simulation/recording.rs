@@ -41,7 +41,7 @@ fn the_stints_of_all_jobs_are_the_slot_time_of_the_books() {
         let (run, jobs) = record(primitive);
         assert_eq!(jobs.len(), run.jobs.len());
         let timelines: Vec<Timeline> =
-            jobs.iter().map(|job| Timeline::of(&job.detail, run.ended.0)).collect();
+            jobs.iter().map(|job| Timeline::new(&job.detail, run.ended.0)).collect();
         let stints = || timelines.iter().flat_map(|timeline| &timeline.stints);
         let held: u64 = stints().map(|stint| stint.until_micros - stint.from_micros).sum();
         let busy: u64 = run.books.busy.iter().sum();
