@@ -1,13 +1,8 @@
 //! What `nap lab suite` does with programs that stand in for ours and for Python: its report, what takes a
 //! contender out, wrong use. No figure is judged here; the jobs themselves are tested where they are.
 
-#![allow(clippy::unwrap_used)]
-
-#[allow(dead_code, reason = "other tests need more of it")]
-mod stand_ins;
-
+use crate::stand_ins::{Ended, Lab, PLAIN_WORDCOUNT};
 use serde_json::Value;
-use stand_ins::{Ended, Lab, PLAIN_WORDCOUNT};
 
 /// Sorts the rows of a folder, and tells what it has counted.
 const TERASORT: &str = r#"#!/bin/sh

@@ -3,8 +3,6 @@
 //!
 //! Owns the command lines. Does not own what the jobs make of large data (`jobs`).
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -3,21 +3,21 @@
 //! Owns their edges: short lines, ties, empty files. Does not own documents of one name (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/inverted_index.rs"]
+#[path = "../../../src/bin/suite/inverted_index.rs"]
 mod inverted_index;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/ranked_inverted_index.rs"]
+#[path = "../../../src/bin/suite/ranked_inverted_index.rs"]
 mod ranked_inverted_index;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/sequence_count.rs"]
+#[path = "../../../src/bin/suite/sequence_count.rs"]
 mod sequence_count;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/term_vector.rs"]
+#[path = "../../../src/bin/suite/term_vector.rs"]
 mod term_vector;
 
 use napreduce::testing::{JobTest, assert_preemption_safe};
 
-use crate::{check, data, reference, sizes, test};
+use super::{check, data, reference, sizes, test};
 
 const TERM_VECTOR: fn() -> napreduce::Job = || term_vector::term_vector(&());
 const INVERTED_INDEX: fn() -> napreduce::Job = || inverted_index::inverted_index(&());

@@ -1,16 +1,12 @@
 //! What `nap lab` does with programs that stand in for ours: reports, exit statuses, and what is left behind.
 //! The programs are shell scripts that follow the command line of job programs; no figure is judged here.
 
-#![allow(clippy::unwrap_used)]
-
-mod stand_ins;
-
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use crate::stand_ins::{HANGING, Lab, PLAIN_TERASORT, PLAIN_WORDCOUNT};
 use serde_json::Value;
-use stand_ins::{HANGING, Lab, PLAIN_TERASORT, PLAIN_WORDCOUNT};
 
 fn json(lab: &Lab, name: &str) -> Value {
     serde_json::from_slice(&fs::read(lab.path(name)).unwrap()).unwrap()

@@ -4,18 +4,18 @@
 //! lines (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/adjacency_list.rs"]
+#[path = "../../../src/bin/suite/adjacency_list.rs"]
 mod adjacency_list;
 #[allow(dead_code, reason = "only its jobs are of interest here, not its main")]
-#[path = "../../src/bin/suite/count_matches.rs"]
+#[path = "../../../src/bin/suite/count_matches.rs"]
 mod count_matches;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/self_join.rs"]
+#[path = "../../../src/bin/suite/self_join.rs"]
 mod self_join;
 
 use napreduce::testing::{JobTest, assert_preemption_safe};
 
-use crate::{check, data, reference, same, sizes, test};
+use super::{check, data, reference, same, sizes, test};
 use count_matches::Search;
 
 const SELF_JOIN: fn() -> napreduce::Job = || self_join::self_join(&());

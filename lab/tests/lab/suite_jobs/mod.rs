@@ -3,8 +3,6 @@
 //! Owns the data and the comparison, byte for byte with one reduce and as sets of lines with several. Does
 //! not own what is right (`reference`, which shares no code with the jobs), nor command lines (`programs`).
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
-
 mod data;
 mod documents;
 mod graphs;

@@ -1,8 +1,6 @@
 //! What `nap lab preempt` and its relatives leave behind, however they end, and what they say and write. They
 //! run real jobs on real clusters of their own, with tasks of a second; no figure is judged here.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -2,8 +2,6 @@
 //! anything runs. How well live runs and simulated ones agree is not tested here: that is for machines that
 //! do nothing else.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -4,22 +4,22 @@
 //! not own side files (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/classification.rs"]
+#[path = "../../../src/bin/suite/classification.rs"]
 mod classification;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/histogram_movies.rs"]
+#[path = "../../../src/bin/suite/histogram_movies.rs"]
 mod histogram_movies;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/histogram_ratings.rs"]
+#[path = "../../../src/bin/suite/histogram_ratings.rs"]
 mod histogram_ratings;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/suite/kmeans_movies.rs"]
+#[path = "../../../src/bin/suite/kmeans_movies.rs"]
 mod kmeans_movies;
 
 use napreduce::testing::{JobTest, assert_preemption_safe};
 use napreduce_lab::records::Centroids;
 
-use crate::{check, data, reference, sizes};
+use super::{check, data, reference, sizes};
 
 const MOVIES: fn() -> napreduce::Job = || histogram_movies::histogram(&());
 const RATINGS: fn() -> napreduce::Job = || histogram_ratings::histogram(&());
