@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use napreduce_live::{CheckpointError, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::CheckpointError;
 
 /// A part file that could not be written.
 #[derive(Debug, thiserror::Error)]
