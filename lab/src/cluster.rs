@@ -1,5 +1,5 @@
-//! A cluster of an experiment's own: a coordinator and its workers as daemons, a client, and jobs of the lab's
-//! program that are submitted and followed. All experiments that preempt real tasks run on one.
+//! Clusters of an experiment: a bench, which is a work folder with its guard, and on it a coordinator, workers and
+//! clients. Every experiment that preempts real tasks runs on one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,71 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use napreduce_engine::{JobId, Slots};
-use napreduce_live::{ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+use napreduce_live::{ClusterClient, ClusterDirectory, ClusterPlace, Patience, SubmitOptions};
 use napreduce_protocol::requests::{GetJob, ListTasks, ListWorkers};
-use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobSummary, TaskSummary, WorkerPhase};
+use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobPlan, JobSummary, TaskSummary, WorkerPhase};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::confinement::Confinement;
 use crate::error::{cannot, usage};
 use crate::guard::{Charge, Guard};
-use crate::jobs::{JOB_PROGRAM, PARENT_VARIABLE, Work, own_binary};
-use crate::process::{CommandLine, last_words, run_and_read, spawn};
+use crate::jobs::rounds_per_second;
+use crate::process::{CommandLine, last_words, spawn};
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, write};
+use crate::workspace::{WorkFolder, write};
 
 /// How long workers may take to come up.
 const UP_MAX: Duration = Duration::from_secs(60);
 /// How long daemons may take to end; longer than they give their own tasks.
 const END_MAX: Duration = Duration::from_secs(40);
-/// Between two looks at a job, a task or a daemon.
-const LOOK: Duration = Duration::from_millis(5);
+/// Between two polls of a job, a task or a daemon.
+const POLL: Duration = Duration::from_millis(5);
 /// Below the folder of a report, a folder for each of its clusters.
 pub const RECORDINGS: &str = "recordings";
+/// Holds the process that the daemons of nap end with.
+const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
-pub fn nap(folder: &Path) -> Result<PathBuf> {
+/// Where an experiment starts its clusters. The guard removes everything at the end, unless it is to be kept.
+#[derive(Debug)]
+pub struct Bench<'s> {
+    pub session: &'s Session,
+    pub work: WorkFolder,
+    pub guard: Guard,
+    nap: PathBuf,
+    rounds_per_second: Option<u64>,
+}
+
+impl<'s> Bench<'s> {
+    /// Makes the work folder, in which `wanted` bytes have to be free.
+    pub fn new(session: &'s Session, wanted: ByteSize) -> Result<Bench<'s>> {
+        let nap = nap(&session.binaries)?;
+        let work = WorkFolder::make(&session.work, wanted)?;
+        let mut guard = Guard::start()?;
+        if !session.work.keep {
+            guard.take(&Charge::Folder(work.path().to_owned()))?;
+        }
+        Ok(Bench { session, work, guard, nap, rounds_per_second: None })
+    }
+
+    /// Rounds of arithmetic that this machine does in a second; measured once.
+    pub fn rounds_per_second(&mut self) -> u64 {
+        *self.rounds_per_second.get_or_insert_with(|| {
+            self.session.say("measuring how fast this machine is");
+            rounds_per_second() as u64
+        })
+    }
+
+    /// Starts a cluster in `folder`, which exists and is empty.
+    pub fn start(&self, folder: &Path, layout: &Layout<'_>) -> Result<Cluster<'s>> {
+        Cluster::start(folder, &self.nap, layout, self.session)
+    }
+
+    pub fn end(self) -> Result<()> {
+        self.guard.clean_up()
+    }
+}
+
+fn nap(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("nap");
     if path.is_file() {
         return Ok(path);
@@ -42,51 +84,6 @@ pub fn nap(folder: &Path) -> Result<PathBuf> {
     )))
 }
 
-/// The folder of an experiment, and a guard that removes it at the end unless it is to be left in place.
-pub fn guarded_folder(settings: &WorkSettings, wanted: ByteSize) -> Result<(WorkFolder, Guard)> {
-    let work = WorkFolder::make(settings, wanted)?;
-    let mut guard = Guard::start()?;
-    if !settings.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
-    Ok((work, guard))
-}
-
-/// A job of the lab's program, with one map and one reduce at most.
-#[derive(Clone, Debug)]
-pub struct JobOrder {
-    pub name: String,
-    pub work: Work,
-    pub input: PathBuf,
-    pub output: PathBuf,
-    /// Memory of a task for records.
-    pub task_memory: ByteSize,
-}
-
-impl JobOrder {
-    /// The command that submits it, prints its id and ends.
-    fn command(&self, program: &Path, cluster: &Path) -> CommandLine {
-        let Work { job, rounds, fill, seed } = &self.work;
-        CommandLine::new(program)
-            .called(JOB_PROGRAM)
-            .env(PARENT_VARIABLE, std::process::id().to_string())
-            .arg(&self.input)
-            .flag("--output", &self.output)
-            .flag("--cluster", cluster)
-            .arg("--quiet")
-            .flag("--name", &self.name)
-            .flag("--reduces", "1")
-            .flag("--split-size", "1TiB")
-            .flag("--conf", "combine-files=false")
-            .flag("--task-memory", self.task_memory.to_string())
-            .flag("--job", job)
-            .flag("--rounds", rounds.to_string())
-            .flag("--fill", fill.to_string())
-            .flag("--seed", seed.to_string())
-            .arg("--detach")
-    }
-}
-
 #[derive(Debug)]
 pub struct Layout<'a> {
     /// The slots of each worker.
@@ -94,7 +91,6 @@ pub struct Layout<'a> {
     pub heartbeat: Duration,
     /// The text of its configuration file.
     pub configuration: String,
-    /// What the workers may use.
     pub confinement: Option<&'a Confinement>,
 }
 
@@ -108,13 +104,7 @@ pub struct Cluster<'s> {
 }
 
 impl<'s> Cluster<'s> {
-    /// Starts a cluster in `folder`, which exists and is empty, with the binary `nap`.
-    pub fn start(
-        folder: &Path,
-        nap: &Path,
-        layout: &Layout<'_>,
-        session: &'s Session,
-    ) -> Result<Cluster<'s>> {
+    fn start(folder: &Path, nap: &Path, layout: &Layout<'_>, session: &'s Session) -> Result<Cluster<'s>> {
         let directory = folder.join("cluster");
         ClusterDirectory::resolve(Some(directory.clone()))?.create()?;
         write(&directory.join("napreduce.toml"), &layout.configuration)?;
@@ -137,7 +127,7 @@ impl<'s> Cluster<'s> {
             }
         }
         let client = connect(&directory, &mut daemons, layout.workers.len(), session);
-        // What a daemon has to say explains a failure better.
+        // The error of a daemon explains a failed connection.
         daemons.check()?;
         Ok(Cluster { session, folder: folder.to_owned(), daemons, client: client? })
     }
@@ -151,13 +141,8 @@ impl<'s> Cluster<'s> {
         Ok(ClusterClient::connect(place, Patience::default())?)
     }
 
-    pub fn submit(&mut self, order: &JobOrder) -> Result<JobId> {
-        let command = order.command(&own_binary(), &self.directory());
-        let printed = run_and_read(&command, &self.folder, &self.session.interrupt)?;
-        match printed.trim().strip_prefix("job_").and_then(|number| number.parse().ok()) {
-            Some(number) => Ok(JobId(number)),
-            None => bail!("a job was submitted and its program printed {printed:?}, which is no id of a job"),
-        }
+    pub fn submit(&mut self, plan: JobPlan) -> Result<JobId> {
+        Ok(self.client.submit(plan, &SubmitOptions::default())?)
     }
 
     pub fn tasks(&mut self, job: JobId) -> Result<Vec<TaskSummary>> {
@@ -174,7 +159,7 @@ impl<'s> Cluster<'s> {
         Ok(self.session.interrupt.check()?)
     }
 
-    /// Looks again and again until `found` returns something.
+    /// Polls until `found` returns something.
     pub fn until<T>(
         &mut self,
         job: JobId,
@@ -189,9 +174,9 @@ impl<'s> Cluster<'s> {
             }
             self.check()?;
             if began.elapsed() > limit {
-                bail!("{job} is not where it should be after {limit:?}: {waited_for}");
+                bail!("{job}: {waited_for} did not come within {limit:?}");
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 
@@ -257,7 +242,7 @@ fn connect(
             }
             client = Some(connected);
         } else {
-            let patience = Patience { first: LOOK * 20, tell: false, ..Patience::default() };
+            let patience = Patience { first: POLL * 20, tell: false, ..Patience::default() };
             match ClusterClient::connect(ClusterPlace::Directory(directory.clone()), patience) {
                 Err(error) if is_late => return Err(error.into()),
                 connected => client = connected.ok(),
@@ -266,25 +251,25 @@ fn connect(
         daemons.check()?;
         session.interrupt.check()?;
         if is_late {
-            bail!("of {wanted} workers {up} were up after {UP_MAX:?}");
+            bail!("only {up} of {wanted} workers registered within {UP_MAX:?}");
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
-/// Daemons that end when this is dropped. They end politely, so that they end what they started; only one that
-/// does not is killed.
+/// Daemons, which get SIGTERM when this is dropped, so that they end what they started. One that does not end is
+/// killed.
 #[derive(Debug)]
 struct Daemons {
-    /// What they print goes to files in it.
+    /// It holds their logs.
     folder: PathBuf,
     running: Vec<(String, Child)>,
 }
 
 impl Daemons {
     fn start(&mut self, name: &str, command: CommandLine) -> Result<Pid> {
-        // A worker that is ended would save what it runs, and wait for a coordinator that is gone, too. The
-        // kernel ends it with this process, whatever ends that.
+        // A terminated worker would save its attempts and wait for a coordinator. The kernel ends daemons with
+        // this process.
         let command = command
             .env("NAPREDUCE_ON_TERMINATE", "leave")
             .env(PARENT_VARIABLE, std::process::id().to_string());
@@ -316,18 +301,18 @@ impl Daemons {
         }
         for (_, child) in self.running.iter_mut().rev() {
             if is_running(child) {
-                // It has not been waited for, so the number is still its own; it may have ended by now.
+                // A child that was not reaped keeps its number; it may have ended.
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
         }
         let until = Instant::now() + END_MAX;
         while self.running.iter_mut().any(|(_, child)| is_running(child)) && Instant::now() < until {
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
         let mut killed = None;
         for (name, mut child) in self.running.drain(..) {
             if is_running(&mut child) {
-                // Errors mean that it is gone.
+                // An error means that it has ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 killed = Some(name);
@@ -339,7 +324,7 @@ impl Daemons {
 
 impl Drop for Daemons {
     fn drop(&mut self) {
-        // Who wants to know of one that was killed has called `stop`.
+        // `stop` reports daemons that had to be killed.
         let _ = self.end();
     }
 }
@@ -358,7 +343,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder of this name that does not exist yet; a name that does gets a number.
+/// The path of a new folder: `name`, or if that exists, with a number.
 pub fn new_place(recordings: &Path, name: &str) -> PathBuf {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut places = std::iter::once(name.to_owned()).chain(numbered).map(|name| recordings.join(name));
@@ -370,29 +355,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_of_a_job_says_everything() {
-        let order = JobOrder {
-            name: "high-1".to_owned(),
-            work: Work { job: "steps".to_owned(), rounds: 5, fill: 7, seed: 8 },
-            input: "in".into(),
-            output: "out".into(),
-            task_memory: ByteSize::new(64 << 20),
-        };
-        let typed = order.command("bin/nap".as_ref(), "dir".as_ref()).typed();
-        let expected = "bin/nap in --output out --cluster dir --quiet --name high-1 --reduces 1 \
-                        --split-size 1TiB --conf combine-files=false --task-memory 64MiB --job steps --rounds 5 --fill 7 --seed 8 \
-                        --detach)";
-        assert!(typed.ends_with(expected), "{typed}");
-    }
-
-    #[test]
-    fn a_missing_nap_says_how_to_build_it() {
+    fn missing_nap_error_names_the_build_command() {
         let error = nap(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("/nowhere/nap") && error.contains("cargo build --release"), "{error}");
     }
 
     #[test]
-    fn a_daemon_that_ends_early_is_named_with_its_last_words() {
+    fn early_end_of_a_daemon_is_reported_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let mut daemons = Daemons { folder: folder.path().to_owned(), running: Vec::new() };
         let command = CommandLine::new("/bin/sh").flag("-c", "echo no port >&2; exit 4");
@@ -403,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_copied_with_what_is_in_it_and_never_over_another_one() {
+    fn history_is_copied_to_a_new_folder() {
         let folder = tempfile::tempdir().unwrap();
         let history = folder.path().join("history");
         fs::create_dir_all(history.join("cluster")).unwrap();

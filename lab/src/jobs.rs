@@ -1,6 +1,6 @@
-//! The lab's own job program: steps of known length, and tasks that take as long as a plan says. It is the
-//! binary of `nap-lab`, called by another name. Closures without state, so that every primitive can preempt
-//! them, and outputs that do not depend on how the time passes.
+//! The lab's own job program: tasks that take as long as a plan says. It is the binary of `nap-lab`, which a worker
+//! starts as a task process. Closures have no state, so that every primitive can preempt them, and outputs do not
+//! depend on how the time passes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,49 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use clap::Args;
-use napreduce::program::Error;
+use anyhow::{Result, anyhow};
+use clap::ValueEnum;
+use napreduce::program::{Error, encode_parameters};
 use napreduce::{Driver, Emit, Job, Program, TaskError};
 use napreduce_engine::listed;
-use napreduce_protocol::printing::print_error;
-use napreduce_task::task_process_requested;
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use napreduce_protocol::{CheckpointSupport, JobPlan, Split};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// The name that makes a program the job program.
-pub const JOB_PROGRAM: &str = "nap-lab-jobs";
+use crate::workspace::write;
 
-/// Holds the number of the process that a daemon or a submitter ends with.
-pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
-
-/// What a job of the lab does; every job takes from it what it needs.
-#[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
-pub struct Work {
-    /// Which job
-    #[arg(long)]
-    pub job: String,
-
-    /// Rounds of arithmetic in one step
-    #[arg(long, default_value_t = 0)]
-    pub rounds: u64,
-
-    /// MiB of memory that is filled before the first step and read back after the last
-    #[arg(long, default_value_t = 0)]
-    pub fill: u64,
-
-    /// What the memory is filled with
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-}
-
-/// Whether this process is to be the job program: by its name, or as a task of one of its jobs.
-pub fn job_program_requested() -> bool {
-    task_process_requested() || called(JOB_PROGRAM)
-}
-
-/// The binary of this process, which becomes the job program or a guard when it is called so.
+/// The binary of this process, which becomes the job program, a guard or the bare sort when it is called so.
 pub(crate) fn own_binary() -> PathBuf {
     // Without /proc nothing of this would run.
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
@@ -65,91 +34,22 @@ pub(crate) fn called(name: &str) -> bool {
     Path::new(&own).file_name() == Some(OsStr::new(name))
 }
 
-/// The main function of the job program, which may have other jobs as well.
-pub fn job_program(program: Program) -> ExitCode {
-    if !task_process_requested() && !ends_with_parent() {
-        print_error(format_args!("{JOB_PROGRAM}: the experiment that started this has ended"));
-        return ExitCode::FAILURE;
-    }
-    let program = program.about("Jobs of nap lab").job("steps", by_map).job("steps-of-reduces", by_reduces);
-    program.job(REPLAYED, with_reduces).job(REPLAYED_MAPS, maps_alone).drive(drive)
+/// The main function of a task process. Jobs are submitted by experiments, not by this program.
+pub fn job_program() -> ExitCode {
+    Program::new()
+        .about("Jobs of nap lab")
+        .job(WITH_REDUCES, with_reduces)
+        .job(MAPS_ALONE, maps_alone)
+        .drive(|_: &mut Driver<'_>, _: &()| Ok::<(), Error>(()))
 }
 
-fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {
-    driver.job(&work.job).parameters(work).run().map(drop)
-}
-
-/// Has the kernel end this process when the experiment that started it ends; false when that has happened
-/// already.
-fn ends_with_parent() -> bool {
-    let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return true };
-    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    // A kernel that refuses leaves a submitter that ends by itself, later.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    parent.is_some() && getppid() == parent
-}
-
-/// How many rounds the speed of this machine is measured with, and how often: the best counts, since others
+/// How many rounds the speed of this machine is measured with, and how often: the best counts, since other load
 /// can only slow it down.
 const MEASURED_ROUNDS: u64 = 20_000_000;
 const MEASUREMENTS: u32 = 7;
 
-/// The last line of the steps of a map.
-const END: &str = "end";
-/// How long a line is: a map tells its progress each time it has read so many KiB, which are to be few steps.
-const LINE_BYTES: usize = 4096;
-
-/// The input of a map of so many steps: a line for each begins with its number.
-pub fn lines(steps: u64) -> String {
-    let line = |step| format!("{step:08} {}\n", "-".repeat(LINE_BYTES - 10));
-    (0..steps).map(line).chain([format!("{END}\n")]).collect()
-}
-
-/// One map, without reduce: a step for each line.
-pub fn by_map(work: &Work) -> Job {
-    let rounds = work.rounds;
-    let ballast = Arc::new(Ballast::new(work.fill, work.seed));
-    Job::text().map_only(move |line: &str, out| -> Result<(), TaskError> {
-        ballast.fill_once();
-        if line == END {
-            out.emit(END, format_args!("{:016x}", ballast.read_back()).to_string());
-            return Ok(());
-        }
-        let number = number(line.split(' ').next().unwrap_or_default())?;
-        out.emit(number, format!("{:016x}", turn(number, rounds)));
-        Ok(())
-    })
-}
-
-/// Reduces of as many groups as a line each says, `PARTITION GROUPS`: a step for each group.
-pub fn by_reduces(work: &Work) -> Job {
-    let rounds = work.rounds;
-    let ballast = Arc::new(Ballast::new(work.fill, work.seed));
-    Job::text()
-        .map(|line: &str, out: &mut Emit<(u32, u64), ()>| -> Result<(), TaskError> {
-            let (partition, groups) = line.split_once(' ').ok_or_else(|| unreadable(line))?;
-            let partition = u32::try_from(number(partition)?).map_err(|_| unreadable(line))?;
-            (0..number(groups)?).for_each(|group| out.emit((partition, group), ()));
-            Ok(())
-        })
-        .partition_by(|(partition, _), partitions| partition % partitions)
-        .reduce(move |(partition, group), values, out| {
-            ballast.fill_once();
-            let copies = values.count();
-            out.emit((partition, group), format!("{:016x} {copies}", turn(group, rounds)));
-        })
-}
-
-fn number(text: &str) -> Result<u64, TaskError> {
-    text.parse().map_err(|_| unreadable(text))
-}
-
-fn unreadable(line: &str) -> TaskError {
-    TaskError::task(format!("{line:?} is no step"))
-}
-
-/// So many rounds of arithmetic that no compiler foresees: each needs the one before.
-pub fn turn(mut state: u64, rounds: u64) -> u64 {
+/// Rounds of arithmetic that a compiler cannot shorten: each needs the one before.
+fn turn(mut state: u64, rounds: u64) -> u64 {
     state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for _ in 0..rounds {
         state ^= state << 13;
@@ -179,14 +79,14 @@ const SLICE: Duration = Duration::from_millis(5);
 const LATE_MAX: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
-pub struct Pace {
+struct Pace {
     /// Microseconds that are still to be slept; less than none after a sleep that was late.
     owed: Mutex<i64>,
 }
 
 impl Pace {
     /// Sleeps for so long, less what earlier sleeps were late.
-    pub fn pass(&self, time: Duration) {
+    fn pass(&self, time: Duration) {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         *owed += micros(time);
         while *owed > 0 {
@@ -198,7 +98,7 @@ impl Pace {
     }
 
     /// Time in which something else was done counts as slept.
-    pub fn credit(&self, time: Duration) {
+    fn credit(&self, time: Duration) {
         *self.owed.lock().unwrap_or_else(PoisonError::into_inner) -= micros(time);
     }
 }
@@ -213,125 +113,162 @@ fn micros(time: Duration) -> i64 {
 
 const WORDS_OF_MIB: usize = (1 << 20) / 8;
 
-/// The memory, empty until it is filled.
+/// Memory with pseudo-random contents, empty until it is filled.
 #[derive(Debug)]
-pub struct Ballast {
+struct Ballast {
     mib: u64,
-    seed: u64,
     words: Mutex<Vec<u64>>,
 }
 
 impl Ballast {
-    pub fn new(mib: u64, seed: u64) -> Ballast {
-        Ballast { mib, seed, words: Mutex::new(Vec::new()) }
+    fn new(mib: u64) -> Ballast {
+        Ballast { mib, words: Mutex::new(Vec::new()) }
     }
 
-    /// Fills it, unless that is done or there is none.
-    pub fn fill_once(&self) {
-        if self.mib == 0 {
-            return;
-        }
+    fn contents(&self) -> impl Iterator<Item = u64> {
+        let mut state = self.mib | 1;
+        std::iter::repeat_with(move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        })
+    }
+
+    /// Fills the memory the first time.
+    fn fill_once(&self) {
         let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.is_empty() {
+        if words.is_empty() && self.mib > 0 {
             let length = usize::try_from(self.mib).unwrap_or(usize::MAX).saturating_mul(WORDS_OF_MIB);
             words.reserve_exact(length);
-            let mut state = self.seed | 1;
-            words.extend(std::iter::repeat_with(|| next(&mut state)).take(length));
+            words.extend(self.contents().take(length));
         }
     }
 
-    /// Reads all of it; the sum depends on every word and its place.
-    pub fn read_back(&self) -> u64 {
+    /// Whether every word that was filled in reads back.
+    fn reads_back(&self) -> bool {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        words.iter().fold(self.seed, |sum, word| sum.rotate_left(5).wrapping_add(*word))
+        words.iter().zip(self.contents()).all(|(word, expected)| *word == expected)
     }
 }
 
-fn next(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
+/// The names of the definitions.
+const WITH_REDUCES: &str = "replayed";
+const MAPS_ALONE: &str = "replayed-maps";
 
-/// The definitions: with reduces, and without.
-pub const REPLAYED: &str = "replayed";
-pub const REPLAYED_MAPS: &str = "replayed-maps";
-
-/// Records of a map, so that its progress has steps of 2 %.
-pub const RECORDS: u64 = 50;
-/// The number of a map, and that of the record in it.
-pub const RECORD_BYTES: usize = 16;
-/// How long a reduce takes for one group, about.
-const GROUP: Duration = Duration::from_millis(5);
+/// Records of a map in a replay: steps of 2 % of its progress.
+pub const STEPS: u64 = 50;
+/// Time of a group of a reduce in a replay.
+pub const GROUP: Duration = Duration::from_millis(5);
+/// A record is the number of its map and that of the step.
+const RECORD_BYTES: u64 = 16;
 /// Rounds of the number that a step leaves in the output.
 const MARK_ROUNDS: u64 = 16;
 
 listed! {
     /// How the time of a task passes.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
     #[serde(rename_all = "kebab-case")]
     pub enum TaskBody {
+        /// Sleep
         Sleep = "sleep",
-        /// It calculates, as much as the machine did in that time before.
+        /// Arithmetic, as much as this machine did in that time before
         Cpu = "cpu",
-        /// It writes and reads back its bytes, and sleeps for the rest.
+        /// Write the task's bytes and read them back, and sleep for the rest
         Io = "io",
-        /// It fills the memory of a task of its job, sleeps, and reads it back at its end.
+        /// Fill the memory of the task, sleep, and read it back at the end
         Fill = "fill",
     }
 }
 
-read_by_word!(TaskBody: "there is no body");
-
+/// The tasks of a job: the parameters of its definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplayedTasks {
-    /// Without, no time passes: the same output at once.
+pub struct TimedTasks {
+    /// `None` makes the same output at once.
     pub body: Option<TaskBody>,
     /// Rounds of arithmetic that this machine does in a second.
     pub rounds_per_second: u64,
-    /// MiB of memory of each task.
+    /// Memory that each task fills before its first step and reads back in its last.
     pub fill_mib: u64,
-    pub maps: Vec<ReplayedTask>,
-    /// None makes it map-only.
-    pub reduces: Vec<ReplayedTask>,
+    /// Records of each map.
+    pub steps: u64,
+    pub group_micros: u64,
+    pub maps: Vec<TimedTask>,
+    /// Empty for a job without reduces.
+    pub reduces: Vec<TimedTask>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplayedTask {
+pub struct TimedTask {
     pub micros: u64,
-    /// Bytes that it reads and writes where its body is `io`.
+    /// Bytes that body `io` writes and reads.
     pub bytes: u64,
     /// Bytes that a map writes for the reduces.
     pub output_bytes: u64,
 }
 
-impl ReplayedTask {
-    /// How many groups it has as a reduce.
-    fn groups(self) -> u64 {
-        (self.micros / GROUP.as_micros() as u64).max(1)
+/// The input of all jobs of a cluster: each map reads one split, of equally many records.
+#[derive(Debug)]
+pub struct RecordFile {
+    path: PathBuf,
+    maps: u64,
+    steps: u64,
+}
+
+impl RecordFile {
+    /// Writes the input of jobs of up to so many maps.
+    pub fn write(path: PathBuf, maps: u64, steps: u64) -> Result<RecordFile> {
+        write(&path, records(maps, steps))?;
+        Ok(RecordFile { path, maps, steps })
+    }
+
+    fn split(&self, map: u64) -> Split {
+        let length = self.steps * RECORD_BYTES;
+        let (path, file_length) = (self.path.clone(), self.maps * length);
+        Split { path, offset: map * length, length, file_length, version: None }
     }
 }
 
-/// The input of jobs of up to so many maps; each is one split of [`RECORDS`] records.
-pub fn records(maps: u64) -> Vec<u8> {
+fn records(maps: u64, steps: u64) -> Vec<u8> {
     let record = |map: u64, step: u64| [map.to_be_bytes(), step.to_be_bytes()].concat();
-    (0..maps).flat_map(|map| (0..RECORDS).flat_map(move |step| record(map, step))).collect()
+    (0..maps).flat_map(|map| (0..steps).flat_map(move |step| record(map, step))).collect()
 }
 
-pub fn add_to(program: Program) -> Program {
-    program.job(REPLAYED, with_reduces).job(REPLAYED_MAPS, maps_alone)
+impl TimedTasks {
+    /// The plan of a job with these tasks. Its memory is at least what they fill.
+    pub fn plan(&self, name: &str, records: &RecordFile, output: PathBuf) -> Result<JobPlan> {
+        let parameters = encode_parameters(self).map_err(|error| anyhow!("job {name}: {error}"))?;
+        let definition = if self.reduces.is_empty() { MAPS_ALONE } else { WITH_REDUCES };
+        Ok(JobPlan {
+            name: name.to_owned(),
+            parameters,
+            splits: (0..self.maps.len() as u64).map(|map| records.split(map).into()).collect(),
+            reduces: self.reduces.len() as u32,
+            task_memory: TASK_MEMORY.max(self.fill_mib << 20),
+            // The closures keep no state.
+            checkpoint: CheckpointSupport { map: true, reduce: true },
+            ..JobPlan::new(definition, output)
+        })
+    }
+
+    /// How many groups a reduce has.
+    fn groups(&self, reduce: TimedTask) -> u64 {
+        (reduce.micros / self.group_micros.max(1)).max(1)
+    }
 }
 
-fn with_reduces(tasks: &ReplayedTasks) -> Job {
+/// Memory of a task for its records, which are few.
+const TASK_MEMORY: u64 = 16 << 20;
+
+fn with_reduces(tasks: &TimedTasks) -> Job {
     let (of_map, of_reduce) = (Passing::of(tasks), Passing::of(tasks));
     let (maps, reduces) = (tasks.clone(), tasks.clone());
-    Job::fixed_records(RECORD_BYTES)
+    Job::fixed_records(RECORD_BYTES as usize)
         .map(move |record: &[u8], out: &mut Emit<(u32, u64), String>| -> Result<(), TaskError> {
             let (number, step) = place(record)?;
             let map = task(&maps.maps, number)?;
-            of_map.step(map, (step, RECORDS))?;
-            if step + 1 == RECORDS {
+            of_map.step(map, (step, maps.steps))?;
+            if step + 1 == maps.steps {
                 emit_groups(&maps, number, map, out);
             }
             Ok(())
@@ -344,30 +281,30 @@ fn with_reduces(tasks: &ReplayedTasks) -> Job {
                 count += 1;
                 bytes += value.len();
             }
-            of_reduce.step(reduce, (group, reduce.groups()))?;
+            of_reduce.step(reduce, (group, reduces.groups(reduce)))?;
             out.emit((partition, group), format!("{:016x} {count} {bytes}", turn(group, MARK_ROUNDS)));
             Ok(())
         })
 }
 
-/// Every map has its bytes for every reduce; the first has the groups, which all come once.
-fn emit_groups(tasks: &ReplayedTasks, map: u64, of: ReplayedTask, out: &mut Emit<(u32, u64), String>) {
+/// Every map has its bytes for every reduce; the first map has the groups, one value each.
+fn emit_groups(tasks: &TimedTasks, map: u64, of: TimedTask, out: &mut Emit<(u32, u64), String>) {
     let share = of.output_bytes / (tasks.reduces.len() as u64).max(1);
     let filler = "-".repeat(usize::try_from(share).unwrap_or_default());
     for (partition, reduce) in (0..).zip(&tasks.reduces) {
         out.emit((partition, 0), &filler);
         if map == 0 {
-            (1..reduce.groups()).for_each(|group| out.emit((partition, group), ""));
+            (1..tasks.groups(*reduce)).for_each(|group| out.emit((partition, group), ""));
         }
     }
 }
 
-fn maps_alone(tasks: &ReplayedTasks) -> Job {
+fn maps_alone(tasks: &TimedTasks) -> Job {
     let (passing, tasks) = (Passing::of(tasks), tasks.clone());
-    Job::fixed_records(RECORD_BYTES).map_only(move |record: &[u8], out| -> Result<(), TaskError> {
+    Job::fixed_records(RECORD_BYTES as usize).map_only(move |record: &[u8], out| -> Result<(), TaskError> {
         let (number, step) = place(record)?;
-        passing.step(task(&tasks.maps, number)?, (step, RECORDS))?;
-        out.emit((number, step), format!("{:016x}", turn(number * RECORDS + step, MARK_ROUNDS)));
+        passing.step(task(&tasks.maps, number)?, (step, tasks.steps))?;
+        out.emit((number, step), format!("{:016x}", turn(number * tasks.steps + step, MARK_ROUNDS)));
         Ok(())
     })
 }
@@ -376,16 +313,16 @@ fn place(record: &[u8]) -> Result<(u64, u64), TaskError> {
     let number = |bytes: &[u8]| bytes.try_into().map(u64::from_be_bytes);
     match (record.get(..8).map(number), record.get(8..).map(number)) {
         (Some(Ok(map)), Some(Ok(step))) => Ok((map, step)),
-        _ => Err(TaskError::fatal(format!("{record:?} is no record of a replayed map"))),
+        _ => Err(TaskError::fatal(format!("{record:?} is not a record of a map"))),
     }
 }
 
-fn task(tasks: &[ReplayedTask], number: u64) -> Result<ReplayedTask, TaskError> {
+fn task(tasks: &[TimedTask], number: u64) -> Result<TimedTask, TaskError> {
     let found = usize::try_from(number).ok().and_then(|number| tasks.get(number));
     found.copied().ok_or_else(|| TaskError::fatal(format!("the plan has no task {number}")))
 }
 
-/// How time passes in one process, which runs one attempt.
+/// How time passes in one task process.
 struct Passing {
     body: Option<TaskBody>,
     rounds_per_second: u64,
@@ -395,45 +332,39 @@ struct Passing {
 }
 
 impl Passing {
-    fn of(tasks: &ReplayedTasks) -> Arc<Passing> {
-        let fill = if tasks.body == Some(TaskBody::Fill) { tasks.fill_mib } else { 0 };
+    fn of(tasks: &TimedTasks) -> Arc<Passing> {
         Arc::new(Passing {
             body: tasks.body,
             rounds_per_second: tasks.rounds_per_second,
             pace: Pace::default(),
-            ballast: Ballast::new(fill, fill),
+            ballast: Ballast::new(tasks.fill_mib),
             scratch: Mutex::new(None),
         })
     }
 
     /// One of so many equal steps of a task.
-    fn step(&self, task: ReplayedTask, (number, steps): (u64, u64)) -> Result<(), TaskError> {
+    fn step(&self, task: TimedTask, (number, steps): (u64, u64)) -> Result<(), TaskError> {
         let Some(body) = self.body else { return Ok(()) };
-        let micros = part(task.micros, (number, steps));
-        let time = Duration::from_micros(micros);
-        match body {
-            TaskBody::Sleep => self.pace.pass(time),
-            TaskBody::Cpu => {
-                let rounds = u128::from(self.rounds_per_second) * u128::from(micros) / 1_000_000;
-                std::hint::black_box(turn(number, u64::try_from(rounds).unwrap_or(u64::MAX)));
-            }
-            TaskBody::Io => {
-                let began = Instant::now();
-                self.move_bytes(part(task.bytes, (number, steps)))
-                    .map_err(|error| TaskError::task(format!("cannot write and read back: {error}")))?;
-                self.pace.credit(began.elapsed());
-                self.pace.pass(time);
-            }
-            TaskBody::Fill => {
-                let began = Instant::now();
-                self.ballast.fill_once();
-                if number + 1 == steps {
-                    std::hint::black_box(self.ballast.read_back());
-                }
-                self.pace.credit(began.elapsed());
-                self.pace.pass(time);
-            }
+        let began = Instant::now();
+        // A task without work needs no memory.
+        if task.micros > 0 {
+            self.ballast.fill_once();
         }
+        if number + 1 == steps && !self.ballast.reads_back() {
+            return Err(TaskError::fatal("memory does not read back as it was filled"));
+        }
+        let micros = part(task.micros, (number, steps));
+        if body == TaskBody::Cpu {
+            let rounds = u128::from(self.rounds_per_second) * u128::from(micros) / 1_000_000;
+            std::hint::black_box(turn(number, u64::try_from(rounds).unwrap_or(u64::MAX)));
+            return Ok(());
+        }
+        if body == TaskBody::Io {
+            self.move_bytes(part(task.bytes, (number, steps)))
+                .map_err(|error| TaskError::task(format!("cannot write and read back: {error}")))?;
+        }
+        self.pace.credit(began.elapsed());
+        self.pace.pass(Duration::from_micros(micros));
         Ok(())
     }
 
@@ -465,26 +396,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_gives_the_same_each_time_and_another_step_something_else() {
+    fn turn_depends_on_state_and_rounds_alone() {
         assert_eq!(turn(3, 1000), turn(3, 1000));
         assert_ne!(turn(3, 1000), turn(4, 1000));
         assert_ne!(turn(3, 1000), turn(3, 1001));
     }
 
     #[test]
-    fn a_machine_has_a_speed() {
+    fn machine_speed_is_plausible() {
         assert!(rounds_per_second() > 1e6);
     }
 
     #[test]
-    fn a_stop_counts_as_little_and_a_late_sleep_as_it_was() {
+    fn stop_during_a_sleep_counts_only_briefly() {
         let millis = Duration::from_millis;
         assert_eq!(counted(millis(5), millis(6)), 6_000);
         assert_eq!(counted(millis(5), millis(900)), 15_000);
     }
 
     #[test]
-    fn many_short_sleeps_are_as_long_as_they_should_be() {
+    fn many_short_sleeps_add_up() {
         let pace = Pace::default();
         let began = Instant::now();
         (0..100).for_each(|_| pace.pass(Duration::from_micros(300)));
@@ -494,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_meanwhile_is_not_slept() {
+    fn credited_time_is_not_slept() {
         let pace = Pace::default();
         pace.credit(Duration::from_secs(3_600));
         let began = Instant::now();
@@ -503,56 +434,68 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_fills_the_same_and_every_word_counts() {
-        let sum = |seed, touch: Option<usize>| {
-            let ballast = Ballast::new(1, seed);
-            ballast.fill_once();
-            if let Some(at) = touch {
-                ballast.words.lock().unwrap()[at] ^= 1;
-            }
-            ballast.fill_once();
-            ballast.read_back()
-        };
-        assert_eq!(sum(7, None), sum(7, None));
-        assert_ne!(sum(7, None), sum(8, None));
-        assert_ne!(sum(7, None), sum(7, Some(0)));
-        assert_ne!(sum(7, None), sum(7, Some(WORDS_OF_MIB - 1)));
-    }
-
-    #[test]
-    fn no_memory_is_nothing() {
-        let ballast = Ballast::new(0, 5);
+    fn ballast_with_a_changed_word_does_not_read_back() {
+        let ballast = Ballast::new(1);
         ballast.fill_once();
-        assert_eq!(ballast.read_back(), 5);
+        ballast.fill_once();
+        assert_eq!(ballast.words.lock().unwrap().len(), WORDS_OF_MIB);
+        assert!(ballast.reads_back());
+        for at in [0, WORDS_OF_MIB - 1] {
+            ballast.words.lock().unwrap()[at] ^= 1;
+            assert!(!ballast.reads_back(), "word {at}");
+            ballast.words.lock().unwrap()[at] ^= 1;
+        }
+        let none = Ballast::new(0);
+        none.fill_once();
+        assert!(none.words.lock().unwrap().is_empty() && none.reads_back());
     }
 
     #[test]
-    fn a_record_says_whose_it_is() {
-        let all = records(3);
-        assert_eq!(all.len(), 3 * RECORDS as usize * RECORD_BYTES);
-        let places: Vec<_> = all.chunks(RECORD_BYTES).map(|record| place(record).unwrap()).collect();
+    fn records_name_their_map_and_step() {
+        let all = records(3, 50);
+        assert_eq!(all.len() as u64, 3 * 50 * RECORD_BYTES);
+        let places: Vec<_> = all.chunks(RECORD_BYTES as usize).map(|record| place(record).unwrap()).collect();
         assert_eq!((places[0], places[49], places[50], places[149]), ((0, 0), (0, 49), (1, 0), (2, 49)));
-        assert!(place(b"short").unwrap_err().to_string().contains("no record"));
+        assert!(place(b"short").unwrap_err().to_string().contains("not a record"));
     }
 
     proptest! {
         #[test]
-        fn parts_add_up_and_differ_by_one_at_most(total in 0_u64..1_000_000_000, parts in 1_u64..500) {
+        fn parts_add_up_and_are_equal_up_to_one(total in 0_u64..1_000_000_000, parts in 1_u64..500) {
             let all: Vec<u64> = (0..parts).map(|number| part(total, (number, parts))).collect();
             prop_assert_eq!(all.iter().sum::<u64>(), total);
             prop_assert!(all.iter().max().unwrap() - all.iter().min().unwrap() <= 1);
         }
     }
 
+    fn tasks(body: TaskBody) -> TimedTasks {
+        let (group_micros, steps) = (GROUP.as_micros() as u64, STEPS);
+        let maps = vec![TimedTask::default(); 2];
+        TimedTasks {
+            body: Some(body),
+            rounds_per_second: 1,
+            fill_mib: 20,
+            steps,
+            group_micros,
+            maps,
+            reduces: Vec::new(),
+        }
+    }
+
     #[test]
-    fn a_reduce_has_a_group_at_least() {
-        let groups = |micros| ReplayedTask { micros, ..ReplayedTask::default() }.groups();
+    fn reduce_has_at_least_one_group() {
+        let tasks = tasks(TaskBody::Sleep);
+        let groups = |micros| tasks.groups(TimedTask { micros, ..TimedTask::default() });
         assert_eq!([groups(0), groups(4_999), groups(10_000), groups(1_000_000)], [1, 1, 2, 200]);
     }
 
     #[test]
-    fn bodies_are_words() {
-        assert_eq!("fill".parse(), Ok(TaskBody::Fill));
-        assert!("nap".parse::<TaskBody>().unwrap_err().to_string().contains("sleep, cpu, io, fill"));
+    fn plan_has_a_split_for_each_map_and_the_memory_they_fill() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = RecordFile::write(folder.path().join("records"), 3, STEPS).unwrap();
+        let plan = tasks(TaskBody::Fill).plan("job", &records, "out".into()).unwrap();
+        let offsets: Vec<u64> = plan.splits.iter().map(|split| split.parts[0].offset).collect();
+        assert_eq!((offsets, plan.reduces, plan.task_memory), (vec![0, 800], 0, 20 << 20));
+        assert_eq!(std::fs::metadata(folder.path().join("records")).unwrap().len(), 2_400);
     }
 }

@@ -1,7 +1,7 @@
-//! How long preempting takes on an otherwise idle cluster: from the decision of the coordinator to the slot
-//! verified free (suspend, checkpoint), to the task running again (resume) and to its first new output
-//! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own, so
-//! that watching costs nothing.
+//! How long preemption takes on an otherwise idle cluster: from the coordinator's decision to the slot verified free
+//! (suspend, checkpoint), to the task running again (resume) and to its first new output (restore). One reduce with
+//! many small groups is preempted repeatedly. Times are those that the coordinator records, so that polling does not
+//! change them.
 
 use std::path::PathBuf;
 use std::thread;
@@ -11,30 +11,29 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_protocol::requests::CommandTask;
-use napreduce_protocol::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
+use napreduce_protocol::{ByteSize, JobDetail, JobPlan, PreemptionEnd, TaskCommand, TaskPhase};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
-use crate::cluster::{Cluster, JobOrder, Layout, guarded_folder, nap};
-use crate::jobs::{Work, rounds_per_second};
+use crate::cluster::{Bench, Cluster, Layout};
+use crate::jobs::{RecordFile, TaskBody, TimedTask, TimedTasks};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
-use crate::report::counted;
-use crate::report::{Report, dash, table};
+use crate::report::{Report, counted, dash, table};
 use crate::session::Session;
 use crate::statistics::{known_percentile, percentile, samples_needed};
-use crate::workspace::write;
+use crate::workspace::remove;
 
-/// How long one group of the reduce takes.
-const GROUPS_PER_SECOND: f64 = 5_000.0;
+/// Time of one group of the reduce.
+const GROUP_MICROS: u64 = 200;
 /// What one sample takes of a job, and how long a job may be: several of them see the task at several ages.
 const SAMPLE_SECONDS: f64 = 0.15;
 const JOB_SECONDS_LEAST: f64 = 3.0;
 const JOB_SECONDS_MOST: f64 = 20.0;
-/// Between two preemptions, so that the task is at work again and at another place each time.
+/// Between two preemptions: the task works again and is at another place each time.
 const PAUSE_MILLIS: std::ops::Range<u64> = 20..60;
-/// A job that is so far is left to end.
+/// A job whose reduce has done this share is left to end.
 const ENOUGH: f64 = 0.9;
 const HEARTBEAT: Duration = Duration::from_millis(200);
 const LIMIT: Duration = Duration::from_secs(120);
@@ -56,92 +55,85 @@ enum Pair {
 }
 
 pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport> {
-    Measuring::with_cluster(settings, session, |measuring| {
-        let reference = measuring.reference()?;
-        for pair in [Pair::SuspendAndResume, Pair::CheckpointAndRestore] {
-            while measuring.report.count(pair) < settings.samples as usize {
-                measuring.one_job(pair, settings.samples as usize, &reference)?;
-            }
+    let mut bench = Bench::new(session, ByteSize::new(64 << 20))?;
+    let report = measure(settings.samples, &mut bench)?;
+    bench.end()?;
+    Ok(report)
+}
+
+/// Measures on a new cluster with one reduce slot.
+pub fn measure(samples: u32, bench: &mut Bench<'_>) -> Result<LatencyReport> {
+    let folder = bench.work.fresh("latency")?;
+    let layout = Layout {
+        workers: vec![Slots { map: 1, reduce: 1 }],
+        heartbeat: HEARTBEAT,
+        configuration: "[coordinator]\nspeculation = false\n".to_owned(),
+        confinement: None,
+    };
+    let seconds = (f64::from(samples) * SAMPLE_SECONDS).clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST);
+    let reduce = TimedTask { micros: (seconds * 1e6) as u64, ..TimedTask::default() };
+    let tasks = TimedTasks {
+        body: Some(TaskBody::Cpu),
+        rounds_per_second: bench.rounds_per_second(),
+        fill_mib: 0,
+        steps: 1,
+        group_micros: GROUP_MICROS,
+        maps: vec![TimedTask::default()],
+        reduces: vec![reduce],
+    };
+    let records = RecordFile::write(folder.join("records"), 1, tasks.steps)?;
+    let output = folder.join("output");
+    let mut measuring = Measuring {
+        cluster: bench.start(&folder, &layout)?,
+        session: bench.session,
+        plan: tasks.plan("latency", &records, output.clone())?,
+        output,
+        random: Pcg64Mcg::seed_from_u64(SEED),
+        report: LatencyReport::new(Machine::describe()),
+    };
+    measuring.session.say("running the job undisturbed");
+    let job = measuring.submit()?;
+    measuring.cluster.wait(job, LIMIT)?;
+    let reference = OutputDigest::take(&measuring.output)?;
+    let wanted = samples as usize;
+    for pair in [Pair::SuspendAndResume, Pair::CheckpointAndRestore] {
+        while measuring.report.count(pair) < wanted {
+            measuring.one_job(pair, wanted, &reference)?;
         }
-        measuring.report.conclude(settings.samples as usize);
-        Ok(measuring.report.clone())
-    })
+    }
+    measuring.cluster.stop()?;
+    remove(&folder)?;
+    measuring.report.conclude(wanted);
+    Ok(measuring.report)
 }
 
 struct Measuring<'s> {
     cluster: Cluster<'s>,
     session: &'s Session,
-    folder: PathBuf,
-    rounds: u64,
-    jobs: u32,
+    plan: JobPlan,
+    /// Of the plan; taken away after each job.
+    output: PathBuf,
     random: Pcg64Mcg,
     report: LatencyReport,
 }
 
-impl<'s> Measuring<'s> {
-    /// Measures on a cluster with one reduce slot that does nothing else.
-    fn with_cluster<T>(
-        settings: &LatencySettings,
-        session: &'s Session,
-        measure: impl FnOnce(&mut Measuring<'s>) -> Result<T>,
-    ) -> Result<T> {
-        let nap = nap(&session.binaries)?;
-        let (work, guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
-        let folder = work.fresh("latency")?;
-        let layout = Layout {
-            workers: vec![Slots { map: 1, reduce: 1 }],
-            heartbeat: HEARTBEAT,
-            configuration: "[coordinator]\nspeculation = false\n".to_owned(),
-            confinement: None,
-        };
-        let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
-        let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
-        write(&folder.join("groups.txt"), format!("0 {groups}\n"))?;
-        let mut measuring = Measuring {
-            cluster: Cluster::start(&folder, &nap, &layout, session)?,
-            session,
-            folder,
-            rounds: (rounds_per_second() / GROUPS_PER_SECOND) as u64,
-            jobs: 0,
-            random: Pcg64Mcg::seed_from_u64(SEED),
-            report: LatencyReport::new(Machine::describe()),
-        };
-        let measured = measure(&mut measuring)?;
-        measuring.cluster.stop()?;
-        guard.clean_up()?;
-        Ok(measured)
-    }
-
-    fn submit(&mut self, rounds: u64) -> Result<(JobId, PathBuf)> {
-        self.jobs += 1;
-        let name = format!("latency-{}", self.jobs);
-        let output = self.folder.join(&name);
-        let work = Work { job: "steps-of-reduces".to_owned(), rounds, ..Work::default() };
-        let (input, task_memory) = (self.folder.join("groups.txt"), ByteSize::new(64 << 20));
-        let order = JobOrder { name, work, input, output: output.clone(), task_memory };
-        Ok((self.cluster.submit(&order)?, output))
-    }
-
-    /// What the job writes when nobody disturbs it.
-    fn reference(&mut self) -> Result<OutputDigest> {
-        self.session.say("running the job undisturbed");
-        let (job, output) = self.submit(self.rounds)?;
-        self.cluster.wait(job, LIMIT)?;
-        OutputDigest::take(&output)
+impl Measuring<'_> {
+    fn submit(&mut self) -> Result<JobId> {
+        self.cluster.submit(self.plan.clone())
     }
 
     /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
     /// history.
     fn one_job(&mut self, pair: Pair, wanted: usize, reference: &OutputDigest) -> Result<()> {
-        let (job, output) = self.submit(self.rounds)?;
+        let job = self.submit()?;
         let missing = wanted.saturating_sub(self.report.count(pair));
         for _ in 0..missing {
             let Some(attempt) = self.running(job)? else { break };
-            thread::sleep(Duration::from_millis(self.random.random_range(PAUSE_MILLIS)));
+            self.pause();
             self.preempt(pair, attempt)?;
         }
         let detail = self.cluster.wait(job, LIMIT)?;
-        let identical = OutputDigest::take(&output)? == *reference;
+        let identical = OutputDigest::take(&self.output)? == *reference;
         self.report.take(pair, &detail, identical);
         self.session.say(format!(
             "{}: {} of {wanted} samples, {}",
@@ -155,52 +147,45 @@ impl<'s> Measuring<'s> {
         Ok(())
     }
 
-    /// The running reduce, once it runs and has told of progress; none when the job is nearly done.
+    fn pause(&mut self) {
+        thread::sleep(Duration::from_millis(self.random.random_range(PAUSE_MILLIS)));
+    }
+
+    /// The running reduce, once it has reported progress; `None` when the job is nearly done.
     fn running(&mut self, job: JobId) -> Result<Option<AttemptId>> {
-        let found = self.cluster.until(job, "its reduce to run", LIMIT, |cluster| {
+        self.cluster.until(job, "a running reduce", LIMIT, |cluster| {
             let tasks = cluster.tasks(job)?;
             let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
-            let Some(reduce) = reduce else { return Ok(Some(None)) };
-            if reduce.state == TaskPhase::Done {
+            let Some(reduce) = reduce.filter(|reduce| reduce.state != TaskPhase::Done) else {
                 return Ok(Some(None));
-            }
+            };
             let live =
                 reduce.live.first().filter(|live| live.state == AttemptState::Running && live.bytes_done > 0);
             Ok(live.map(|live| {
                 let share = live.bytes_done as f64 / live.bytes_total.max(1) as f64;
                 (share < ENOUGH).then_some(live.attempt)
             }))
-        })?;
-        Ok(found)
+        })
     }
 
     fn preempt(&mut self, pair: Pair, attempt: AttemptId) -> Result<()> {
-        let command = match pair {
-            Pair::SuspendAndResume => TaskCommand::Suspend,
-            Pair::CheckpointAndRestore => TaskCommand::Checkpoint,
-        };
-        self.command(attempt, command)?;
         if pair == Pair::CheckpointAndRestore {
-            // The task goes on by itself, as another attempt.
+            self.command(attempt, TaskCommand::Checkpoint)?;
+            // The task is restored at once, as another attempt.
             return self.wait_for(attempt.task.job, "the restored attempt", move |detail| {
                 detail.restores.iter().any(|one| one.from == attempt && one.restored_micros.is_some())
                     || !detail.summary.phase.is_active()
             });
         }
-        let stopped = |detail: &JobDetail| {
-            detail
-                .preemptions
-                .iter()
-                .rfind(|one| one.attempt == attempt)
-                .is_none_or(|last| last.end.is_some())
+        self.command(attempt, TaskCommand::Suspend)?;
+        let last = move |detail: &JobDetail| {
+            detail.preemptions.iter().rfind(|one| one.attempt == attempt).map(|last| last.end)
         };
-        self.wait_for(attempt.task.job, "the stopped attempt", stopped)?;
-        let detail = self.cluster.job(attempt.task.job)?;
-        let last = detail.preemptions.iter().rfind(|one| one.attempt == attempt).and_then(|last| last.end);
-        if last != Some(PreemptionEnd::Suspended) {
+        self.wait_for(attempt.task.job, "the stopped attempt", |detail| last(detail) != Some(None))?;
+        if last(&self.cluster.job(attempt.task.job)?) != Some(Some(PreemptionEnd::Suspended)) {
             return Ok(());
         }
-        thread::sleep(Duration::from_millis(self.random.random_range(PAUSE_MILLIS)));
+        self.pause();
         self.command(attempt, TaskCommand::Resume)?;
         self.wait_for(attempt.task.job, "the resumed attempt", move |detail| {
             let resumes = detail.resumes.iter().filter(|one| one.attempt == attempt);
@@ -242,19 +227,14 @@ pub struct LatencyReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latencies {
     pub samples: usize,
-    /// Half of them are at most this.
     pub p50_ms: Option<f64>,
-    /// All but one in a hundred are; of a hundred or more.
+    /// Of a hundred samples or more.
     pub p99_ms: Option<f64>,
-    /// All are.
     pub max_ms: Option<f64>,
-    /// The p50 that is promised.
     pub p50_bound_ms: Option<f64>,
-    /// The p99.
     pub p99_bound_ms: Option<f64>,
-    /// The part of it that the worker sees, from the order's arrival: its p50.
+    /// The p50 of the part that the worker sees, from the order's arrival.
     pub worker_p50_ms: Option<f64>,
-    /// Every sample.
     pub every_ms: Vec<f64>,
     #[serde(skip)]
     worker_ms: Vec<f64>,
@@ -280,7 +260,7 @@ impl Latencies {
         self.worker_p50_ms = known_percentile(&self.worker_ms, 50.0);
     }
 
-    /// The bounds that are judged are kept; none is with fewer samples than its percentile needs.
+    /// Whether every bound that can be judged is kept; a percentile of too few samples is not judged.
     fn is_kept(&self) -> bool {
         let kept = |value: Option<f64>, bound: Option<f64>| {
             value.zip(bound).is_none_or(|(value, bound)| value <= bound)
@@ -288,7 +268,7 @@ impl Latencies {
         self.samples > 0 && kept(self.p50_ms, self.p50_bound_ms) && kept(self.p99_ms, self.p99_bound_ms)
     }
 
-    /// So many samples the bounds need, if there are fewer.
+    /// How many samples the bounds need, if there are fewer.
     fn lacking(&self) -> Option<usize> {
         let bounds = [(50.0, self.p50_bound_ms), (99.0, self.p99_bound_ms)];
         let needed = bounds.into_iter().filter(|(_, bound)| bound.is_some());
@@ -359,7 +339,7 @@ impl LatencyReport {
         }
     }
 
-    /// How many samples of both kinds of a pair there are.
+    /// The samples of which there are both kinds.
     fn count(&self, pair: Pair) -> usize {
         let (first, second) = match pair {
             Pair::SuspendAndResume => (&self.suspend, &self.resume),
@@ -380,7 +360,7 @@ impl LatencyReport {
                 (Some(end), Some(freed)) if end == sought => {
                     stops.add(one.requested_micros, freed, one.worker_micros);
                 }
-                // It was done before it could be stopped: nothing went wrong.
+                // It ended before it could be stopped, which is not a fault.
                 (Some(PreemptionEnd::Finished), _) => {}
                 _ => self.otherwise += 1,
             }
@@ -445,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_kinds_have_the_names_that_programs_look_for() {
+    fn json_has_the_four_kinds() {
         let json = serde_json::to_value(report(&[1; 100])).unwrap();
         for kind in ["suspend", "resume", "checkpoint", "restore"] {
             for value in ["p50_ms", "max_ms"] {
@@ -455,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sample_keeps_no_bound() {
+    fn report_without_samples_fails() {
         let mut none = LatencyReport::new(Machine::describe());
         none.conclude(200);
         assert!(!none.succeeded());

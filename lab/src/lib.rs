@@ -15,12 +15,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[macro_use]
-pub mod words;
-
 mod check;
 mod cluster;
 pub mod confinement;
+pub mod contest;
 pub mod error;
 pub mod guard;
 mod input;

@@ -1,5 +1,5 @@
-//! The check that tasks keep to their memory budget however large the input is. What counts is anonymous memory
-//! of each task process; mapped files are page cache and are left out.
+//! The check that tasks keep to their memory budget however large the input is: by the anonymous memory of each task
+//! process, without mapped files, which are page cache.
 
 use anyhow::Result;
 use clap::Args;
@@ -24,7 +24,7 @@ pub struct MemorySettings {
     /// Input size
     #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     pub size: ByteSize,
-    /// Programs: wordcount, terasort
+    /// Programs
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
     pub programs: Vec<BenchmarkJob>,
     /// The bound of a task process, as a multiple of its budget
@@ -43,10 +43,9 @@ fn factor(text: &str) -> Result<f64, String> {
 pub struct MemoryReport {
     pub experiment: &'static str,
     pub machine: Machine,
-    /// What each program could use.
     #[serde(flatten)]
     pub resources: Resources,
-    /// What no task process may exceed: `factor` times its budget.
+    /// `factor` times the budget of a task.
     pub bound_bytes: ByteSize,
     /// One for each program.
     pub results: Vec<MemoryResult>,
@@ -57,26 +56,21 @@ pub struct MemoryResult {
     pub program: BenchmarkJob,
     pub input_bytes: ByteSize,
     pub command: String,
-    /// What it took; the output was right.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Largest anonymous memory of any task as the job's counters tell.
+    /// Largest anonymous memory of any task by the job's counters.
     pub counted_task_peak_bytes: Option<ByteSize>,
-    /// Largest anonymous memory of any task process: the larger of counter and samples. Absent when neither
-    /// is there.
+    /// Largest anonymous memory of any task process: the larger of counter and samples.
     pub task_peak_bytes: Option<ByteSize>,
-    /// Whether that is known and within the bound.
+    /// Whether the peak is known and below the bound.
     pub within_bound: bool,
 }
 
 /// Runs every program once under its budget and checks output and memory.
 pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport> {
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
-    let binaries = settings
-        .programs
-        .iter()
-        .map(|program| Ok((*program, program.binary(&session.binaries)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let binaries = settings.programs.iter().map(|program| program.binary(&session.binaries));
+    let binaries = binaries.collect::<Result<Vec<_>>>()?;
     let work = WorkFolder::make(&session.work, wanted)?;
     let bound_bytes = ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
     let mut report = MemoryReport {
@@ -86,48 +80,36 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
         bound_bytes,
         results: Vec::new(),
     };
-    for (program, binary) in binaries {
-        let result = check(program, &binary, settings, bound_bytes, &work, session)?;
-        let peak = result.task_peak_bytes.map_or_else(|| "unknown".to_owned(), ByteSize::rounded);
-        session.say(format!("{program}: output right, largest task {peak}"));
-        report.results.push(result);
+    let (size, interrupt) = (settings.size, &session.interrupt);
+    for (&program, binary) in settings.programs.iter().zip(&binaries) {
+        let folder = work.fresh(program.in_words())?;
+        session.say(format!("{program} {size}: making the input and the reference"));
+        let input = input::generate(program, size, &folder.join("in"), interrupt)?;
+        let truth = Truth::of(program, &input.file, interrupt)?;
+        session.say(format!("{program} {size}: running"));
+        let output = folder.join("out");
+        let command = program.command(binary, &input.file, &output, settings.resources);
+        let usage = run(&command, &folder, Sampling::Tree, interrupt)?;
+        truth.verify(&output, interrupt)?;
+        let counted = peak_task_bytes(&output)?;
+        let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
+        let peak = counted.max(sampled).map(ByteSize::new);
+        if !session.work.keep {
+            remove(&folder)?;
+        }
+        let shown = peak.map_or_else(|| "unknown".to_owned(), ByteSize::rounded);
+        session.say(format!("{program}: output right, largest task {shown}"));
+        report.results.push(MemoryResult {
+            program,
+            input_bytes: input.bytes,
+            command: command.typed(),
+            usage,
+            counted_task_peak_bytes: counted.map(ByteSize::new),
+            task_peak_bytes: peak,
+            within_bound: peak.is_some_and(|peak| peak < bound_bytes),
+        });
     }
     Ok(report)
-}
-
-fn check(
-    program: BenchmarkJob,
-    binary: &std::path::Path,
-    settings: &MemorySettings,
-    bound: ByteSize,
-    work: &WorkFolder,
-    session: &Session,
-) -> Result<MemoryResult> {
-    let interrupt = &session.interrupt;
-    let folder = work.fresh(program.in_words())?;
-    session.say(format!("{program} {}: making the input and the reference", settings.size));
-    let input = input::generate(program, settings.size, &folder.join("in"), interrupt)?;
-    let truth = Truth::of(program, &input.file, interrupt)?;
-    session.say(format!("{program} {}: running", settings.size));
-    let output = folder.join("out");
-    let command = program.command(binary, &input.file, &output, settings.resources);
-    let usage = run(&command, &folder, Sampling::Tree, interrupt)?;
-    truth.verify(&output, interrupt)?;
-    let counted = peak_task_bytes(&output)?;
-    let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
-    let peak = counted.max(sampled).map(ByteSize::new);
-    if !session.work.keep {
-        remove(&folder)?;
-    }
-    Ok(MemoryResult {
-        program,
-        input_bytes: input.bytes,
-        command: command.typed(),
-        usage,
-        counted_task_peak_bytes: counted.map(ByteSize::new),
-        task_peak_bytes: peak,
-        within_bound: peak.is_some_and(|peak| peak < bound),
-    })
 }
 
 impl Report for MemoryReport {

@@ -1,6 +1,6 @@
-//! The programs we are compared with: which are installed, in which version, and the fastest way we found to
-//! have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets the memory
-//! of all slots together; DuckDB and Polars may take what they like, which is in their favour.
+//! The programs that ours are compared with: which are installed, in which version, and the fastest formulation of
+//! the same work that we found. Every peer gets as many threads as our job has slots. GNU sort gets the memory of all
+//! slots together; the memory of DuckDB and Polars is not limited, which is in their favour.
 
 mod bare_sort;
 
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 pub use bare_sort::{bare_sort_program, bare_sort_requested};
+use clap::ValueEnum;
 use napreduce_engine::listed;
 use serde::Serialize;
 
@@ -30,24 +31,24 @@ const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC
 
 listed! {
     /// Another program that does the same work.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
     #[serde(rename_all = "lowercase")]
+    #[value(rename_all = "lower")]
     pub enum PeerTool {
-        /// GNU sort; sorts rows.
+        /// GNU sort; sorts rows
         Sort = "sort",
-        /// `tr | sort | uniq -c`; counts words.
+        /// `tr | sort | uniq -c`; counts words
         Coreutils = "coreutils",
-        /// DuckDB from Python.
+        /// DuckDB from Python
         DuckDb = "duckdb",
+        /// Polars from Python
         Polars = "polars",
-        /// PySpark's RDDs, on this machine.
+        /// PySpark's RDDs, on this machine
         PySpark = "pyspark",
-        /// A sort of ours with nothing around it; sorts rows.
+        /// A sort of ours with nothing around it; sorts rows
         Bare = "bare",
     }
 }
-
-read_by_word!(PeerTool: "no peer");
 
 #[derive(Clone, Debug)]
 pub struct InstalledPeer {
@@ -58,19 +59,17 @@ pub struct InstalledPeer {
     program: PathBuf,
 }
 
-/// What is installed, and a line for the user about each peer that is not.
+/// The installed peers, and a line about each of the others.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The peers that can run.
     pub installed: Vec<InstalledPeer>,
-    /// Why others cannot.
+    /// Why other peers cannot run.
     pub remarks: Vec<String>,
     /// The Python, absolute, if one was named.
     pub python: Option<PathBuf>,
 }
 
 impl PeerTool {
-    /// Whether the peer does the work of `program`.
     pub fn does(self, program: BenchmarkJob) -> bool {
         match self {
             PeerTool::Sort | PeerTool::Bare => program == BenchmarkJob::Terasort,
@@ -100,13 +99,18 @@ impl PeerTool {
     }
 }
 
-/// Finds the peers that were chosen, or without a choice all but the coreutils pipeline and PySpark, which
-/// take minutes; the Python may have DuckDB, Polars and PySpark. `folder` takes what the programs print.
-pub fn find(
-    (chosen, python): (Option<&[PeerTool]>, Option<&Path>),
-    folder: &Path,
-    interrupt: &Interrupt,
-) -> Result<Found> {
+/// Which peers to look for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Without a choice all but the coreutils pipeline and PySpark, which take minutes.
+    pub peers: Option<&'a [PeerTool]>,
+    /// It may have DuckDB, Polars and PySpark.
+    pub python: Option<&'a Path>,
+}
+
+/// Finds the wanted peers. `folder` takes what the programs print.
+pub fn find(wanted: Wanted<'_>, folder: &Path, interrupt: &Interrupt) -> Result<Found> {
+    let Wanted { peers: chosen, python } = wanted;
     let mut found = Found::default();
     let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
     found.python.clone_from(&python);
@@ -150,8 +154,7 @@ pub fn find(
 
 /// The interpreter behind `path`, absolute, because programs run in another folder.
 fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
-    // A bare name is looked up by the system; a link is not followed, because a virtual environment is found
-    // by it.
+    // The system looks up a bare name. A link is kept: it identifies a virtual environment.
     let program = match path.components().count() {
         0 | 1 => path.to_owned(),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
@@ -171,6 +174,15 @@ pub struct Places<'a> {
     pub output: &'a Path,
     /// A folder for temporary files and scripts.
     pub scratch: &'a Path,
+}
+
+/// A Python program of ours.
+#[derive(Clone, Copy, Debug)]
+pub struct Script<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    /// Its first argument, before the places.
+    pub first: Option<&'a str>,
 }
 
 impl InstalledPeer {
@@ -195,19 +207,18 @@ impl InstalledPeer {
             (PeerTool::PySpark, BenchmarkJob::Wordcount) => WORDCOUNT_PYSPARK,
             (PeerTool::PySpark, BenchmarkJob::Terasort) => TERASORT_PYSPARK,
         };
-        self.script(program.in_words(), script, None, places, resources)
+        let script = Script { name: program.in_words(), text: script, first: None };
+        self.script(script, places, resources)
     }
 
-    /// The command that runs a script, which is written to the scratch folder; `first` comes before
-    /// the places.
+    /// The command that runs a script, which is written to the scratch folder; `first` comes before the places.
     pub fn script(
         &self,
-        name: &str,
-        text: &str,
-        first: Option<&str>,
+        script: Script<'_>,
         places: Places<'_>,
         resources: Resources,
     ) -> Result<CommandLine> {
+        let Script { name, text, first } = script;
         let threads = resources.slots.to_string();
         let path = places.scratch.join(format!("{name}_{}.py", self.peer));
         fs::write(&path, text).map_err(cannot("write", &path))?;
@@ -221,7 +232,7 @@ impl InstalledPeer {
     }
 }
 
-/// The command, for a Spark that is this Python's, and talks to nobody but this machine.
+/// The command with the Spark of this Python, which uses local addresses only.
 pub fn spark_of(python: &Path, command: CommandLine) -> CommandLine {
     let python = python.to_string_lossy();
     command.env("SPARK_LOCAL_IP", "127.0.0.1").env("PYSPARK_PYTHON", python)

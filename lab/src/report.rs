@@ -1,6 +1,7 @@
 //! Reports of experiments: a table for people, JSON for programs, and both as files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use comfy_table::presets::NOTHING;
@@ -58,4 +59,12 @@ pub fn seconds(value: f64) -> String {
 pub fn counted(count: usize, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
+}
+
+/// A rough time: seconds, or minutes from a minute and a half on.
+pub fn minutes(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds < 90 => format!("{seconds} s"),
+        seconds => format!("{} min", (seconds + 30) / 60),
+    }
 }

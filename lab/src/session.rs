@@ -1,13 +1,12 @@
-//! What an experiment gets from the command line: the interrupt, its folders, and where progress is printed.
+//! The surroundings of an experiment: the interrupt, its folders, and where progress is printed.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::machine::{Machine, load_at_start};
 use crate::process::Interrupt;
-use crate::workspace::WorkSettings;
+use crate::workspace::{WorkFolder, WorkSettings};
 
-/// How an experiment is attended to, and where.
 pub struct Session {
     /// Ends the experiment early.
     pub interrupt: Interrupt,
@@ -25,15 +24,20 @@ impl Session {
         binaries: PathBuf,
         tell: impl Fn(&str) + 'static,
     ) -> Session {
-        // What comes later is load of the experiment itself.
+        // Later load is that of the experiment.
         load_at_start();
         Session { interrupt, work, binaries, tell: Box::new(tell) }
     }
 
-    /// Warns where others keep the machine busy.
     pub fn warn_if_busy(&self) {
         if let Some(warning) = Machine::describe().warning() {
             self.say(format!("WARNING: {warning}"));
+        }
+    }
+
+    pub fn say_what_is_kept(&self, work: &WorkFolder) {
+        if self.work.keep {
+            self.say(format!("keeping everything in {}", work.path().display()));
         }
     }
 

@@ -16,7 +16,7 @@ mod runs;
 mod selection;
 mod verdict;
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -69,7 +69,9 @@ pub fn paper(
         selection = Selection::read(&settings.folder)?;
         selection.looks += 1;
         selection.run_by(settings.executors());
-        runs = Runs::open(&settings.folder, Runs::read_whole)?;
+        runs = Runs::read(&settings.folder)?;
+        // The raw file begins anew.
+        runs.pack(&settings.folder)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         bail!(
             "{} has a report already; add blocks to it with --continue, or name another folder",
@@ -84,7 +86,7 @@ pub fn paper(
     }
     selection.write(&settings.folder)?;
     let failed = cannot("write", &raw);
-    let mut file = OpenOptions::new().create(true).append(true).open(&raw).map_err(failed)?;
+    let mut file = File::create_new(&raw).map_err(failed)?;
     let mut ended = 0;
     advance(0, planned.len());
     simulate(&planned, &session.interrupt, |run| {

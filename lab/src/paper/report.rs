@@ -140,7 +140,7 @@ impl PaperReport {
 
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport> {
         let selection = Selection::read(folder)?;
-        PaperReport::new(papers, selection, Runs::open(folder, Runs::read)?)
+        PaperReport::new(papers, selection, Runs::read(folder)?)
     }
 
     /// Writes everything but the rows, which were written as the runs ended.

@@ -1,22 +1,27 @@
-//! What was measured: a row for each run, and one for each job of each run. They are all that verdicts and plots
-//! are made of, so that what is judged again is judged from the same rows. While runs are made they are written
-//! to `raw.jsonl`; in the end they are packed into `runs.jsonl.xz`, a line for each run with the columns of its
-//! jobs, which `xz -dc` and `jq` read.
+//! The measured runs: a row for each run, with the columns of its jobs. Verdicts and plots are made of nothing else, so
+//! that a later judgement starts from the same rows. A run is one line of JSON, written to `raw.jsonl` when it ends; at
+//! the end all lines are compressed into `runs.jsonl.xz`, which `xz -dc` and `jq` read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use napreduce_engine::listed;
 use serde::{Deserialize, Serialize};
 
 use crate::error::cannot;
 
-/// The rows of runs that are being made, or were when somebody ended them.
+/// The lines of runs while they are made, and after an interrupted experiment.
 pub(super) const RAW: &str = "raw.jsonl";
+/// All lines of a report.
+pub(super) const PACKED: &str = "runs.jsonl.xz";
+/// The default of the xz programs.
+const PRESET: u32 = 6;
+/// A longer line is not a run: a damaged file must not take all memory.
+const LINE_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunKey {
@@ -47,7 +52,7 @@ impl Executor {
         *self == Executor::Simulated
     }
 
-    /// What is said behind the name of a figure, where it is not the paper's scale.
+    /// Follows the name of a figure that is not of the paper's scale.
     pub(super) fn suffix(self, before: &str) -> String {
         if self.is_simulated() { String::new() } else { format!("{before}{}", self.in_words()) }
     }
@@ -95,10 +100,8 @@ pub struct LiveRow {
 }
 
 /// A job of a run. Times in seconds since the run began.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
-    #[serde(flatten)]
-    pub key: RunKey,
     pub job: String,
     pub class: String,
     pub submitted: f64,
@@ -108,27 +111,16 @@ pub struct JobRow {
     /// How long it would have taken alone.
     pub alone: f64,
     /// When it should have been done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
     /// Of its reduces, the mean time without a slot after its last map; none without reduces.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_wait: Option<f64>,
     /// Of the slot time of its reduces, what they waited for maps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_share: Option<f64>,
     pub preemptions: u64,
     /// Slot seconds of work that were lost.
     pub wasted: f64,
     /// Of a live run: its sojourn in the simulator at the live scale.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "row", rename_all = "kebab-case")]
-enum Line {
-    Run(RunRow),
-    Job(JobRow),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -174,96 +166,97 @@ impl Runs {
         blocks
     }
 
-    /// All that a report has: what was packed, and what was written after that, which `raw` reads.
-    pub(super) fn open(folder: &Path, raw: fn(&Path) -> Result<Runs>) -> Result<Runs> {
-        let (path, packed) = (folder.join(RAW), folder.join(PACKED));
-        if !packed.exists() {
-            return raw(&path);
+    /// All runs of a report: the compressed ones, and those that were made since.
+    pub(super) fn read(folder: &Path) -> Result<Runs> {
+        let (raw, packed) = (folder.join(RAW), folder.join(PACKED));
+        let mut runs = Runs::default();
+        if packed.exists() {
+            let file = BufReader::new(File::open(&packed).map_err(cannot("read", &packed))?);
+            runs.read_lines(BufReader::new(XzReader::new(file, false)), &packed)?;
         }
-        let mut runs = read_packed(&packed)?;
-        if path.exists() {
-            runs.extend(raw(&path)?);
+        if raw.exists() || !packed.exists() {
+            let file = File::open(&raw).map_err(cannot("read", &raw))?;
+            runs.read_lines(BufReader::new(file), &raw)?;
         }
         Ok(runs)
     }
 
-    /// Packs the rows of a report into one small file, which takes the place of those that were written as
-    /// runs ended.
+    /// Adds the runs of a file. The last line of a raw file may have been cut short, and is left out then.
+    fn read_lines(&mut self, mut lines: impl BufRead, path: &Path) -> Result<()> {
+        let mut text = Vec::new();
+        for line in 1.. {
+            let malformed = |what: String| anyhow!("{}, line {line}: {what}", path.display());
+            text.clear();
+            let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
+            read.map_err(|error| malformed(error.to_string()))?;
+            let is_cut = path.ends_with(RAW) && !text.ends_with(b"\n");
+            if text.is_empty() || is_cut {
+                break;
+            }
+            let run = serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
+            let run = MeasuredRun::of_line(run);
+            self.add(
+                run.ok_or_else(|| malformed("its columns differ in length, or are not numbers".to_owned()))?,
+            );
+        }
+        Ok(())
+    }
+
+    /// Compresses the runs of a report into one file, which replaces the raw one.
     pub(super) fn pack(&self, folder: &Path) -> Result<()> {
         let (raw, path) = (folder.join(RAW), folder.join(PACKED));
-        write_packed(self, &path).map_err(cannot("write", &path))?;
-        fs::remove_file(&raw).map_err(cannot("remove", &raw))
-    }
-
-    /// As `read`, for whoever adds rows to the file: a last line that was cut short is cut off.
-    pub(super) fn read_whole(path: &Path) -> Result<Runs> {
-        let runs = Runs::read(path)?;
-        let cut = || -> io::Result<()> {
-            let bytes = fs::read(path)?;
-            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            match whole == bytes.len() {
-                true => Ok(()),
-                false => File::options().write(true).open(path)?.set_len(whole as u64),
-            }
-        };
-        cut().map_err(cannot("cut", path))?;
-        Ok(runs)
-    }
-
-    /// What a file of rows has.
-    pub fn read(path: &Path) -> Result<Runs> {
-        let unreadable = cannot("read", path);
-        let file = BufReader::new(File::open(path).map_err(unreadable)?);
-        let lines: Vec<String> = file.lines().collect::<Result<_, _>>().map_err(unreadable)?;
-        let (mut runs, mut jobs) = (Runs::default(), BTreeMap::<RunKey, Vec<JobRow>>::new());
-        for (number, line) in lines.iter().enumerate() {
-            match serde_json::from_str(line) {
-                // A run's own row is the last of it, so that one that was cut short is none.
-                Ok(Line::Run(run)) => {
-                    let jobs = jobs.remove(&run.key).unwrap_or_default();
-                    runs.add(MeasuredRun { run, jobs });
-                }
-                Ok(Line::Job(job)) => jobs.entry(job.key.clone()).or_default().push(job),
-                Err(_) if number + 1 == lines.len() => {}
-                Err(error) => {
-                    bail!("{}, line {}: {error}", path.display(), number + 1);
-                }
-            }
+        self.write_packed(&path).map_err(cannot("write", &path))?;
+        if raw.exists() {
+            fs::remove_file(&raw).map_err(cannot("remove", &raw))?;
         }
-        Ok(runs)
+        Ok(())
+    }
+
+    /// The file gets its name when it is whole.
+    fn write_packed(&self, path: &Path) -> io::Result<()> {
+        let mut ordered: Vec<&MeasuredRun> = self.iter().collect();
+        // The variants of a block are similar and compress well beside each other.
+        ordered.sort_by_key(|run| {
+            let key = &run.run.key;
+            (&key.paper, &key.campaign, key.executor, key.block, &key.variant)
+        });
+        let unfinished = path.with_extension("unfinished");
+        let written = || -> io::Result<()> {
+            let file = BufWriter::new(File::create(&unfinished)?);
+            let mut out = XzWriter::new(file, XzOptions::with_preset(PRESET))?;
+            ordered.iter().try_for_each(|run| run.write(&mut out))?;
+            let file = out.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.sync_data()?;
+            fs::rename(&unfinished, path)
+        };
+        written().inspect_err(|_| {
+            // An incomplete file is useless; it may also have filled the disk.
+            let _ = fs::remove_file(&unfinished);
+        })
     }
 }
 
 impl MeasuredRun {
-    /// Writes its rows, its own last.
     pub fn write(&self, file: &mut impl Write) -> io::Result<()> {
-        let mut text = Vec::new();
-        for job in &self.jobs {
-            serde_json::to_writer(&mut text, &Line::Job(job.clone()))?;
-            text.push(b'\n');
-        }
-        serde_json::to_writer(&mut text, &Line::Run(self.run.clone()))?;
+        let line = RunLine { run: self.run.clone(), jobs: JobColumns::of(&self.jobs) };
+        let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
         file.write_all(&text)
     }
+
+    fn of_line(RunLine { run, jobs }: RunLine) -> Option<MeasuredRun> {
+        Some(MeasuredRun { run, jobs: jobs.into_jobs()? })
+    }
 }
 
-/// Beside the report.
-pub(in crate::paper) const PACKED: &str = "runs.jsonl.xz";
-/// How hard is tried to make it small, as the programs of xz count it by default.
-const PRESET: u32 = 6;
-/// Longer lines are no runs: a damaged file must not take all memory.
-const LINE_BYTES_MAX: u64 = 1 << 30;
-
 #[derive(Serialize, Deserialize)]
-struct PackedRun {
+struct RunLine {
     #[serde(flatten)]
     run: RunRow,
     jobs: JobColumns,
 }
 
-/// The jobs of a run, a value of each in every column. Numbers are a text with spaces in between, and `-` for
-/// none: numbers of JSON may come back as their neighbours.
+/// The jobs of a run by columns. Numbers are one text with spaces in between, and `-` for none, which compresses well.
 #[derive(Serialize, Deserialize)]
 struct JobColumns {
     job: Vec<String>,
@@ -274,7 +267,7 @@ struct JobColumns {
     alone: String,
     preemptions: Vec<u64>,
     wasted: String,
-    /// Of these a run may have none at all.
+    /// Empty where no job has a value; so are the following.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     deadline: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -288,9 +281,12 @@ struct JobColumns {
 impl JobColumns {
     fn of(jobs: &[JobRow]) -> JobColumns {
         let numbers = |of: fn(&JobRow) -> f64| in_text(jobs.iter().map(|job| Some(of(job))));
-        let optional = |of: fn(&JobRow) -> Option<f64>| match jobs.iter().any(|job| of(job).is_some()) {
-            true => in_text(jobs.iter().map(of)),
-            false => String::new(),
+        let optional = |of: fn(&JobRow) -> Option<f64>| {
+            if jobs.iter().any(|job| of(job).is_some()) {
+                in_text(jobs.iter().map(of))
+            } else {
+                String::new()
+            }
         };
         JobColumns {
             job: jobs.iter().map(|job| job.job.clone()).collect(),
@@ -308,9 +304,8 @@ impl JobColumns {
         }
     }
 
-    /// The jobs of this run; nothing when a column has more or fewer values than others, or something else
-    /// than numbers.
-    fn into_jobs(self, run: &RunRow) -> Option<Vec<JobRow>> {
+    /// `None` when columns differ in length or have anything but numbers.
+    fn into_jobs(self) -> Option<Vec<JobRow>> {
         let count = self.job.len();
         let numbers = |text: &str| -> Option<Vec<f64>> { of_text(text, count)?.into_iter().collect() };
         let optional =
@@ -324,7 +319,6 @@ impl JobColumns {
             return None;
         }
         let job = |(row, (job, class)): (usize, (String, String))| JobRow {
-            key: run.key.clone(),
             job,
             class,
             submitted: submitted[row],
@@ -347,7 +341,7 @@ fn in_text(values: impl Iterator<Item = Option<f64>>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// So many values; nothing when there are not.
+/// The values of a column, if there are `count`.
 fn of_text(text: &str, count: usize) -> Option<Vec<Option<f64>>> {
     let value = |word: &str| match word {
         "-" => Some(None),
@@ -355,56 +349,6 @@ fn of_text(text: &str, count: usize) -> Option<Vec<Option<f64>>> {
     };
     let values: Option<Vec<Option<f64>>> = text.split_ascii_whitespace().map(value).collect();
     values.filter(|values| values.len() == count)
-}
-
-/// Writes all runs. It has its name when it is whole.
-pub(super) fn write_packed(runs: &Runs, path: &Path) -> io::Result<()> {
-    let mut ordered: Vec<&MeasuredRun> = runs.iter().collect();
-    // What the variants of a block have in common is the nearer.
-    ordered.sort_by_key(|run| {
-        let key = &run.run.key;
-        (&key.paper, &key.campaign, key.executor, key.block, &key.variant)
-    });
-    let unfinished = path.with_extension("unfinished");
-    let written = || -> io::Result<()> {
-        let file = BufWriter::new(File::create(&unfinished)?);
-        let mut out = XzWriter::new(file, XzOptions::with_preset(PRESET))?;
-        for MeasuredRun { run, jobs } in ordered {
-            let line = PackedRun { run: run.clone(), jobs: JobColumns::of(jobs) };
-            let mut text = serde_json::to_vec(&line)?;
-            text.push(b'\n');
-            out.write_all(&text)?;
-        }
-        let file = out.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
-        fs::rename(&unfinished, path)
-    };
-    written().inspect_err(|_| {
-        // Half of it is of no use to anybody.
-        let _ = fs::remove_file(&unfinished);
-    })
-}
-
-pub(super) fn read_packed(path: &Path) -> Result<Runs> {
-    let unreadable = cannot("read", path);
-    let file = BufReader::new(File::open(path).map_err(unreadable)?);
-    let mut lines = BufReader::new(XzReader::new(file, false));
-    let mut runs = Runs::default();
-    for line in 1.. {
-        let malformed = |what: String| anyhow!("{}, line {line}: {what}", path.display());
-        let mut text = Vec::new();
-        let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
-        if read.map_err(|error| malformed(error.to_string()))? == 0 {
-            break;
-        }
-        let PackedRun { run, jobs } =
-            serde_json::from_slice(&text).map_err(|error| malformed(error.to_string()))?;
-        let jobs = jobs.into_jobs(&run);
-        let jobs =
-            jobs.ok_or_else(|| malformed("its columns are not numbers, equally many in each".to_owned()))?;
-        runs.add(MeasuredRun { run, jobs });
-    }
-    Ok(runs)
 }
 
 #[cfg(test)]
@@ -420,7 +364,6 @@ mod tests {
             idle_share in option::of(0.0..1.0), preemptions: u64) -> JobRow {
             let seconds = |micros: u32| f64::from(micros) / 1e6;
             JobRow {
-                key: key(0, "one"),
                 job,
                 class,
                 submitted: seconds(numbers[0]),
@@ -443,10 +386,8 @@ mod tests {
     }
 
     fn run(block: u32, variant: &str, jobs: Vec<JobRow>) -> MeasuredRun {
-        let key = key(block, variant);
-        let jobs = jobs.into_iter().map(|job| JobRow { key: key.clone(), ..job }).collect();
         let run = RunRow {
-            key,
+            key: key(block, variant),
             seed: 7,
             configuration: "80237d3ddc4fbf29".to_owned(),
             makespan: 90.25,
@@ -461,37 +402,36 @@ mod tests {
         MeasuredRun { run, jobs }
     }
 
-    fn written(runs: &Runs) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn packed(runs: &Runs) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(PACKED);
-        write_packed(runs, &path).expect("written");
-        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1, "nothing else is left there");
-        (folder, path)
+        runs.pack(folder.path()).expect("written");
+        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1, "no other file is left");
+        folder
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
 
         #[test]
-        fn runs_are_read_as_they_were(jobs in vec(vec(any_job(), 0..9), 0..9)) {
+        fn runs_survive_packing(jobs in vec(vec(any_job(), 0..9), 0..9)) {
             let mut runs = Runs::default();
             for (number, jobs) in jobs.into_iter().enumerate() {
                 runs.add(run(number as u32 / 2, ["one", "two"][number % 2], jobs));
             }
-            let (_folder, path) = written(&runs);
-            prop_assert_eq!(read_packed(&path).expect("readable"), runs);
+            prop_assert_eq!(Runs::read(packed(&runs).path()).expect("readable"), runs);
         }
     }
 
     #[test]
-    fn a_file_that_is_cut_or_changed_is_named() {
+    fn damaged_file_is_named() {
         let mut runs = Runs::default();
         (0..40).for_each(|block| runs.add(run(block, "one", Vec::new())));
-        let (_folder, path) = written(&runs);
+        let folder = packed(&runs);
+        let path = folder.path().join(PACKED);
         let whole = fs::read(&path).expect("a file");
         for length in (0..whole.len()).step_by(7) {
             fs::write(&path, &whole[..length]).expect("cut");
-            let error = read_packed(&path).expect_err("it is cut").to_string();
+            let error = Runs::read(folder.path()).expect_err("it is cut").to_string();
             assert!(error.contains(PACKED), "{error}");
         }
         for place in (0..whole.len()).step_by(5) {
@@ -499,7 +439,7 @@ mod tests {
             changed[place] ^= 0x10;
             fs::write(&path, changed).expect("changed");
             assert!(
-                read_packed(&path).is_err_and(|error| error.to_string().contains(PACKED)),
+                Runs::read(folder.path()).is_err_and(|error| error.to_string().contains(PACKED)),
                 "byte {place}"
             );
         }

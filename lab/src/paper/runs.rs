@@ -22,9 +22,9 @@ use crate::jobs::TaskBody;
 use crate::machine::load_average;
 use crate::process::Interrupt;
 use crate::replay::{
-    Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
+    Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, Replayer, measure_costs,
 };
-use crate::report::counted;
+use crate::report::{counted, minutes};
 use crate::session::Session;
 
 /// A run that is to be made.
@@ -171,7 +171,7 @@ impl PlannedRun<'_> {
         alone: &BTreeMap<Arc<str>, Span>,
         configuration: String,
     ) -> MeasuredRun {
-        let of = |job: &JobResult| self.row(job, alone.get(&job.name).copied().unwrap_or(job.alone));
+        let of = |job: &JobResult| simulated_row(job, alone.get(&job.name).copied().unwrap_or(job.alone));
         let mut jobs: Vec<JobRow> = run.jobs.iter().map(of).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();
@@ -197,25 +197,23 @@ impl PlannedRun<'_> {
         };
         MeasuredRun { run: row, jobs }
     }
+}
 
-    fn row(&self, job: &JobResult, alone: Span) -> JobRow {
-        let reduces = job.tasks[1];
-        JobRow {
-            key: self.key.clone(),
-            job: job.name.to_string(),
-            class: job.class.to_string(),
-            submitted: seconds(Span(job.submitted.0)),
-            started: seconds(Span(job.worked.map_or(job.ended, |(first, _)| first).0)),
-            ended: seconds(Span(job.ended.0)),
-            alone: seconds(alone),
-            deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
-            reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
-            idle_share: (job.reduces_held.0 > 0)
-                .then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
-            preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
-            wasted: seconds(job.wasted),
-            simulated: None,
-        }
+fn simulated_row(job: &JobResult, alone: Span) -> JobRow {
+    let reduces = job.tasks[1];
+    JobRow {
+        job: job.name.to_string(),
+        class: job.class.to_string(),
+        submitted: seconds(Span(job.submitted.0)),
+        started: seconds(Span(job.worked.map_or(job.ended, |(first, _)| first).0)),
+        ended: seconds(Span(job.ended.0)),
+        alone: seconds(alone),
+        deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
+        reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
+        idle_share: (job.reduces_held.0 > 0).then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
+        preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
+        wasted: seconds(job.wasted),
+        simulated: None,
     }
 }
 
@@ -254,12 +252,12 @@ pub fn run_live(
     mut take: impl FnMut(MeasuredRun) -> Result<()>,
 ) -> Result<()> {
     session.warn_if_busy();
-    let mut bench = Bench::new(TaskBody::Sleep, session)?;
+    let mut replayer = Replayer::new(TaskBody::Sleep, session)?;
     let mut plans = Vec::new();
     for run in runs {
         plans.push(run.live_plan(false)?);
     }
-    let costs = measure_costs(&GivenCosts::default(), &plans, &mut bench, session)?;
+    let costs = measure_costs(&GivenCosts::default(), &plans, &mut replayer)?;
     let mut simulated = Vec::new();
     for plan in &plans {
         simulated.push(plan.simulate(&costs)?);
@@ -274,14 +272,14 @@ pub fn run_live(
         if !references.contains_key(&key) {
             // Those of another block are not needed any more.
             references.clear();
-            references.insert(key, bench.references(&jobs)?);
+            references.insert(key, replayer.references(&jobs)?);
         }
         let began = Instant::now();
         let expected = Duration::from_micros(simulated.ended.0);
-        let mut live = bench.run(plan, &references[&key], expected)?;
+        let mut live = replayer.run(plan, &references[&key], expected)?;
         if !live.counts() {
             session.say("a job was handed in too late, or out of turn: the run is made once more");
-            live = bench.run(plan, &references[&key], expected)?;
+            live = replayer.run(plan, &references[&key], expected)?;
         }
         left = left.saturating_sub(takes(simulated));
         let measured = run.live_rows(plan, &live, simulated, &costs)?;
@@ -300,14 +298,7 @@ pub fn run_live(
         ));
         take(measured)?;
     }
-    bench.end()
-}
-
-fn minutes(time: Duration) -> String {
-    match time.as_secs() {
-        seconds if seconds < 90 => format!("{seconds} s"),
-        seconds => format!("{} min", (seconds + 30) / 60),
-    }
+    replayer.bench.end()
 }
 
 impl PlannedRun<'_> {
@@ -370,7 +361,7 @@ impl PlannedRun<'_> {
         let alone = self
             .alone(plan, costs)
             .map_err(|what| anyhow!("the plan cannot be simulated at its scale: {what}"))?;
-        let row = |job: &LiveJob| self.live_row(job, simulated, alone.get(&job.job.name).copied());
+        let row = |job: &LiveJob| live_row(job, simulated, alone.get(&job.job.name).copied());
         let mut jobs: Vec<JobRow> = live.jobs.iter().map(row).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let due = jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
@@ -403,29 +394,27 @@ impl PlannedRun<'_> {
         };
         Ok(MeasuredRun { run, jobs }.at_full_scale(recipe))
     }
+}
 
-    fn live_row(&self, job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
-        let seconds = |micros: u64| micros as f64 / 1e6;
-        let beside = simulated.job(&job.job.name);
-        let scheduled = beside.map(|one| one.alone).unwrap_or_default();
-        let reduces = job.job.reduces.len().max(1) as f64;
-        let times = &job.times;
-        JobRow {
-            key: self.key.clone(),
-            job: job.job.name.to_string(),
-            class: job.job.class.to_string(),
-            submitted: seconds(job.submitted),
-            started: seconds(times.started.unwrap_or(job.ended)),
-            ended: seconds(job.ended),
-            alone: seconds(alone.unwrap_or(scheduled).0),
-            deadline: job.job.deadline.map(|Span(deadline)| seconds(job.submitted + deadline)),
-            reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces),
-            idle_share: (times.reduces_held > 0)
-                .then(|| times.reduces_idle as f64 / times.reduces_held as f64),
-            preemptions: times.suspends + times.checkpoints + times.kills,
-            wasted: seconds(times.wasted),
-            simulated: beside.map(|one| seconds(one.sojourn().0)),
-        }
+fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
+    let seconds = |micros: u64| micros as f64 / 1e6;
+    let beside = simulated.job(&job.job.name);
+    let scheduled = beside.map(|one| one.alone).unwrap_or_default();
+    let reduces = job.job.reduces.len().max(1) as f64;
+    let times = &job.times;
+    JobRow {
+        job: job.job.name.to_string(),
+        class: job.job.class.to_string(),
+        submitted: seconds(job.submitted),
+        started: seconds(times.started.unwrap_or(job.ended)),
+        ended: seconds(job.ended),
+        alone: seconds(alone.unwrap_or(scheduled).0),
+        deadline: job.job.deadline.map(|Span(deadline)| seconds(job.submitted + deadline)),
+        reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces),
+        idle_share: (times.reduces_held > 0).then(|| times.reduces_idle as f64 / times.reduces_held as f64),
+        preemptions: times.suspends + times.checkpoints + times.kills,
+        wasted: seconds(times.wasted),
+        simulated: beside.map(|one| seconds(one.sojourn().0)),
     }
 }
 

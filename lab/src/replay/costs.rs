@@ -9,13 +9,11 @@ use napreduce_protocol::parse_time;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{Run, SimulatedJob};
 
-use super::bench::Bench;
+use super::bench::Replayer;
 use super::plan::{Costs, LivePlan};
-use crate::latency::{Latencies, LatencySettings, latency};
-use crate::session::Session;
-use crate::workspace::WorkSettings;
+use crate::latency::{self, Latencies};
 
-/// Tasks for each slot, whose time says what starting one costs.
+/// Tasks for each slot, from whose time the cost of a start follows.
 const WAVES: u64 = 20;
 /// Tasks of these waves are about as long as those of the plan.
 const PROBE_MIN: Span = Span::from_millis(100);
@@ -23,7 +21,7 @@ const PROBE_MAX: Span = Span::from_millis(400);
 /// Samples of each kind of preemption.
 const SAMPLES: u32 = 10;
 
-/// Costs that were given; what was not is measured.
+/// Costs that the command line gives; the others are measured.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Costs in the simulator (default: measured here)")]
 pub struct GivenCosts {
@@ -57,23 +55,16 @@ impl GivenCosts {
 }
 
 /// Measures what was not given and may matter to one of these plans.
-pub fn measure(
-    given: &GivenCosts,
-    plans: &[LivePlan],
-    bench: &mut Bench<'_>,
-    session: &Session,
-) -> Result<Costs> {
+pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'_>) -> Result<Costs> {
     let launched = match (given.launch, plans.first()) {
         (Some(launch), _) => launch,
-        (None, Some(plan)) => launch(plan, bench, session)?,
+        (None, Some(plan)) => launch(plan, replayer)?,
         (None, None) => Span(0),
     };
     let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
-        session.say("measuring what a suspend and a checkpoint cost");
-        let work = WorkSettings { parent: Some(bench.work.path().to_owned()), keep: false };
-        let quiet = Session::new(session.interrupt.clone(), work, session.binaries.clone(), |_| {});
-        let found = latency(&LatencySettings { samples: SAMPLES }, &quiet)?;
+        replayer.bench.session.say("measuring what a suspend and a checkpoint cost");
+        let found = latency::measure(SAMPLES, &mut replayer.bench)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);
         costs.checkpoint_read = Span(middle(&found.restore).0.saturating_sub(costs.launch.0));
@@ -85,7 +76,7 @@ pub fn measure(
     Ok(costs)
 }
 
-/// Whether any of them saves work.
+/// Whether any of them suspends or checkpoints a task.
 fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
     let saved =
         |run: &Run| run.jobs.iter().any(|job| job.preemptions.suspend + job.preemptions.checkpoint > 0);
@@ -98,26 +89,26 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
 }
 
 /// What a task takes beyond its work when every slot is busy.
-fn launch(plan: &LivePlan, bench: &mut Bench<'_>, session: &Session) -> Result<Span> {
+fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
     let probe = probe(plan);
     let slots = probe.settings(&Costs::default()).slots_in_all().0;
-    session.say(format!("measuring what starting a task costs, on {slots} slots"));
+    replayer.bench.session.say(format!("measuring what starting a task costs, on {slots} slots"));
     let expected = Duration::from_micros(probe.work().0 / slots.max(1));
-    let run = bench.run(&probe, &Default::default(), expected)?;
+    let run = replayer.run(&probe, &Default::default(), expected)?;
     let took =
         run.jobs.iter().map(|job| job.ended.saturating_sub(job.times.started.unwrap_or(job.submitted)));
     launch_of(&probe, Span(took.max().unwrap_or(0)))
 }
 
-/// Tasks that differ in length as those of a workload do: equal ones would all end at once, and wait for each
-/// other to start on the processors of one machine, as they hardly do when they matter.
+/// Tasks of differing lengths, as in a workload: equal tasks would end at once, and their successors would wait for
+/// each other to start.
 fn probe(plan: &LivePlan) -> LivePlan {
     let tasks = plan.jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum::<usize>() as u64;
     let length = Span((plan.work().0 / tasks.max(1)).clamp(PROBE_MIN.0, PROBE_MAX.0));
     let slots = plan.settings(&Costs::default()).slots_in_all().0;
     let mut job = SimulatedJob::new("launches", Time(0)).with_maps((slots * WAVES) as u32, length);
     for (number, task) in (0..).zip(&mut job.maps) {
-        // From 80 to 120 % of the length, in steps that come in no order.
+        // From 80 to 120 % of the length, not in order.
         task.work = Span(length.0 * (80 + number * 17 % 41) / 100);
     }
     job.queue = "default".into();
@@ -129,7 +120,7 @@ fn probe(plan: &LivePlan) -> LivePlan {
     }
 }
 
-/// The cost with which the simulator takes as long for this plan as a cluster did.
+/// The cost with which the simulator takes as long for this plan as the cluster did.
 fn launch_of(probe: &LivePlan, took: Span) -> Result<Span> {
     let (mut least, mut most) = (0, took.0);
     while least < most {
@@ -156,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cost_of_a_launch_is_found_by_the_time_that_all_took(micros in 0_u64..60_000, maps in 1_u32..5) {
+        fn launch_cost_follows_from_the_time_of_all_tasks(micros in 0_u64..60_000, maps in 1_u32..5) {
             let job = SimulatedJob::new("job", Time(0)).with_maps(9, Span::from_millis(150));
             let full = FullPlan {
                 jobs: &[job],

@@ -19,7 +19,7 @@ use napreduce_engine::{PreemptionSettings, Span};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, Run};
 
-pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
+pub(crate) use self::bench::{LiveJob, LiveRun, References, Replayer};
 pub use self::costs::GivenCosts;
 pub(crate) use self::costs::measure as measure_costs;
 use self::costs::span;
@@ -59,8 +59,7 @@ pub struct ReplayRuns {
     /// How often workers report, before it is divided [default: as the workload says, else 1s]
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub heartbeat: Option<Span>,
-    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill
-    /// (its memory filled)
+    /// How the time of a task passes
     #[arg(long, value_name = "BODY", default_value = "sleep")]
     pub body: TaskBody,
     /// Where all random choices start [default: as the workload says, else 0]
@@ -80,21 +79,19 @@ pub struct ReplayRuns {
 pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport> {
     let plans = plans(settings)?;
     let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
-    let mut bench = Bench::new(settings.runs.body, session)?;
-    if let Some(files) = &files {
-        bench.keep(files.folder.join(RECORDINGS));
-    }
+    let mut replayer = Replayer::new(settings.runs.body, session)?;
+    replayer.recordings = files.as_ref().map(|files| files.folder.join(RECORDINGS));
     let first: Vec<LivePlan> = plans.iter().filter_map(|of_one| of_one.first().cloned()).collect();
-    let costs = measure_costs(&settings.runs.costs, &first, &mut bench, session)?;
+    let costs = measure_costs(&settings.runs.costs, &first, &mut replayer)?;
     let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
-    let ended = replaying.all(&plans, &mut bench, files.as_mut());
+    let ended = replaying.all(&plans, &mut replayer, files.as_mut());
     let interrupted = ended.as_ref().is_err_and(|error| signal(error).is_some());
     if let Err(error) = ended
         && (!interrupted || replaying.runs.is_empty())
     {
         return Err(error);
     }
-    bench.end()?;
+    replayer.bench.end()?;
     let report = replaying.report(&first, !interrupted);
     if let Some(files) = files {
         files.write(&report, &replaying.lines)?;
@@ -189,7 +186,7 @@ impl Replaying<'_> {
     fn all(
         &mut self,
         plans: &[Vec<LivePlan>],
-        bench: &mut Bench<'_>,
+        replayer: &mut Replayer<'_>,
         mut files: Option<&mut ReplayFiles>,
     ) -> Result<()> {
         for repetition in 0..self.settings.runs.repetitions as usize {
@@ -197,7 +194,7 @@ impl Replaying<'_> {
             for turn in 0..plans.len() {
                 let plan = &plans[(repetition + turn) % plans.len()][repetition];
                 if references.is_none() {
-                    references = Some(bench.references(plan)?);
+                    references = Some(replayer.references(plan)?);
                 }
                 let simulated = plan.simulate(&self.costs)?;
                 let name = RunName {
@@ -209,7 +206,7 @@ impl Replaying<'_> {
                 let RunName { scheduler, repetition, .. } = name;
                 let (all, seconds) = (self.settings.runs.repetitions, expected.as_secs_f64());
                 self.session.say(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
-                let live = bench.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
+                let live = replayer.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
                 self.take(name, live, simulated, files.as_deref_mut())?;
             }
         }

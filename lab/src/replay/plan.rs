@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::usage;
-use crate::jobs::{ReplayedTask, ReplayedTasks, TaskBody};
+use crate::jobs::{GROUP, STEPS, TaskBody, TimedTask, TimedTasks};
 
 /// Bytes that the maps of a run write for reduces, in all: more would be a load of its own.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -144,24 +144,22 @@ impl LivePlan {
         run.map_err(|error| failed(error.to_string()))
     }
 
-    /// The tasks of a job, as its processes get them.
-    pub fn tasks(job: &SimulatedJob, body: Option<TaskBody>, rounds_per_second: u64) -> ReplayedTasks {
-        let maps = job.maps.iter().map(|task| ReplayedTask {
+    pub fn tasks(job: &SimulatedJob, body: Option<TaskBody>, rounds_per_second: u64) -> TimedTasks {
+        let map = |task: &SimulatedMap| TimedTask {
             micros: task.work.0,
             bytes: task.bytes,
             output_bytes: task.output_bytes,
-        });
-        let reduces = job.reduces.iter().map(|task| ReplayedTask {
-            micros: task.work().0,
-            bytes: task.bytes,
-            output_bytes: 0,
-        });
-        ReplayedTasks {
+        };
+        let reduce =
+            |task: &SimulatedReduce| TimedTask { micros: task.work().0, bytes: task.bytes, output_bytes: 0 };
+        TimedTasks {
             body,
             rounds_per_second,
-            fill_mib: job.memory.div_ceil(MIB),
-            maps: maps.collect(),
-            reduces: reduces.collect(),
+            fill_mib: if body == Some(TaskBody::Fill) { job.memory.div_ceil(MIB) } else { 0 },
+            steps: STEPS,
+            group_micros: GROUP.as_micros() as u64,
+            maps: job.maps.iter().map(map).collect(),
+            reduces: job.reduces.iter().map(reduce).collect(),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The job suite as an experiment: every job by our program and by the peers that can express it, in turn,
-//! repetition after repetition, on data that are made once. An output that differs takes its contender out.
+//! The job suite as an experiment: every job by our program and by the peers that can express it, repetition after
+//! repetition, on data that are made once.
 
 mod report;
 
@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 use datagen::associations::{self, AssociationsSettings};
 use datagen::centroids::{self, CentroidsSettings};
 use datagen::graph::{self, GraphSettings};
@@ -21,20 +21,19 @@ use datagen::tera::{self, RECORD_BYTES, TeraSettings};
 use datagen::text::{self, TextSettings};
 use napreduce_engine::listed;
 use napreduce_protocol::{ByteSize, parse_time};
-pub use report::{SuiteConditions, SuiteContender, SuiteJobReport, SuiteReport};
+pub use report::{SuiteConditions, SuiteJobReport, SuiteReport};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::contest::{Arena, Contender, Contest, Program};
 use crate::error::{cannot, usage};
-use crate::input;
 use crate::machine::Machine;
-use crate::outputs::first_job_counters;
-use crate::outputs::{OutputDigest, READ, output_files};
-use crate::peers::{self, InstalledPeer, PeerTool, Places};
+use crate::outputs::{OutputDigest, READ, first_job_counters, output_files};
+use crate::peers::{self, InstalledPeer, PeerTool, Places, Script, Wanted};
 use crate::process::{CommandLine, Interrupt, Sampling, run};
-use crate::program::{Resources, find_binary};
+use crate::program::{BenchmarkJob, Resources, find_binary};
 use crate::session::Session;
-use crate::workspace::{WorkFolder, remove};
+use crate::workspace::WorkFolder;
 
 /// Room for data of each kind, intermediate files and outputs, for each byte of size: sequences alone take
 /// twice their text.
@@ -68,37 +67,43 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
     let mut jobs = settings.jobs.clone().unwrap_or_else(|| SuiteJob::ALL.to_vec());
     jobs.sort_unstable();
     jobs.dedup();
-    let binaries =
-        jobs.iter().map(|job| Ok((*job, job.binary(&session.binaries)?))).collect::<Result<Vec<_>>>()?;
-    if let Some(&peer) =
-        settings.peers.iter().flatten().find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
-    {
+    let binaries = jobs.iter().map(|job| job.binary(&session.binaries)).collect::<Result<Vec<_>>>()?;
+    let mut peers = settings.peers.iter().flatten();
+    if let Some(peer) = peers.find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job))) {
         return Err(usage(format_args!(
             "peer {peer} has no formulation of the suite; choose duckdb or polars"
         )));
     }
     let room = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_BYTE));
-    let folder = WorkFolder::make(&session.work, room)?;
-    if session.work.keep {
-        session.say(format!("keeping everything in {}", folder.path().display()));
-    }
+    let work = WorkFolder::make(&session.work, room)?;
+    session.say_what_is_kept(&work);
     let python = settings.python.clone().or_else(python_of_the_path);
-    let wanted = (settings.peers.as_deref(), python.as_deref());
-    let found = peers::find(wanted, folder.path(), &session.interrupt)?;
+    let wanted = Wanted { peers: settings.peers.as_deref(), python: python.as_deref() };
+    let found = peers::find(wanted, work.path(), &session.interrupt)?;
     found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.say(remark));
-    let inputs = SuiteInputs::make(&jobs, settings.size, settings.resources, &folder, session)?;
-    let run = Run { settings, session, folder: &folder };
-    let mut bouts = Vec::new();
-    for (job, binary) in &binaries {
-        if let Some(input) = inputs.of(*job) {
-            bouts.push(run.first(*job, binary, (input, &inputs.centroids), &found.installed)?);
-        }
+    let arena = Arena { work: &work, session, rounds: settings.repetitions, sampling: Sampling::Off };
+    let inputs = SuiteInputs::make(&jobs, settings, &arena)?;
+    let mut contests = Vec::new();
+    for (&job, binary) in jobs.iter().zip(&binaries) {
+        let Some(input) = inputs.of(job) else { continue };
+        let work = Work {
+            job,
+            binary,
+            input,
+            centroids: &inputs.centroids,
+            resources: settings.resources,
+            settings,
+        };
+        contests.push(work.reference(&arena, &found.installed)?);
     }
     for repetition in 1..=settings.repetitions {
-        for bout in &mut bouts {
-            run.repeat(bout, repetition)?;
+        for (contest, _) in &mut contests {
+            arena.round(contest, repetition)?;
         }
     }
+    let finished = contests
+        .into_iter()
+        .map(|(contest, report)| SuiteJobReport { contenders: contest.reports(), ..report });
     Ok(SuiteReport {
         experiment: "suite",
         machine: Machine::describe(),
@@ -107,7 +112,7 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
             repetitions: settings.repetitions,
             resources: settings.resources,
         },
-        jobs: bouts.into_iter().map(Bout::report).collect(),
+        jobs: finished.collect(),
     })
 }
 
@@ -116,122 +121,8 @@ fn python_of_the_path() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|program| program.is_file())
 }
 
-/// One job with those who do it.
-struct Bout<'a> {
-    work: Work<'a>,
-    reference: Reference,
-    counters: BTreeMap<String, u64>,
-    /// We first.
-    contenders: Vec<Contender<'a>>,
-}
-
-struct Contender<'a> {
-    /// `None` is our program.
-    peer: Option<&'a InstalledPeer>,
-    /// Seconds of each repetition so far.
-    seconds: Vec<f64>,
-    failure: Option<String>,
-}
-
-impl Bout<'_> {
-    fn report(self) -> SuiteJobReport {
-        let ours: Vec<f64> = self.contenders.first().map_or_else(Vec::new, |ours| ours.seconds.clone());
-        let contenders = self.contenders.into_iter().map(|contender| {
-            let (name, version) = match contender.peer {
-                Some(peer) => (peer.peer.in_words(), peer.version.clone()),
-                None => ("napreduce", format!("napreduce {}", env!("CARGO_PKG_VERSION"))),
-            };
-            SuiteContender::new(name, version, contender.seconds, contender.failure, &ours)
-        });
-        let contenders = contenders.collect();
-        let output = ByteSize::new(self.reference.lines.bytes);
-        SuiteJobReport::new(self.work.job, (self.work.input.bytes, output), &self.counters, contenders)
-    }
-}
-
-struct Run<'a> {
-    settings: &'a SuiteSettings,
-    session: &'a Session,
-    folder: &'a WorkFolder,
-}
-
-impl<'a> Run<'a> {
-    /// Says what is right: one slot, and undisturbed.
-    fn first(
-        &self,
-        job: SuiteJob,
-        binary: &'a Path,
-        (input, centroids): (&'a SuiteInput, &'a Path),
-        installed: &'a [InstalledPeer],
-    ) -> Result<Bout<'a>> {
-        let Resources { slots, task_memory } = self.settings.resources;
-        let one = Resources { slots: 1, task_memory };
-        let time_max = self.settings.time_max;
-        let work = Work { job, binary, input, centroids, resources: one, reduces: slots, time_max };
-        let folder = self.folder.fresh("run")?;
-        let seconds = work.run(&folder, &self.session.interrupt)?;
-        self.session.say(format!("{job} with one slot: {seconds:.3} s"));
-        let reference = Reference::read(&folder.join("out"))?;
-        let counters = first_job_counters(&folder.join(format!("{job}.out")))?;
-        let peers = installed.iter().filter(|found| formulates(found.peer, job)).map(Some);
-        let contenders = std::iter::once(None).chain(peers);
-        Ok(Bout {
-            work: Work { resources: self.settings.resources, ..work },
-            reference,
-            counters,
-            contenders: contenders
-                .map(|peer| Contender { peer, seconds: Vec::new(), failure: None })
-                .collect(),
-        })
-    }
-
-    /// One run of everyone who is still in.
-    fn repeat(&self, bout: &mut Bout<'_>, repetition: u32) -> Result<()> {
-        let Bout { work, reference, contenders, .. } = bout;
-        for contender in contenders.iter_mut().filter(|contender| contender.failure.is_none()) {
-            let folder = self.folder.fresh("run")?;
-            input::warm(&work.input.folder, &self.session.interrupt)?;
-            self.folder.settle()?;
-            let interrupt = &self.session.interrupt;
-            let outcome = match contender.peer {
-                Some(peer) => work
-                    .run_peer(peer, &folder, interrupt)
-                    .and_then(|seconds| Ok((seconds, work.judge_peer(&folder, reference)?))),
-                None => work
-                    .run(&folder, interrupt)
-                    .and_then(|seconds| Ok((seconds, work.judge(&folder, reference)?))),
-            };
-            // An interrupt ends the experiment; it is no failure of whoever was running.
-            interrupt.check()?;
-            let line = match outcome {
-                Ok((seconds, None)) => {
-                    contender.seconds.push(seconds);
-                    format!("{seconds:.3} s, output right")
-                }
-                Ok((_, Some(wrong))) => contender.drop_out(wrong),
-                Err(error) => contender.drop_out(error.to_string()),
-            };
-            let name = contender.peer.map_or("napreduce", |peer: &InstalledPeer| peer.peer.in_words());
-            let of = self.settings.repetitions;
-            self.session.say(format!("{} {repetition}/{of} {name}: {line}", work.job));
-            if !self.session.work.keep {
-                remove(&folder)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Contender<'_> {
-    fn drop_out(&mut self, failure: String) -> String {
-        let line = format!("out: {failure}");
-        self.failure = Some(failure);
-        line
-    }
-}
-
 listed! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
     #[serde(rename_all = "kebab-case")]
     pub enum SuiteJob {
         Wordcount = "wordcount",
@@ -249,8 +140,6 @@ listed! {
         CountMatches = "count-matches",
     }
 }
-
-read_by_word!(SuiteJob: "no job");
 
 impl SuiteJob {
     fn data(self) -> SuiteData {
@@ -283,21 +172,20 @@ impl SuiteJob {
         find_binary(folder, self.in_words(), package)
     }
 
-    /// The command that runs the job on the folder `input`, with as many reduces as there are slots.
+    /// The command of our program, with as many reduces as the experiment has slots.
     fn command(
         self,
         binary: &Path,
-        (input, centroids): (&Path, &Path),
-        output: &Path,
-        Resources { slots, task_memory }: Resources,
+        places: JobPlaces<'_>,
+        resources: Resources,
         reduces: u32,
     ) -> CommandLine {
         let command = CommandLine::new(binary)
-            .arg(input)
-            .flag("--output", output)
-            .flag("--slots", slots.to_string())
+            .arg(places.input)
+            .flag("--output", places.output)
+            .flag("--slots", resources.slots.to_string())
             .flag("--reduces", reduces.to_string())
-            .flag("--task-memory", task_memory.to_string())
+            .flag("--task-memory", resources.task_memory.to_string())
             .flag("--progress", "never")
             .flag(if self == SuiteJob::Terasort { "--report-format" } else { "--format" }, "json");
         match self {
@@ -305,7 +193,7 @@ impl SuiteJob {
             // Words of the generated text have consonants and vowels in turn.
             SuiteJob::CountMatches => command.flag("--pattern", "n[aeiou]t[a-z]*"),
             _ if self.wants_centroids() => {
-                let mut file = centroids.as_os_str().to_owned();
+                let mut file = places.centroids.as_os_str().to_owned();
                 file.push("#centroids");
                 command.flag("--files", file)
             }
@@ -314,21 +202,15 @@ impl SuiteJob {
     }
 }
 
+#[derive(Clone, Copy)]
+struct JobPlaces<'a> {
+    input: &'a Path,
+    centroids: &'a Path,
+    output: &'a Path,
+}
+
 const DUCKDB: &str = include_str!("formulations/suite_duckdb.py");
 const POLARS: &str = include_str!("formulations/suite_polars.py");
-
-/// What an undisturbed run with one slot has written.
-#[derive(Debug)]
-struct Reference {
-    digest: OutputDigest,
-    lines: LineSet,
-}
-
-impl Reference {
-    fn read(output: &Path) -> Result<Reference> {
-        Ok(Reference { digest: OutputDigest::read(output)?, lines: LineSet::of(output)? })
-    }
-}
 
 /// Whether a peer has a formulation of the job.
 fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
@@ -341,59 +223,103 @@ fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+/// One job of the suite.
+#[derive(Clone, Copy)]
 struct Work<'a> {
     job: SuiteJob,
     binary: &'a Path,
     input: &'a SuiteInput,
     centroids: &'a Path,
     resources: Resources,
-    reduces: u32,
-    time_max: Duration,
+    settings: &'a SuiteSettings,
 }
 
-impl Work<'_> {
-    /// Runs our program in the empty `folder`; its output is `folder/out`. Tells the seconds it took.
-    fn run(&self, folder: &Path, interrupt: &Interrupt) -> Result<f64> {
-        let places = (self.input.folder.as_path(), self.centroids);
+impl<'a> Work<'a> {
+    /// Runs our program with one slot. Its output is the reference of the contest.
+    fn reference(
+        self,
+        arena: &Arena<'_>,
+        installed: &'a [InstalledPeer],
+    ) -> Result<(Contest<'a>, SuiteJobReport)> {
+        let (job, session) = (self.job, arena.session);
+        let folder = arena.work.fresh("run")?;
+        let one_slot = Work { resources: Resources { slots: 1, ..self.resources }, ..self };
+        let command = one_slot.our_command(&folder);
+        let usage = run(&command, &folder, Sampling::Off, &session.interrupt)?;
+        session.say(format!("{job} with one slot: {:.3} s", usage.wall_seconds));
         let output = folder.join("out");
-        let command = self.job.command(self.binary, places, &output, self.resources, self.reduces);
-        Ok(run(&command.within(self.time_max), folder, Sampling::Off, interrupt)?.wall_seconds)
-    }
-
-    /// What is wrong with our output; every byte counts.
-    fn judge(&self, folder: &Path, reference: &Reference) -> Result<Option<String>> {
-        let same = OutputDigest::read(&folder.join("out"))? == reference.digest;
-        let wrong = || "wrong output: other bytes than those of the run with one slot".to_owned();
-        Ok((!same).then(wrong))
-    }
-
-    /// Has a peer do the same in the empty `folder`; its output is `folder/out`.
-    fn run_peer(&self, peer: &InstalledPeer, folder: &Path, interrupt: &Interrupt) -> Result<f64> {
-        let output = folder.join("out");
-        let made = fs::create_dir(&output);
-        made.map_err(cannot("make", &output))?;
-        let command = self.peer_command(peer, folder, &output.join("part-r-00000"))?;
-        Ok(run(&command.within(self.time_max), folder, Sampling::Off, interrupt)?.wall_seconds)
-    }
-
-    fn peer_command(&self, peer: &InstalledPeer, folder: &Path, output: &Path) -> Result<CommandLine> {
-        let places = Places { input: &self.input.folder, output, scratch: folder };
-        if self.job == SuiteJob::Terasort {
-            // The rows are one file.
-            let input = self.input.folder.join("part-00000");
-            let places = Places { input: &input, ..places };
-            return peer.command(crate::program::BenchmarkJob::Terasort, places, self.resources);
+        let digest = OutputDigest::read(&output)?;
+        let lines = LineSet::of(&output)?;
+        let counters = first_job_counters(&folder.join(format!("{job}.out")))?;
+        let mut contenders = vec![Contender::ours(Ours { work: self, reference: digest })];
+        for peer in installed.iter().filter(|found| formulates(found.peer, job)) {
+            let theirs = Theirs { work: self, peer, reference: lines };
+            contenders.push(Contender::new(peer.peer.in_words(), peer.version.clone(), theirs));
         }
-        let script = if peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
-        let command = peer.script("suite", script, Some(self.job.in_words()), places, self.resources)?;
-        Ok(if self.job.wants_centroids() { command.arg(self.centroids) } else { command })
+        let input = self.input.folder.clone();
+        let contest = Contest { title: job.to_string(), job: job.in_words(), input, contenders };
+        Ok((contest, SuiteJobReport::new(job, self.input.bytes, ByteSize::new(lines.bytes), &counters)))
     }
 
-    /// What is wrong with a peer's output; the order of its lines is free.
-    fn judge_peer(&self, folder: &Path, reference: &Reference) -> Result<Option<String>> {
-        let difference = reference.lines.difference(&LineSet::of(&folder.join("out"))?);
-        Ok(difference.map(|difference| format!("wrong output: {difference}")))
+    fn our_command(&self, folder: &Path) -> CommandLine {
+        let output = folder.join("out");
+        let places = JobPlaces { input: &self.input.folder, centroids: self.centroids, output: &output };
+        let reduces = self.settings.resources.slots;
+        self.job.command(self.binary, places, self.resources, reduces).within(self.settings.time_max)
+    }
+}
+
+struct Ours<'a> {
+    work: Work<'a>,
+    reference: OutputDigest,
+}
+
+impl Program for Ours<'_> {
+    fn command(&self, folder: &Path) -> Result<CommandLine> {
+        Ok(self.work.our_command(folder))
+    }
+
+    /// Every byte counts.
+    fn check(&self, output: &Path, _: &Interrupt) -> Result<()> {
+        if OutputDigest::read(output)? != self.reference {
+            bail!("wrong output: other bytes than those of the run with one slot");
+        }
+        Ok(())
+    }
+}
+
+struct Theirs<'a> {
+    work: Work<'a>,
+    peer: &'a InstalledPeer,
+    reference: LineSet,
+}
+
+impl Program for Theirs<'_> {
+    fn command(&self, folder: &Path) -> Result<CommandLine> {
+        let Work { job, input, centroids, resources, settings, .. } = self.work;
+        let output = folder.join("out");
+        fs::create_dir(&output).map_err(cannot("make", &output))?;
+        let part = output.join("part-r-00000");
+        let places = Places { input: &input.folder, output: &part, scratch: folder };
+        let command = if job == SuiteJob::Terasort {
+            // The rows are one file.
+            let file = input.folder.join("part-00000");
+            self.peer.command(BenchmarkJob::Terasort, Places { input: &file, ..places }, resources)?
+        } else {
+            let text = if self.peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
+            let script = Script { name: "suite", text, first: Some(job.in_words()) };
+            let command = self.peer.script(script, places, resources)?;
+            if job.wants_centroids() { command.arg(centroids) } else { command }
+        };
+        Ok(command.within(settings.time_max))
+    }
+
+    /// The order of lines is free.
+    fn check(&self, output: &Path, _: &Interrupt) -> Result<()> {
+        if let Some(difference) = self.reference.difference(&LineSet::of(output)?) {
+            bail!("wrong output: {difference}");
+        }
+        Ok(())
     }
 }
 
@@ -428,13 +354,13 @@ impl LineSet {
         Ok(())
     }
 
-    /// What is wrong with an output that should have these lines; `None` when nothing is.
+    /// How an output differs that should have these lines.
     fn difference(&self, found: &LineSet) -> Option<String> {
         if found == self {
             return None;
         }
         Some(if found.lines == self.lines {
-            format!("some of {} lines are others than ours", self.lines)
+            format!("some of {} lines differ from ours", self.lines)
         } else {
             format!("{} lines where ours have {}", found.lines, self.lines)
         })
@@ -473,22 +399,17 @@ struct SuiteInputs {
 }
 
 impl SuiteInputs {
-    /// Makes what `jobs` read, about `size` of each kind.
-    fn make(
-        jobs: &[SuiteJob],
-        size: ByteSize,
-        resources: Resources,
-        work: &WorkFolder,
-        session: &Session,
-    ) -> Result<SuiteInputs> {
-        let mut inputs = SuiteInputs { made: BTreeMap::new(), centroids: work.path().join("centroids.txt") };
+    /// Makes what `jobs` read, about as much of each kind of data as the settings say.
+    fn make(jobs: &[SuiteJob], settings: &SuiteSettings, arena: &Arena<'_>) -> Result<SuiteInputs> {
+        let centroids = arena.work.path().join("centroids.txt");
+        let mut inputs = SuiteInputs { made: BTreeMap::new(), centroids };
         for job in jobs {
             let data = job.data();
             if data == SuiteData::Sequences {
-                inputs.make_one(SuiteData::Documents, size, work, session)?;
-                inputs.count_sequences(resources, work, session)?;
+                inputs.make_one(SuiteData::Documents, settings.size, arena)?;
+                inputs.count_sequences(settings.resources, arena)?;
             } else {
-                inputs.make_one(data, size, work, session)?;
+                inputs.make_one(data, settings.size, arena)?;
             }
         }
         Ok(inputs)
@@ -498,21 +419,16 @@ impl SuiteInputs {
         self.made.get(&job.data())
     }
 
-    fn make_one(
-        &mut self,
-        data: SuiteData,
-        size: ByteSize,
-        work: &WorkFolder,
-        session: &Session,
-    ) -> Result<()> {
+    fn make_one(&mut self, data: SuiteData, size: ByteSize, arena: &Arena<'_>) -> Result<()> {
         if self.made.contains_key(&data) {
             return Ok(());
         }
+        let session = arena.session;
         session.say(format!("making {} of {}", size.rounded(), data.in_words()));
-        let folder = work.path().join(data.in_words());
+        let folder = arena.work.path().join(data.in_words());
         let output = OutputSettings { watch: session.interrupt.watch(), ..OutputSettings::new(&folder) };
         let bytes = generate(data, size.bytes(), output);
-        // An interrupt is one kind of error, whoever noticed it first.
+        // An interrupt is reported as such, whichever call noticed it.
         session.interrupt.check()?;
         let input = SuiteInput { folder, bytes: ByteSize::new(bytes?) };
         if data == SuiteData::Movies {
@@ -522,7 +438,7 @@ impl SuiteInputs {
         Ok(())
     }
 
-    /// As many centroids as there may be movies for.
+    /// Draws as many centroids as there are movies for.
     fn draw_centroids(&self, movies: &Path, session: &Session) -> Result<()> {
         let draw = |clusters| {
             centroids::generate(&CentroidsSettings {
@@ -540,17 +456,16 @@ impl SuiteInputs {
         Ok(drawn?)
     }
 
-    fn count_sequences(&mut self, resources: Resources, work: &WorkFolder, session: &Session) -> Result<()> {
-        let job = SuiteJob::SequenceCount;
+    fn count_sequences(&mut self, resources: Resources, arena: &Arena<'_>) -> Result<()> {
+        let (job, session) = (SuiteJob::SequenceCount, arena.session);
         let (Some(documents), false) = (self.of(job), self.made.contains_key(&SuiteData::Sequences)) else {
             return Ok(());
         };
         session.say("counting sequences for ranked-inverted-index");
-        let folder = work.fresh("run")?;
-        let output = work.path().join(SuiteData::Sequences.in_words());
-        let places = (documents.folder.as_path(), self.centroids.as_path());
-        let command =
-            job.command(&job.binary(&session.binaries)?, places, &output, resources, resources.slots);
+        let folder = arena.work.fresh("run")?;
+        let output = arena.work.path().join(SuiteData::Sequences.in_words());
+        let places = JobPlaces { input: &documents.folder, centroids: &self.centroids, output: &output };
+        let command = job.command(&job.binary(&session.binaries)?, places, resources, resources.slots);
         run(&command, &folder, Sampling::Off, &session.interrupt)?;
         let bytes = ByteSize::new(LineSet::of(&output)?.bytes);
         self.made.insert(SuiteData::Sequences, SuiteInput { folder: output, bytes });
@@ -583,16 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_and_others_are_refused() {
-        for job in SuiteJob::ALL {
-            assert_eq!(job.to_string().parse(), Ok(job));
-        }
-        let error = "sleep".parse::<SuiteJob>().unwrap_err().to_string();
-        assert!(error.starts_with("no job \"sleep\"; choose from wordcount, term-vector, "), "{error}");
-    }
-
-    #[test]
-    fn a_missing_binary_says_which_package_has_it() {
+    fn missing_binary_error_names_its_package() {
         let said = |job: SuiteJob| job.binary(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(said(SuiteJob::Terasort).contains("-p napreduce-examples"), "{}", said(SuiteJob::Terasort));
         assert!(
@@ -602,11 +508,11 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_the_programs_contract() {
+    fn commands_follow_the_contract_of_job_programs() {
         let resources = Resources { slots: 2, task_memory: ByteSize::new(64 << 20) };
         let typed = |job: SuiteJob| {
-            let inputs = ("in".as_ref(), "first.txt".as_ref());
-            job.command(Path::new("bin"), inputs, Path::new("out"), resources, 3).typed()
+            let (input, centroids, output) = ("in".as_ref(), "first.txt".as_ref(), "out".as_ref());
+            job.command(Path::new("bin"), JobPlaces { input, centroids, output }, resources, 3).typed()
         };
         let start = "bin in --output out --slots 2 --reduces 3 --task-memory 64MiB --progress never";
         assert_eq!(typed(SuiteJob::SelfJoin), format!("{start} --format json"));
@@ -626,13 +532,13 @@ mod tests {
     }
 
     #[test]
-    fn order_and_files_make_no_difference_and_every_line_does() {
+    fn line_sets_ignore_order_and_files() {
         let one = set(&[("part-r-00000", "a\nb\n"), ("part-r-00001", "b\n"), ("_SUCCESS", "{}")]);
         assert_eq!(one.difference(&set(&[("lines", "b\na\nb\n")])), None);
         let fewer = one.difference(&set(&[("lines", "b\na\n")]));
         assert_eq!(fewer.as_deref(), Some("2 lines where ours have 3"));
         let other = one.difference(&set(&[("lines", "b\na\na\n")]));
-        assert_eq!(other.as_deref(), Some("some of 3 lines are others than ours"));
+        assert_eq!(other.as_deref(), Some("some of 3 lines differ from ours"));
         assert_eq!(one.bytes, 6);
     }
 }

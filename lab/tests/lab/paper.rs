@@ -1,8 +1,5 @@
-//! Figures of the papers: the registry against what was published, verdicts that can fail, reports that are
-//! made again.
-//!
-//! Owns that a verdict follows from rows alone. Does not own the statistics by themselves
-//! (`paper::inference`).
+//! Figures of the papers: the registry against published numbers, verdicts that can fail, reports that are made again
+//! from their rows.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,13 +1,12 @@
-//! `nap lab replay` on real clusters: a few jobs that last two or three seconds, and what is refused before
-//! anything runs. How well live runs and simulated ones agree is not tested here: that is for machines that
-//! do nothing else.
+//! `nap lab replay` on real clusters: a few jobs of two or three seconds, and errors before anything runs. The agreement
+//! of live and simulated runs is not tested: it needs an idle machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
 
 use serde_json::Value;
-use tempfile::TempDir;
+
+use crate::stand_ins::{Ended, Lab};
 
 /// Four jobs of ten to thirty seconds, of which a tenth is run.
 const WORKLOAD: &str = r#"
@@ -39,40 +38,15 @@ arrivals = { fixed = 2 }
 maps = { count = 3, seconds = 1.5 }
 "#;
 
-struct Bench {
-    folder: TempDir,
+/// With the workload in `jobs.toml`.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    fs::write(lab.path("jobs.toml"), WORKLOAD).unwrap();
+    lab
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("work")).unwrap();
-        fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
-        Bench { folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn name(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    fn replay(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
-        command.arg("replay").args(arguments).arg("--work").arg(self.path("work"));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
-    }
-
-    fn rows(&self, report: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.path(report).join("jobs.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+fn replay(lab: &Lab, arguments: &[&str]) -> Ended {
+    lab.run(&[&["replay"], arguments].concat())
 }
 
 fn number(row: &Value, name: &str) -> f64 {
@@ -95,20 +69,20 @@ const GIVEN: [&str; 10] = [
 
 #[test]
 fn a_small_workload_runs_live_with_every_job_in_the_rows_and_right_outputs() {
-    let bench = Bench::new();
-    let (jobs, report) = (bench.name("jobs.toml"), bench.name("report"));
+    let lab = lab();
+    let (jobs, report) = (lab.name("jobs.toml"), lab.name("report"));
     let mut arguments = vec![&*jobs, "--time-scale", "10", "--scheduler", "natjam,fifo"];
     arguments.extend(["--primitive", "suspend", "--report", &report]);
     arguments.extend(GIVEN);
-    let output = bench.replay(&arguments);
-    let all = said(&output);
+    let output = replay(&lab, &arguments);
+    let all = output.text();
     // A machine that does much else hands jobs in too late, which is said and is no failure of ours.
     let late = all.contains("TOO LATE");
-    assert_eq!(output.status.code(), Some(i32::from(late)), "{all}");
+    assert_eq!(output.status, i32::from(late), "{all}");
     assert!(all.contains("outputs right") && !all.contains("DIFFER"), "{all}");
     assert!(all.contains("natjam.preemptor-interval = \"1s\" -> \"100ms\""), "{all}");
     assert!(late || all.contains("natjam: live"), "{all}");
-    let rows = bench.rows("report");
+    let rows = lab.rows("report/jobs.jsonl");
     let names = |scheduler: &str| {
         let of_it = rows.iter().filter(|row| row["scheduler"] == scheduler);
         of_it.map(|row| row["job"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -130,29 +104,29 @@ fn a_small_workload_runs_live_with_every_job_in_the_rows_and_right_outputs() {
     assert!(number(of("fifo", "urgent"), "reduce_wait") > number(of("natjam", "urgent"), "reduce_wait"));
     let due = number(of("fifo", "urgent"), "deadline") - number(of("fifo", "urgent"), "submitted");
     assert!((due - 3.0).abs() < 1e-6, "{due}");
-    let table = fs::read_to_string(bench.path("report/jobs.csv")).unwrap();
+    let table = fs::read_to_string(lab.path("report/jobs.csv")).unwrap();
     assert_eq!(table.lines().count(), rows.len() + 1);
     assert!(table.starts_with("scheduler,seed,job,class,ending,submitted,started,ended,sojourn"), "{table}");
-    assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0, "nothing is left");
-    let again = bench.replay(&arguments);
-    assert_eq!(again.status.code(), Some(2), "{}", said(&again));
-    assert!(said(&again).contains("has a report already"), "{}", said(&again));
+    lab.assert_work_is_empty();
+    let again = replay(&lab, &arguments);
+    assert_eq!(again.status, 2, "{}", again.text());
+    assert!(again.text().contains("has a report already"), "{}", again.text());
 }
 
 #[test]
 fn bytes_and_memory_are_moved_and_the_outputs_are_the_same() {
-    let bench = Bench::new();
+    let lab = lab();
     let text = "cluster = { machines = 1, map-slots = 2, reduce-slots = 1 }\n[[job]]\nname = \"one\"\nmemory = 4000000\n\
                 maps = { count = 2, seconds = 3, bytes = 400000, output-bytes = 4000 }\n\
                 reduces = { count = 1, seconds = 3 }\n";
-    fs::write(bench.path("one.toml"), text).unwrap();
+    fs::write(lab.path("one.toml"), text).unwrap();
     for body in ["cpu", "io", "fill"] {
-        let (jobs, report) = (bench.name("one.toml"), bench.name(body));
+        let (jobs, report) = (lab.name("one.toml"), lab.name(body));
         let mut arguments = vec![&*jobs, "--time-scale", "10", "--body", body, "--report", &report];
         arguments.extend(GIVEN);
-        let output = bench.replay(&arguments);
-        assert!(said(&output).contains("outputs right"), "{body}: {}", said(&output));
-        let rows = bench.rows(body);
+        let output = replay(&lab, &arguments);
+        assert!(output.text().contains("outputs right"), "{body}: {}", output.text());
+        let rows = lab.rows(&format!("{body}/jobs.jsonl"));
         assert_eq!(rows.len(), 1);
         // A map and a reduce of 0.3 s each, one after the other.
         assert!(number(&rows[0], "sojourn") > 0.55, "{body}: {rows:?}");
@@ -161,11 +135,11 @@ fn bytes_and_memory_are_moved_and_the_outputs_are_the_same() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let bench = Bench::new();
-    let jobs = bench.name("jobs.toml");
-    fs::write(bench.path("broken.toml"), "[[job]]\nname = 3\n").unwrap();
-    fs::write(bench.path("empty.tsv"), "").unwrap();
-    let (broken, empty) = (bench.name("broken.toml"), bench.name("empty.tsv"));
+    let lab = lab();
+    let jobs = lab.name("jobs.toml");
+    fs::write(lab.path("broken.toml"), "[[job]]\nname = 3\n").unwrap();
+    fs::write(lab.path("empty.tsv"), "").unwrap();
+    let (broken, empty) = (lab.name("broken.toml"), lab.name("empty.tsv"));
     for (arguments, says) in [
         (&[&*jobs, "--time-scale", "100"][..], "one shorter than 100 ms says little"),
         (&[&*jobs, "--time-scale", "0"], "--time-scale 0 makes no plan"),
@@ -174,15 +148,15 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&[&*broken], "broken.toml"),
         (&["--trace", &empty], "is empty"),
         (&[&*jobs, "--scheduler", "nap"], "nap"),
-        (&[&*jobs, "--body", "nap"], "choose from sleep, cpu, io, fill"),
+        (&[&*jobs, "--body", "nap"], "possible values: sleep, cpu, io, fill"),
         (&[&*jobs, "--primitive", "nap"], "choose from wait, kill, suspend, checkpoint"),
         (&[&*jobs, "--configuration", "/nowhere"], "cannot read /nowhere"),
         (&[], "FILE|NAME"),
     ] {
-        let output = bench.replay(arguments);
-        assert!(matches!(output.status.code(), Some(1 | 2)), "{arguments:?}: {}", said(&output));
-        assert!(said(&output).contains(says), "{arguments:?}: {}", said(&output));
+        let output = replay(&lab, arguments);
+        assert!(matches!(output.status, 1 | 2), "{arguments:?}: {}", output.text());
+        assert!(output.text().contains(says), "{arguments:?}: {}", output.text());
     }
-    assert_eq!(fs::read_dir(bench.path("work")).unwrap().count(), 0, "nothing was begun");
+    lab.assert_work_is_empty();
     assert!(!Path::new("no-such-mix").exists());
 }

@@ -92,7 +92,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
         assert_eq!(ended.status, 2, "{arguments:?}: {}", ended.errors);
         assert!(ended.errors.contains(part), "{arguments:?}: {}", ended.errors);
     };
-    refused(&["speed", "--programs", "sleep"], "choose from wordcount, terasort");
+    refused(&["speed", "--programs", "sleep"], "possible values: wordcount, terasort");
     refused(&["speed", "--size", "1 parsec"], "is not a size; write");
     refused(&["speed", "--runs", "0"], "1..=1000");
     refused(&["speed", "--size", "10kB", "--peers", "duckdb"], "name one with --python");

@@ -1,5 +1,4 @@
-//! Programs that stand in for wordcount and terasort, and a folder in which `nap lab` runs with them.
-//! What is expected of the runs belongs to the tests.
+//! A folder in which `nap lab` runs, and programs that stand in for wordcount and terasort.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Counts words with the tools of the system.
@@ -32,23 +32,35 @@ echo $$ > "$(dirname "$0")/../hanging"
 while true; do sleep 1000; done
 "#;
 
-/// How a run of `nap` ended.
+/// How a run of `nap lab` ended.
 pub struct Ended {
     pub status: i32,
     pub output: String,
     pub errors: String,
 }
 
-/// A folder with stand-ins in `bin` and an empty `work`.
+impl Ended {
+    pub fn text(&self) -> String {
+        format!("{}{}", self.output, self.errors)
+    }
+}
+
+/// A folder with an empty `work`, and stand-ins in `bin` if there are any.
 pub struct Lab {
     folder: TempDir,
 }
 
 impl Lab {
-    pub fn with(wordcount: &str, terasort: &str) -> Lab {
+    /// With the programs of this build.
+    pub fn new() -> Lab {
         let lab = Lab { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(lab.path("bin")).unwrap();
         fs::create_dir(lab.path("work")).unwrap();
+        lab
+    }
+
+    pub fn with(wordcount: &str, terasort: &str) -> Lab {
+        let lab = Lab::new();
+        fs::create_dir(lab.path("bin")).unwrap();
         mknodat(CWD, lab.path("hanging"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         lab.script("wordcount", wordcount);
         lab.script("terasort", terasort);
@@ -70,13 +82,12 @@ impl Lab {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// `nap lab` with these arguments; the folders for binaries and work come first, so that a test may
-    /// replace them.
+    /// `nap lab` with these arguments, and with the folders for binaries and work unless they are named.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
         command.args(arguments);
         for (flag, folder) in [("--bin-dir", "bin"), ("--work", "work")] {
-            if !arguments.contains(&flag) {
+            if !arguments.contains(&flag) && self.path(folder).exists() {
                 command.arg(flag).arg(self.path(folder));
             }
         }
@@ -91,6 +102,12 @@ impl Lab {
             output: String::from_utf8(output.stdout).unwrap(),
             errors: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// The lines of a file of JSON.
+    pub fn rows(&self, file: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(file)).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub fn assert_work_is_empty(&self) {

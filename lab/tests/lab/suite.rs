@@ -94,7 +94,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
         assert_eq!(ended.status, 2, "{arguments:?}: {}", ended.errors);
         assert!(ended.errors.contains(part), "{arguments:?}: {}", ended.errors);
     };
-    refused(&["--jobs", "sleep"], "choose from wordcount, term-vector, ");
+    refused(&["--jobs", "sleep"], "possible values: wordcount, term-vector, ");
     refused(&["--jobs", "self-join"], "cargo build --release -p napreduce-lab");
     refused(
         &["--jobs", "wordcount", "--peers", "sort"],

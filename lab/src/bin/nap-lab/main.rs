@@ -1,5 +1,5 @@
-//! `nap-lab`, which `nap lab` runs: experiments that measure napreduce on this machine. The binary is also the job
-//! program, the bare sort and the guard of an experiment, when it is called so.
+//! `nap-lab`, which `nap lab` runs: experiments that measure napreduce on this machine. Started under another name, the
+//! binary is the bare sort or the guard of an experiment; started by a worker, it is a task.
 
 mod fuzz;
 mod paper;
@@ -18,10 +18,11 @@ use napreduce_lab::speed::{SpeedSettings, speed};
 use napreduce_lab::start::{StartSettings, start};
 use napreduce_lab::suite::{SuiteSettings, suite};
 use napreduce_protocol::printing::{finish, print_error, printed};
+use napreduce_task::task_process_requested;
 
 use crate::fuzz::FuzzArguments;
 use crate::paper::PaperArguments;
-use crate::place::{Asked, Saved};
+use crate::place::Asked;
 use crate::replay::ReplayArguments;
 
 /// Measure napreduce on this machine
@@ -33,8 +34,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    if napreduce_lab::jobs::job_program_requested() {
-        return napreduce_lab::jobs::job_program(napreduce::Program::new());
+    if task_process_requested() {
+        return napreduce_lab::jobs::job_program();
     }
     if napreduce_lab::peers::bare_sort_requested() {
         return napreduce_lab::peers::bare_sort_program();
@@ -55,7 +56,6 @@ fn main() -> ExitCode {
     finish("nap lab", status)
 }
 
-/// An experiment.
 #[derive(Debug, Subcommand)]
 enum Experiment {
     /// Compare the speed of wordcount and terasort with other programs
@@ -68,19 +68,19 @@ Examples:
   nap lab speed
   nap lab speed --python .venv/bin/python --json speed.json
   nap lab speed --size 1GiB,10GiB --programs terasort --peers sort --work /mnt/fast")]
-    Speed(Saved<SpeedSettings>),
+    Speed(Asked<SpeedSettings>),
     /// Run the job suite, and compare it with other programs
     ///
-    /// Every kind of data is made once. A first run with one slot says what is right; every further output
-    /// has to be equal byte for byte, and those of DuckDB and Polars, where they have a formulation of the
-    /// job, as sets of lines. All take turns, with a warm page cache; ratios are taken within a repetition. A
-    /// contender that fails or is wrong is named, and the exit status is 1.
+    /// Every kind of data is made once. A first run with one slot is the reference: further outputs must equal it
+    /// byte for byte, and those of DuckDB and Polars, where they have a formulation of the job, as sets of lines.
+    /// Contenders take turns, with a warm page cache; ratios are taken within a repetition. A contender that fails
+    /// or is wrong is named, and the exit status is 1.
     #[command(after_help = "\
 Examples:
   nap lab suite --size 64MiB
   nap lab suite --jobs wordcount,self-join --repetitions 5 --python .venv/bin/python
   nap lab suite --size 1GiB --peers duckdb --format json")]
-    Suite(Saved<SuiteSettings>),
+    Suite(Asked<SuiteSettings>),
     /// Check that tasks keep to their memory budget on a large input
     ///
     /// Runs each program once, checks its output, and compares the anonymous memory of every task process
@@ -89,32 +89,32 @@ Examples:
 Examples:
   nap lab memory
   nap lab memory --size 2GiB --task-memory 64MiB --programs terasort")]
-    Memory(Saved<MemorySettings>),
-    /// Measure what starting costs: a tiny job, and one more map task
+    Memory(Asked<MemorySettings>),
+    /// Measure the cost of starting: a tiny job, and one more map task
     #[command(after_help = "\
 Examples:
   nap lab start
   nap lab start --runs 200 --slots 1")]
-    Start(Saved<StartSettings>),
+    Start(Asked<StartSettings>),
     /// Compare wait, kill, suspend and checkpoint on real tasks
     ///
-    /// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for
-    /// which the low one waits no longer, is killed, suspended or checkpointed, on a cluster of their own, which
-    /// is gone afterwards; primitives take turns. Every output is compared with an undisturbed one. As root,
-    /// memory-hungry tasks get a swap file and a memory limit of their own; which means were there is
-    /// printed. The exit status is 1 when an output differs or a bound is not kept.
+    /// Two jobs share one slot on a temporary cluster. When the low job has done some per cent, the high one is
+    /// submitted, and the low one runs on, is killed, suspended or checkpointed; primitives take turns. Every output
+    /// is compared with that of an undisturbed job. As root, memory-hungry tasks get a swap file and a memory limit
+    /// of their own; what the machine offers is printed. The exit status is 1 when an output differs or a bound is
+    /// not kept.
     #[command(after_help = "\
 Examples:
   nap lab preempt                                       everything: about two hours
   nap lab preempt --repetitions 1 --task-time 2s --at 50    a first look: about 5 minutes
   nap lab preempt --tasks light --report light          light-weight tasks")]
     Preempt(Asked<PreemptSettings>),
-    /// Measure how long preempting takes
+    /// Measure the latency of preemption
     ///
-    /// One reduce with many small groups, on a cluster that does nothing else, is suspended and resumed, then
-    /// checkpointed and restored, over and over. Times go from the coordinator's decision to the slot
-    /// verified free (suspend, checkpoint), to the task running again (resume) and from the launch to the
-    /// first new output (restore). The exit status is 1 when a bound is not kept or an output differs.
+    /// One reduce with many small groups, on an otherwise idle cluster, is repeatedly suspended and resumed, then
+    /// checkpointed and restored. Times are from the coordinator's decision to the slot verified free (suspend,
+    /// checkpoint), to the task running again (resume), and from the launch to the first new output (restore). The
+    /// exit status is 1 when a bound is not kept or an output differs.
     #[command(after_help = "\
 Examples:
   nap lab latency
@@ -134,7 +134,7 @@ fn run(experiment: &Experiment) -> ExitCode {
     if let Experiment::Paper(arguments) = experiment {
         return paper::run(arguments).unwrap_or_else(|error| {
             print_error(format_args!("nap lab: {}", in_words(&error)));
-            // 1 says that something does not hold, and an error says nothing of it.
+            // Status 1 means that a claim does not hold.
             ExitCode::from(WRONG_USAGE)
         });
     }
@@ -148,15 +148,15 @@ fn run(experiment: &Experiment) -> ExitCode {
     }
 }
 
-/// An error with its causes; most of ours say theirs themselves.
+/// An error with those of its causes that its own text does not end with.
 fn in_words(error: &anyhow::Error) -> String {
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !said.ends_with(&cause) {
-            said = format!("{said}: {cause}");
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
         }
     }
-    said
+    text
 }
 
 fn status(error: &anyhow::Error) -> u8 {
@@ -167,17 +167,17 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether the experiment found what it should.
+/// Whether the experiment succeeded.
 fn carry_out(experiment: &Experiment) -> Result<bool> {
     match experiment {
-        Experiment::Speed(saved) => saved.run(speed),
-        Experiment::Suite(saved) => saved.run(suite),
-        Experiment::Memory(saved) => saved.run(memory),
-        Experiment::Start(saved) => saved.run(start),
+        Experiment::Speed(asked) => asked.run(speed),
+        Experiment::Suite(asked) => asked.run(suite),
+        Experiment::Memory(asked) => asked.run(memory),
+        Experiment::Start(asked) => asked.run(start),
         Experiment::Preempt(asked) => asked.run(preempt),
         Experiment::Latency(asked) => asked.run(latency),
         Experiment::Replay(arguments) => replay::replay(arguments),
-        // It has nothing to clean up when it is interrupted.
+        // An interrupt may end it at once: it has nothing to clean up.
         Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
         Experiment::Paper(_) => Ok(true),
     }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_makes_sense() {
+    fn command_line_is_consistent() {
         Arguments::command().debug_assert();
     }
 
@@ -201,7 +201,7 @@ mod tests {
     struct Unread(#[source] io::Error);
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn causes_are_not_repeated() {
         let gone = || io::Error::other("it is gone");
         assert_eq!(in_words(&Unread(gone()).into()), "cannot read a: it is gone");
         let context = anyhow::Error::from(gone()).context("cannot make b");

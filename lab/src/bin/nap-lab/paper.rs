@@ -5,14 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_lab::WorkSettings;
 use napreduce_lab::paper::{
     PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
 use napreduce_lab::report::counted;
 use napreduce_protocol::printing::{print, print_error};
 
-use crate::place::{bar, binaries, session};
+use crate::place::{Workplace, bar};
 
 /// Something that was asked for does not hold.
 const DOES_NOT_HOLD: u8 = 1;
@@ -62,14 +61,8 @@ pub struct PaperArguments {
     #[arg(long, conflicts_with_all = ["simulate", "from"])]
     pub both: bool,
 
-    /// Where live clusters go, in a folder of their own that is removed at the end [default: the system's
-    /// folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub work: Option<PathBuf>,
-
-    /// The folder of the binaries that are run: nap [default: this one's]
-    #[arg(long, value_name = "DIR")]
-    pub bin_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: Workplace,
 
     /// The folder of the report [default: one for temporary files, which is removed]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "go_on"])]
@@ -132,12 +125,8 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         rehearse: arguments.rehearse,
         live: !arguments.simulate && !arguments.rehearse,
     };
-    let work = WorkSettings { parent: arguments.work.clone(), keep: false };
-    let binaries = match settings.live {
-        true => binaries(arguments.bin_dir.as_deref())?,
-        false => PathBuf::new(),
-    };
-    let session = session(work, binaries)?;
+    let place = &arguments.place;
+    let session = if settings.live { place.session()? } else { place.session_without_binaries()? };
     let bar = bar(1, "simulating {bar:30} {pos}/{len} runs, {eta} left");
     let report = paper(&settings, &session, |ended, all| {
         bar.set_length(all as u64);

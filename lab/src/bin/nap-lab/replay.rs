@@ -10,17 +10,16 @@ use napreduce_lab::replay::{ReplayRuns, ReplaySettings, ReplaySource, Scale};
 use napreduce_lab::report::Report;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
-use crate::place::Workplace;
+use crate::place::{Printing, Workplace};
 
 /// Run a workload or a trace live, and compare with the simulator
 ///
-/// The jobs are those that nap sim draws from the same workload and seed, made smaller: times are divided
-/// by --time-scale, numbers of tasks, slots and bytes by --task-scale, and intervals of policies by
-/// --time-scale, which is printed. A cluster of its own is started for every run; each job is handed in at
-/// its time, and its tasks last as long as the plan says. Outputs are compared with those of undisturbed
-/// jobs. The same plan is then simulated with costs measured here; live over simulated mean sojourns from 0.9
-/// to 1.1 agree. Ctrl-C leaves a report of the runs that had ended. The exit status is 1 when an output
-/// differs, or when every run of a policy had a job handed in too late.
+/// The jobs are those that nap sim draws from the same workload and seed, scaled down: times and intervals of
+/// policies are divided by --time-scale, numbers of tasks, slots and bytes by --task-scale. Each run has a cluster
+/// of its own, where every job is submitted at its time and its tasks last as long as planned. Outputs are compared
+/// with those of undisturbed jobs. The same plan is then simulated with costs measured here; live over simulated
+/// mean sojourns from 0.9 to 1.1 agree. Ctrl-C leaves a report of the finished runs. The exit status is 1 when an
+/// output differs, or when every run of a policy had a job submitted too late.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +28,7 @@ Examples:
   nap lab replay my.toml --time-scale 10 --scheduler hfsp --primitive suspend --repetitions 6
   nap lab replay --trace FB-2010_samples_24_times_1hr_0.tsv --jobs 50 --time-scale 20 --task-scale 5 --scheduler fifo,hfsp
 
-docs/replay.md says what is scaled and how, and what cannot be compared.")]
+See docs/replay.md for what is scaled and what cannot be compared.")]
 pub struct ReplayArguments {
     /// A workload file, or the name of a published one
     #[arg(value_name = "FILE|NAME", required_unless_present = "trace", conflicts_with = "trace")]
@@ -39,7 +38,7 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// The first jobs of the trace only
+    /// Only the first jobs of the trace
     #[arg(long, value_name = "N", requires = "trace")]
     pub jobs: Option<usize>,
 
@@ -51,20 +50,19 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "K", default_value_t = 1.0)]
     pub task_scale: f64,
 
-    /// The schedulers to compare, with commas in between
+    /// Schedulers to compare
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fifo")]
     pub scheduler: Vec<SchedulerName>,
 
-    /// Tables of schedulers and of preemption, as for a coordinator; the others in the file are passed over
+    /// Configuration file of a coordinator, of which the tables of schedulers and of preemption are used
     #[arg(long, value_name = "FILE")]
     pub configuration: Option<PathBuf>,
 
-    /// How slots are taken back, whatever the scheduler prefers: wait, kill, suspend, checkpoint
+    /// Primitive of every preemption, instead of the scheduler's choice: wait, kill, suspend, checkpoint
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitive)]
     pub primitive: Option<PrimitiveChoice>,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says,
-    /// else 2]
+    /// Maximum suspended attempts per worker, or unlimited [default: as the configuration says, else 2]
     #[arg(long, value_name = "N")]
     pub suspended_max: Option<SuspendedMax>,
 
@@ -72,13 +70,15 @@ pub struct ReplayArguments {
     pub runs: ReplayRuns,
     #[command(flatten)]
     pub place: Workplace,
+    #[command(flatten)]
+    pub printing: Printing,
 }
 
 fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
     PrimitiveChoice::of_word(text).ok_or_else(|| format!("choose from {}", PrimitiveChoice::WORDS.join(", ")))
 }
 
-/// Replays; whether all of it is as it should be.
+/// Replays, and returns whether the report is a success.
 pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
     let scale = Scale::new(arguments.time_scale, arguments.task_scale)?;
     let source = match (&arguments.workload, &arguments.trace) {
@@ -105,8 +105,9 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
         runs: arguments.runs.clone(),
     };
     let session = arguments.place.session()?;
+    session.warn_if_busy();
     let report = napreduce_lab::replay::replay(&settings, &session)?;
-    arguments.place.print(&report, None)?;
+    arguments.printing.print(&report)?;
     if let Err(interrupted) = session.interrupt.check() {
         return Err(interrupted.into());
     }
@@ -116,13 +117,13 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
 /// The tables of a configuration file that are about decisions.
 fn tables(path: &Path) -> Result<(SchedulerTables, PreemptionSettings)> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let wrong = || format!("{} is no configuration", path.display());
+    let wrong = || format!("{}: invalid configuration", path.display());
     let mut file: toml::Table = toml::from_str(&text).with_context(wrong)?;
     let mut part = |name: &str| file.remove(name).unwrap_or(toml::Value::Table(toml::Table::new()));
     let (scheduler, preemption) = (part("scheduler"), part("preemption"));
     ensure!(
         scheduler.is_table() && preemption.is_table(),
-        "{}: scheduler and preemption are tables",
+        "{}: scheduler and preemption have to be tables",
         path.display()
     );
     Ok((scheduler.try_into().with_context(wrong)?, preemption.try_into().with_context(wrong)?))
