@@ -64,11 +64,11 @@ impl<T: Clone> Once<T> {
         if let Some(answer) = &*answer {
             return Ok(Ok(answer.clone()));
         }
-        let told = order();
-        if let Ok(told) = &told {
-            *answer = Some(told.clone());
+        let outcome = order();
+        if let Ok(given) = &outcome {
+            *answer = Some(given.clone());
         }
-        Ok(told)
+        Ok(outcome)
     }
 }
 

@@ -250,8 +250,16 @@ fn description_of_another_task_is_rejected() {
 fn numbers<'a>(words: &'a mut Value, into: &mut Vec<&'a mut Value>) {
     match words {
         Value::Number(_) => into.push(words),
-        Value::Array(parts) => parts.iter_mut().for_each(|part| numbers(part, into)),
-        Value::Object(parts) => parts.values_mut().for_each(|part| numbers(part, into)),
+        Value::Array(parts) => {
+            for part in parts {
+                numbers(part, into);
+            }
+        }
+        Value::Object(parts) => {
+            for part in parts.values_mut() {
+                numbers(part, into);
+            }
+        }
         _ => {}
     }
 }

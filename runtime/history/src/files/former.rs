@@ -128,7 +128,9 @@ fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
         let added = read_frame(&mut rest).and_then(|(kind, frame)| {
-            frame.into_iter().try_for_each(|row| add(kind, row, &mut rows, &mut moved))?;
+            for row in frame {
+                add(kind, row, &mut rows, &mut moved)?;
+            }
             Ok(kind)
         });
         match added {

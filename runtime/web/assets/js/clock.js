@@ -1,20 +1,23 @@
-// The time of the server, so that windows and lengths up to now are right whatever the clock of this machine says. No other module reads
-// a clock (a test); `performance.now()` measures lengths alone.
+// The clock of the server, so that windows and durations do not depend on the clock of this machine. No other module reads a clock
+// (a test checks this); `performance.now()` is used for durations only.
 
-/** An answer takes less than this; a larger step back is one of the server's clock. */
+/** Limit of a response time. A larger step back means that the clock of the server was set back. */
 const STEP_BACK_MILLIS = 20_000;
 
-/** What has to be added to `performance.now()`; none before the first answer. */
+/** What to add to `performance.now()`; null before the first response. */
 let offset = null;
 
-/** Learns from the `Date` header of an answer. It is rounded down and was written before the answer came, so the largest is the best. */
-export function heard(date) {
-  const told = Date.parse(date ?? "") - performance.now();
-  if (Number.isNaN(told)) return;
-  if (offset === null || told > offset || told < offset - STEP_BACK_MILLIS) offset = told;
+/**
+ * Sets the clock from the `Date` header of a response. The header is rounded down and sent before the response arrives, so the
+ * largest offset is the most accurate.
+ */
+export function setClock(date) {
+  const measured = Date.parse(date ?? "") - performance.now();
+  if (Number.isNaN(measured)) return;
+  if (offset === null || measured > offset || measured < offset - STEP_BACK_MILLIS) offset = measured;
 }
 
-/** Milliseconds since 1970. */
+/** Current time in milliseconds since 1970. */
 export function now() {
   return offset === null ? Date.now() : offset + performance.now();
 }

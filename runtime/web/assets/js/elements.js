@@ -1,10 +1,9 @@
-// Makes elements. What strangers wrote reaches the page as text alone: nothing here reads markup.
-// Owns building and the links in sentences. Does not own what a page shows.
+// Builds elements. User-supplied text only ever becomes text nodes and attributes; nothing here parses markup.
 
 import { count } from "./format.js";
 import { ofRecording } from "./net.js";
 
-/** An element: `make("a", { href: "/jobs", class: "id" }, "all jobs")`. Functions listen. */
+/** Makes an element: `make("a", { href: "/jobs", class: "id" }, "all jobs")`. A function becomes a listener of the event. */
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -16,21 +15,21 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
-/** A link within the page, about the same recording. */
+/** A link within the page that keeps the current recording. */
 export function link(href, ...children) {
   return make("a", { href: ofRecording(href), "data-view": true }, ...children);
 }
 
 const IDS = /\b(?:job_\d{4,}(?:_[mr]_\d{4,}(?:\.\d+)?)?|worker_\d{4,})\b/g;
 
-/** Where an ID leads. */
+/** Returns the address of the view of a job, task, attempt or worker. */
 export function href(id) {
   const found = /^(job_\d+)(_[mr]_\d+)?/.exec(id);
   if (!found) return id.startsWith("worker_") ? `/workers/${id}` : "/";
   return found[2] ? `/jobs/${found[1]}/tasks/${found[0]}` : `/jobs/${found[1]}`;
 }
 
-/** A sentence in which jobs, tasks and workers are links. */
+/** A sentence in which the IDs of jobs, tasks and workers are links. */
 export function sentence(text) {
   const parts = [];
   let from = 0;
@@ -42,12 +41,12 @@ export function sentence(text) {
   return make("span", {}, parts.filter((part) => part !== ""));
 }
 
-/** The state of a job, a task, an attempt or a worker; its first word says how it looks. */
+/** The state of a job, task, attempt or worker; its first word is the class that styles it. */
 export function state(words) {
   return make("span", { class: `state ${words.split(/[ ,]/)[0]}` }, words);
 }
 
-/** How far the maps or the reduces of a job are. */
+/** Progress of the maps or reduces of a job. */
 export function progress(phase, kind) {
   if (phase.tasks === 0) return make("span", { class: "quiet" }, "–");
   const done = make("b");
@@ -60,7 +59,7 @@ export function progress(phase, kind) {
   return make("span", { class: `progress ${kind}`, title: `${phase.percent} % of the bytes` }, make("i", { "aria-hidden": "true" }, done), words);
 }
 
-/** A table; `columns` are [heading, cell of a row, class, what the server sorts by]. With `sorting` the heads of those are buttons. */
+/** A table; `columns` are [heading, cell of a row, class, sort field]. With `sorting`, headings with a sort field are buttons. */
 export function table(columns, rows, empty, sorting) {
   if (rows.length === 0) return make("div", { class: "scroll" }, make("p", { class: "empty" }, empty));
   const head = columns.map(([heading, , kind, field]) => (sorting && field ? sortHead(heading, kind, field, sorting) : make("th", { scope: "col", class: kind }, heading)));
@@ -69,7 +68,7 @@ export function table(columns, rows, empty, sorting) {
     make("table", {}, make("thead", {}, make("tr", {}, head)), make("tbody", {}, body)));
 }
 
-/** A head that sorts: downwards first, then upwards, then as the list comes. */
+/** A heading that sorts: first click descending, second ascending, third in the order of the server. */
 function sortHead(heading, kind, field, sorting) {
   const order = { [`-${field}`]: "descending", [field]: "ascending" }[sorting.by];
   const choose = () => sorting.choose({ [`-${field}`]: field, [field]: "" }[sorting.by] ?? `-${field}`);
@@ -78,18 +77,18 @@ function sortHead(heading, kind, field, sorting) {
     make("button", { type: "button", class: "plain", click: choose }, heading, make("span", { "aria-hidden": "true" }, sign)));
 }
 
-/** A figure, with what it is above it and what there is to add below. */
+/** A figure with a label above it and details below. */
 export function card(label, figure, more) {
   return make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more));
 }
 
-/** Names and what they are. */
+/** A list of names and values; empty values are left out. */
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return make("dl", { class: "facts" }, shown.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 
-/** Puts new content in the place of old, and leaves alone what is the same: selections and focus outlive a refresh. */
+/** Replaces the content of an element, but keeps equal nodes, so that selections and focus survive a refresh. */
 export function renew(place, ...children) {
   const fresh = make("div", {}, ...children);
   merge(place, fresh);
@@ -111,13 +110,13 @@ function merge(old, fresh) {
   before.slice(after.length).forEach((node) => node.keep || node.remove());
 }
 
-/** The policy of the page forbids styles made of text, and allows them as properties. */
+/** The content security policy forbids style attributes; the property is allowed. */
 function set(element, name, value) {
   if (name === "style") element.style.cssText = value;
   else element.setAttribute(name, value);
 }
 
-/** What listens may know of what it was made from. */
+/** Nodes with listeners are replaced, since a listener may refer to old data. */
 function listens(node) {
   return ["BUTTON", "INPUT", "SELECT", "DIALOG"].includes(node.tagName);
 }

@@ -1,9 +1,8 @@
-// Times, spans and sizes in words, as the command line prints them; moments in local time, with UTC beside them.
-// Owns their forms. Does not own where they stand.
+// Formats times, durations and sizes as the command line does; times are local, with UTC in the tooltip.
 
 import { now } from "./clock.js";
 
-/** Milliseconds, in the coarsest terms that still say something. */
+/** A duration in milliseconds, in the largest useful units. */
 export function span(millis) {
   if (millis === null || millis === undefined) return "–";
   const seconds = Math.floor(millis / 1000);
@@ -14,18 +13,18 @@ export function span(millis) {
   return `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
 }
 
-/** Microseconds, likewise. */
+/** A duration in microseconds. */
 export function short(micros) {
   return micros < 10_000 ? `${(micros / 1000).toFixed(1)} ms` : span(micros / 1000);
 }
 
-/** How much more one thing is than another, in some form. */
+/** A difference with its sign; `form` formats the absolute value. */
 export function signed(difference, form) {
   if (difference === 0) return "–";
   return `${difference > 0 ? "+" : "−"}${form(Math.abs(difference))}`;
 }
 
-/** Bytes by powers of 1024. */
+/** Bytes in binary units. */
 export function bytes(count) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let unit = 0;
@@ -37,17 +36,17 @@ export function bytes(count) {
   return unit === 0 ? `${count} bytes` : `${left.toFixed(left < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** Thousands apart. */
+/** A number with separators between thousands. */
 export function count(number) {
   return Number(number).toLocaleString("en-GB");
 }
 
-/** How long something took or, while it goes on, has taken. */
+/** The duration of something that has ended, or its duration so far. */
 export function taken(begun, ended) {
   return span(Math.max(0, (ended ?? now()) - begun));
 }
 
-/** A moment: today's without the date. */
+/** A local time; the date is left out if it is today. */
 export function moment(millis) {
   if (millis === null || millis === undefined) return "–";
   const date = new Date(millis);
@@ -56,7 +55,7 @@ export function moment(millis) {
   return isToday ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
-/** The same in UTC, for the tooltip. */
+/** The time in UTC, for a tooltip. */
 export function utc(millis) {
   return millis === null || millis === undefined ? "" : new Date(millis).toISOString();
 }

@@ -1,12 +1,11 @@
-// Hears what changes: one stream for all tabs of a browser. The tab that holds a lock listens and passes on to the others; when it
-// closes, the browser gives the lock to the next.
-// Owns who listens, for which topics, and when a tab that nobody sees stops. Does not own what a page does about it (rounds).
+// Receives events from the server: one stream for all tabs of a browser, since the number of streams is limited. The tab that holds
+// a lock opens the stream and forwards events to the others; when it closes, the browser grants the lock to the next tab.
 
 import { BASE, get } from "./net.js";
 
 const NAME = "nap-events";
 const HIDDEN_MILLIS = 60_000;
-/** A tab says what it wants so often, and is forgotten when it has not for longer; browsers slow down the clocks of hidden ones. */
+/** Each tab repeats its topics at this interval. Browsers slow down timers of hidden tabs, so a tab is dropped much later. */
 const WANT_MILLIS = 20_000;
 const FORGOTTEN_MILLIS = 70_000;
 const RETRY_MILLIS = 10_000;
@@ -24,13 +23,13 @@ function concerns(topics, { name, job }) {
   return topics.includes(all) || topics.includes(`job:${job}`);
 }
 
-/** What a tab hears. `changed` is called when something that it shows is another one, and when events come or come no more. */
+/** The events for this tab. `changed` is called when something that the tab shows has changed, and when events start or stop. */
 export class Live {
   #changed;
   #tab = Math.random().toString(36).slice(2);
   #channel = null;
   #topics = [];
-  /** What the stream of this browser is about, as far as is known; null when there is none. */
+  /** The topics of the open stream; null if there is none. */
   #covered = null;
   #heard = 0;
   #last = null;
@@ -48,7 +47,7 @@ export class Live {
     this.#look();
   }
 
-  /** Begins to listen, once, if the server tells events and the browser has what it takes. */
+  /** Starts once, if the server has a stream and the browser supports sharing it. */
   async start() {
     if (this.#isStarted) return;
     const { capabilities } = await get("session");
@@ -61,7 +60,7 @@ export class Live {
     if (!this.#isAway) this.#join();
   }
 
-  /** A tab that is hidden goes on for a minute. */
+  /** A hidden tab keeps receiving events for a minute. */
   #look() {
     clearTimeout(this.#hiding);
     if (document.hidden) {
@@ -74,18 +73,18 @@ export class Live {
     if (wasAway) this.#changed();
   }
 
-  /** What this tab shows from now on. */
+  /** Sets the topics of the view that is shown. */
   follow(topics) {
     this.#topics = topics;
     if (this.#joined) this.#want();
   }
 
-  /** Whether all that this tab shows is told as it happens. */
+  /** Whether events cover everything that this tab shows. */
   get isLive() {
     return this.#isCovered() && performance.now() - this.#heard < FORGOTTEN_MILLIS;
   }
 
-  /** Whether nobody has seen this tab for a minute: then it asks for nothing. */
+  /** Whether this tab has been hidden for a minute; it sends no requests then. */
   get isAway() {
     return this.#isAway;
   }
@@ -128,7 +127,7 @@ export class Live {
     this.#channel.postMessage({ kind: "want", tab: this.#tab, topics: this.#topics });
   }
 
-  /** To all tabs, this one too. */
+  /** Sends a message to all tabs, including this one. */
   #tell(message) {
     this.#channel.postMessage(message);
     this.#hear(message);
@@ -148,7 +147,7 @@ export class Live {
     }
   }
 
-  /** What happened before is asked for once; with `isNew` there may be a hole before it for everybody. */
+  /** Catches up once, because events from before are missing; with `isNew` every tab may have missed some. */
   #open({ topics, isNew }) {
     const was = this.#isCovered();
     this.#covered = topics;
@@ -162,7 +161,7 @@ export class Live {
   }
 }
 
-/** The stream itself, in the tab that holds the lock, for what all tabs want together. */
+/** The event stream, in the tab that holds the lock, for the topics of all tabs. */
 class Stream {
   #tell;
   #last;
@@ -196,7 +195,7 @@ class Stream {
     this.#wants.delete(tab);
   }
 
-  /** Several tabs may say at once what they want. */
+  /** Gathers requests for topics that several tabs send at once. */
   #plan() {
     if (this.#timer === 0 && !this.#isClosed) this.#timer = setTimeout(() => this.#renew(), GATHER_MILLIS);
   }
@@ -229,7 +228,7 @@ class Stream {
     };
     source.onerror = () => {
       this.#tell({ kind: "closed" });
-      // Refused: the browser does not try again by itself.
+      // The request was refused, so the browser does not reconnect by itself.
       if (source.readyState === EventSource.CLOSED && this.#source === source) {
         this.#source = null;
         setTimeout(() => this.#plan(), RETRY_MILLIS);

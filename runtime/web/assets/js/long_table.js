@@ -1,11 +1,10 @@
-// A table of any length: the rows that are in view are in the document, with some around them, and the others are counted.
-// Owns which rows those are. Does not own what stands in them.
+// A table of any length: only the rows in view, and some around them, are in the document.
 
 import { make, renew } from "./elements.js";
 
 /** Rows in the document. */
 const ROWS_MAX = 60;
-/** Pixels of a row, as the style sheet has it. */
+/** Height of a row in pixels, as in the style sheet. */
 const HIGH = 34;
 const BEFORE = 20;
 
@@ -14,7 +13,7 @@ export class LongTable {
   #total = 0;
   #row = () => null;
 
-  /** `columns` are [heading, cell of a row, class]; a row is one line high. */
+  /** `columns` are [heading, cell of a row, class]; each row must be one line high. */
   constructor({ label, columns }) {
     this.#columns = columns;
     this.body = make("tbody");
@@ -23,7 +22,7 @@ export class LongTable {
     this.element = make("div", { class: "scroll long", tabindex: "0", role: "region", "aria-label": label, scroll: () => this.draw() }, this.table);
   }
 
-  /** Shows so many rows; `row` gives the one at a place. */
+  /** Sets the number of rows; `row` returns the row at an index. */
   show(total, row) {
     this.#total = total;
     this.#row = row;
@@ -33,7 +32,7 @@ export class LongTable {
   draw() {
     const first = Math.max(0, Math.min(Math.floor(this.element.scrollTop / HIGH) - BEFORE, this.#total - ROWS_MAX));
     const last = Math.min(this.#total, first + ROWS_MAX);
-    // The heading is a row, too.
+    // The heading counts as a row.
     this.table.setAttribute("aria-rowcount", String(this.#total + 1));
     const rows = [];
     for (let at = first; at < last; at += 1) {

@@ -1,5 +1,4 @@
-// The page as a whole: which view an address is and what it wants to hear of, keys that work everywhere.
-// Owns the way from an address to a view. Does not own views (pages) nor when they are asked for again (rounds).
+// The entry point: selects the view for an address, and handles signing in and global keys.
 
 import { make, sentence } from "./elements.js";
 import { Live } from "./live.js";
@@ -18,7 +17,7 @@ import * as worker from "./pages/worker.js";
 import * as workers from "./pages/workers.js";
 import { Rounds } from "./rounds.js";
 
-/** Addresses, views, and the topics of events that concern them. */
+/** Address patterns, views, and the topics of the events that concern them. */
 const VIEWS = [
   [/^\/$/, cluster, () => ["cluster", "jobs"]],
   [/^\/jobs$/, jobs, () => ["jobs"]],
@@ -33,14 +32,14 @@ const VIEWS = [
   [/^\/recordings\/compare$/, comparison, () => []],
   [/^\/about$/, about, () => []],
 ];
-/** What the addresses name that are about one thing. */
+/** Views of a single object, for the message when it does not exist. */
 const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"]];
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 let shown = null;
 const live = new Live(() => shown?.rounds.changed());
 
-/** Shows the view of the address. */
+/** Shows the view of the current address. */
 async function show() {
   leave();
   const found = VIEWS.map(([pattern, page, topics]) => [pattern.exec(location.pathname), page, topics]).find(([parts]) => parts);
@@ -52,7 +51,7 @@ async function show() {
     else anchor.removeAttribute("aria-current");
   }
   main.replaceChildren();
-  if (!found) return nothing("There is no such page", "The pages are named above.");
+  if (!found) return nothing("No such page", "Choose a page from the menu above.");
   delete main.dataset.ready;
   main.setAttribute("aria-busy", "true");
   const [parts, page, topics] = found;
@@ -61,12 +60,12 @@ async function show() {
   current.view = page.view({ main, parts, query: new URLSearchParams(location.search), go, again: () => current.rounds.now() });
   shown = current;
   document.title = `${current.view.title} – napreduce`;
-  // First, so that nothing happens between what is asked for and what is heard.
+  // Subscribe before the first request, so that no change between the two is missed.
   live.follow(topics(parts));
   await current.rounds.now();
 }
 
-/** What stands in the place of a view that there is not. */
+/** Shows a message in place of a view. */
 function nothing(title, ...words) {
   document.title = "Not found – napreduce";
   leave();
@@ -86,7 +85,7 @@ function leave() {
   shown = null;
 }
 
-/** Asks for what is shown; whether it may change. */
+/** Refreshes the view; returns how to go on: "live", "failed" or "over". */
 async function ask(current) {
   let problem = null;
   try {
@@ -132,13 +131,13 @@ function signedOut(problem) {
       make("p", {}, problem.message),
       make("p", {}, "A link is good once, for 15 minutes. Get one where the cluster runs, and open it here:"),
       make("pre", { class: "log" }, "nap web link"),
-      make("p", { class: "quiet" }, "nap up prints one, too. With --view its reader may look, and order nothing."),
+      make("p", { class: "quiet" }, "nap up prints one, too. With --view the link gives read-only access."),
     ),
   );
   ready();
 }
 
-/** Goes to an address of the page. */
+/** Navigates to an address of the page. */
 function go(address) {
   history.pushState(null, "", address);
   return show();
@@ -156,7 +155,7 @@ let awaiting = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
   const place = { c: "/", j: "/jobs", q: "/queues", w: "/workers", p: "/preemptions", r: "/recordings" }[event.key];
-  // Those that are named above.
+  // Only pages that the menu offers.
   if (awaiting && place && document.querySelector(`header nav a[data-view="${place}"]:not([hidden])`)) {
     event.preventDefault();
     go(ofRecording(place));

@@ -1,26 +1,25 @@
-// Asks the server: reads by the cookie, orders by the token of this tab.
-// Owns that nothing is fetched again which has not changed, and what is said when nobody answers. Does not own pages.
+// Requests to the server: reads use the cookie, orders the token of this tab. Responses are cached by their ETag.
 
-import { heard } from "./clock.js";
+import { setClock } from "./clock.js";
 
 export const BASE = "/api/nap/v1/";
 const TOKEN = "nap-token";
 const KEPT_MAX = 64;
 const kept = new Map();
 
-/** The recording that the address names, where a server shows several. */
+/** The recording in the address, if the server shows several. */
 export function recording() {
   return new URLSearchParams(location.search).get("recording");
 }
 
-/** The same address, or the same question, about the recording that is shown. What is about all of them stays as it is. */
+/** Adds the current recording to an address or a request. Addresses of the list of recordings stay as they are. */
 export function ofRecording(path) {
   const name = recording();
   if (!name || path.startsWith("/recordings") || /[?&]recording=/.test(path)) return path;
   return `${path}${path.includes("?") ? "&" : "?"}recording=${encodeURIComponent(name)}`;
 }
 
-/** Why there is no answer, in the server's words. */
+/** A failed request, with the message of the server. */
 export class Problem extends Error {
   constructor(status, detail, remedy) {
     super(detail);
@@ -30,8 +29,8 @@ export class Problem extends Error {
 }
 
 async function problem(response) {
-  const said = await response.json().catch(() => ({ detail: response.statusText, remedy: null }));
-  return new Problem(response.status, said.detail, said.remedy);
+  const body = await response.json().catch(() => ({ detail: response.statusText, remedy: null }));
+  return new Problem(response.status, body.detail, body.remedy);
 }
 
 async function send(path, options) {
@@ -39,17 +38,17 @@ async function send(path, options) {
   try {
     response = await fetch(BASE + path, { ...options, signal: AbortSignal.timeout(15_000) });
   } catch {
-    throw new Problem(0, "the server of this page does not answer", "it is asked again by itself");
+    throw new Problem(0, "the server of this page does not answer", "the page keeps trying");
   }
-  heard(response.headers.get("date"));
+  setClock(response.headers.get("date"));
   return response;
 }
 
 const JSON_FORM = { accept: "application/json", read: (response) => response.json() };
 
 /**
- * An object; the one that is known already if it has not changed. What is large and seldom asked for twice need not be kept. `form`
- * is what is accepted, and how it is read.
+ * Requests an object; returns the cached one if it has not changed. Large objects that are rarely requested twice need not be cached
+ * (`isKept`). `form` is the accepted content type and its reader.
  */
 export async function get(question, { isKept = true, form = JSON_FORM } = {}) {
   const path = ofRecording(question);
@@ -65,14 +64,14 @@ export async function get(question, { isKept = true, form = JSON_FORM } = {}) {
   return value;
 }
 
-/** Text, and where the next piece begins. */
+/** Requests text; `next` is the offset of the next piece. */
 export async function text(path) {
   const response = await send(ofRecording(path), {});
   if (!response.ok) throw await problem(response);
   return { text: await response.text(), next: Number(response.headers.get("x-nap-log-next")) };
 }
 
-/** Orders something. */
+/** Sends an order. */
 export async function order(path, body) {
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` };
   const response = await send(path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -80,12 +79,12 @@ export async function order(path, body) {
   return response.json();
 }
 
-/** Whether this tab may order. */
+/** Whether this tab has a token for orders. */
 export function mayOrder() {
   return sessionStorage.getItem(TOKEN) !== null;
 }
 
-/** Signs in by the code in the address, which is taken out of it at once. Whether there was one. */
+/** Signs in with the code in the address, which is removed at once. Returns whether there was one. */
 export async function signIn() {
   const found = /^#code=(.+)$/.exec(location.hash);
   if (!found) return false;
@@ -99,7 +98,7 @@ export async function signIn() {
   return true;
 }
 
-/** Forgets who is signed in. */
+/** Drops the token and the cookie. */
 export async function signOut() {
   sessionStorage.removeItem(TOKEN);
   await send("sign-out", { method: "POST" });

@@ -1,17 +1,16 @@
-// Orders of an operator: a button, a question, a reason.
-// Owns the dialog. Does not own what is ordered (pages).
+// The button and the dialog for an order of an operator.
 
 import { make } from "./elements.js";
 import { Problem, order } from "./net.js";
 
-/** A button that asks before it orders. `more` is sent beside the reason; `asksWhy` is false where there is none to be given. */
+/** A button that asks for confirmation and a reason. `more` is sent beside the reason; `asksWhy` is false if the order takes none. */
 export function orderButton({ label, title, about, path, more = {}, asksWhy = true, done, isBad }) {
   return make("button", { type: "button", class: isBad ? "bad" : null, click: () => ask({ label, title, about, path, more, asksWhy, done }) }, label);
 }
 
 function ask({ label, title, about, path, more, asksWhy, done }) {
   const reason = make("input", { type: "text", id: "reason", maxlength: "500", placeholder: "recorded in the history" });
-  const said = make("p", { role: "alert" });
+  const message = make("p", { role: "alert" });
   const close = () => {
     dialog.close();
     dialog.remove();
@@ -24,7 +23,7 @@ function ask({ label, title, about, path, more, asksWhy, done }) {
       done();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      said.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
+      message.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
     }
   };
   const dialog = make("dialog", { "aria-label": title, cancel: close },
@@ -32,7 +31,7 @@ function ask({ label, title, about, path, more, asksWhy, done }) {
       make("h2", {}, title),
       make("p", {}, about),
       asksWhy && [make("label", { for: "reason" }, "Why?"), reason],
-      said,
+      message,
       make("div", { class: "bar" },
         make("button", { type: "submit" }, label),
         make("button", { type: "button", click: close }, "Cancel"))));

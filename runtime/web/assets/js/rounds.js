@@ -1,18 +1,17 @@
-// When what is shown is asked for again: at once when something has changed, seldom while events come, often while they do not.
-// Owns the clock. Does not own what is asked for (pages) nor what is heard (live).
+// Decides when a view is refreshed: at once after an event, rarely while events arrive, often without a stream.
 
-/** Whoever hears of changes asks no more often than this. */
+/** Minimum interval between refreshes. */
 const STEP_MILLIS = 500;
 const HIDDEN_STEP_MILLIS = 2000;
-/** The server keeps answers for a moment: one that was kept before the change is not the last. */
+/** The server caches answers for a moment: after an event, refresh again in case the answer was from before. */
 const SETTLED_MILLIS = 1500;
-/** What no event tells: reasons, how long a worker has been silent. */
+/** Interval while events arrive, for what has no events, such as reasons and the silence of workers. */
 const CALM_MILLIS = 10_000;
-/** Without events. */
+/** Interval without events. */
 const POLL_MILLIS = 3000;
 const FAILED_MILLIS = 2000;
 
-/** The rounds of one view, from when it is shown until another one is. */
+/** The refreshes of one view while it is shown. */
 export class Rounds {
   #ask;
   #live;
@@ -23,13 +22,13 @@ export class Rounds {
   #isChanged = false;
   #isStopped = false;
 
-  /** `ask` asks, and tells whether to go on: "live", "failed", or "over" if nothing changes any more. */
+  /** `ask` refreshes and returns how to go on: "live", "failed", or "over" if nothing will change. */
   constructor({ ask, live }) {
     this.#ask = ask;
     this.#live = live;
   }
 
-  /** Asks now, and once more if that is wanted meanwhile. */
+  /** Refreshes now, and once more if called again meanwhile. */
   async now() {
     clearTimeout(this.#timer);
     this.#isWanted = true;
@@ -37,7 +36,7 @@ export class Rounds {
     await this.#running;
   }
 
-  /** Something has changed. */
+  /** Refreshes soon, because of an event. */
   changed() {
     this.#isChanged = true;
     if (!this.#running) this.#plan(this.#step());
@@ -77,7 +76,7 @@ export class Rounds {
   #plan(millis) {
     clearTimeout(this.#timer);
     if (this.#isStopped) return;
-    // A tab that nobody sees asks for nothing; whoever looks at it again asks.
+    // A hidden tab sends no requests; it refreshes when it becomes visible.
     this.#timer = setTimeout(() => this.#live.isAway || this.now(), Math.max(0, millis));
   }
 }

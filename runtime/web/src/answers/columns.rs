@@ -199,19 +199,19 @@ mod tests {
                 stints: stints(&rows, is_thinned),
                 ..TimelineAnswer::default()
             };
-            let mut said = serde_json::to_value(&answer).expect("JSON");
+            let mut json = serde_json::to_value(&answer).expect("JSON");
             let (mut head, columns) = read(&columns_of(answer).expect("bytes"));
             prop_assert_eq!(&head["unit_micros"], 1);
             for name in ["rows", "unit_micros", "columns"] {
                 head.as_object_mut().expect("an object").remove(name);
             }
-            let mut stints = said["stints"].take();
+            let mut stints = json["stints"].take();
             if !is_thinned || rows.is_empty() {
                 stints.as_object_mut().expect("an object").remove("count");
             }
             prop_assert_eq!(columns, stints);
             head["stints"].take();
-            prop_assert_eq!(head, said);
+            prop_assert_eq!(head, json);
         }
     }
 

@@ -333,9 +333,9 @@ mod tests {
         plan.task_timeout = Duration::from_secs(7);
         plan.checkpoint = CheckpointSupport { map: true, reduce: false };
         let detail = JobDetail { settings: Some(JobSettings::of(&plan)), ..detail() };
-        let said = to_value(JobStatusAnswer::from(&detail)).expect("JSON")["settings"].take();
+        let settings = to_value(JobStatusAnswer::from(&detail)).expect("JSON")["settings"].take();
         assert_eq!(
-            said.to_string(),
+            settings.to_string(),
             r#"{"attempts_max":4,"checkpoint_maps":true,"checkpoint_reduces":false,"compress":false,"deadline_millis":null,"definition":"count","durable":true,"overwrite":false,"reduces":3,"slowstart_permille":50,"task_memory_bytes":268435456,"task_timeout_millis":7000}"#
         );
     }

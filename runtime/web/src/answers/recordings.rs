@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn recording_sums_its_ended_jobs() {
         let jobs = [job(1, "a", 1_000, Some(100)), job(2, "b", 1_050, Some(300)), job(3, "c", 1_060, None)];
-        let said = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
-        assert_eq!((said.jobs, said.failed, said.killed), (2, 0, 0));
-        assert_eq!((said.from_millis, said.until_millis, said.makespan_millis), (1_000, 1_350, 350));
-        assert_eq!(said.sojourn, SojournAnswer { mean: 200.0, p50: 300, p95: 300, max: 300 });
-        assert_eq!((said.preemptions, said.work_saved_millis, said.work_lost_millis), (2, 20, 0));
-        assert_eq!(said.scheduler.as_deref(), Some("fair"));
+        let answer = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
+        assert_eq!((answer.jobs, answer.failed, answer.killed), (2, 0, 0));
+        assert_eq!((answer.from_millis, answer.until_millis, answer.makespan_millis), (1_000, 1_350, 350));
+        assert_eq!(answer.sojourn, SojournAnswer { mean: 200.0, p50: 300, p95: 300, max: 300 });
+        assert_eq!((answer.preemptions, answer.work_saved_millis, answer.work_lost_millis), (2, 20, 0));
+        assert_eq!(answer.scheduler.as_deref(), Some("fair"));
         let empty = RecordingAnswer::of("none", RecordingKind::History, String::new(), &[]);
         assert_eq!((empty.jobs, empty.makespan_millis, empty.sojourn), (0, 0, SojournAnswer::default()));
     }

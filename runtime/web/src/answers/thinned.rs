@@ -148,7 +148,7 @@ mod tests {
             of(5, 42_000, 43_000, true),
         ]);
         let bars = thinned(&many, WINDOW, 10);
-        let said: Vec<_> = bars
+        let drawn: Vec<_> = bars
             .iter()
             .map(|bar| {
                 (bar.stint.attempt.task.index, bar.stint.from_micros, bar.stint.until_micros, bar.count)
@@ -156,7 +156,7 @@ mod tests {
             .collect();
         // Most of the first column ended as `done`, and the first stint is the longest of these.
         assert_eq!(
-            said,
+            drawn,
             [(0, 0, 6_500, 3), (3, 11_000, 12_000, 1), (4, 12_000, 42_000, 1), (5, 42_000, 43_000, 1)]
         );
         assert_eq!(all(many).len(), 6);

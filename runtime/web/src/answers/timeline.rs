@@ -183,11 +183,11 @@ impl TimelineAnswer {
             StintEnd::Ended if stint.end_text == Some("done") => DONE,
             StintEnd::Ended => ENDED,
         };
-        let is_told = |told: usize| !self.is_thinned || told < LISTED_MAX;
-        if let Some(said) = stint.end_text.filter(|_| end == ENDED && is_told(self.ends.len())) {
-            self.ends.insert(row, said.to_owned());
+        let is_listed = |listed: usize| !self.is_thinned || listed < LISTED_MAX;
+        if let Some(text) = stint.end_text.filter(|_| end == ENDED && is_listed(self.ends.len())) {
+            self.ends.insert(row, text.to_owned());
         }
-        let restore = stint.restore.filter(|_| is_told(self.restores.len()));
+        let restore = stint.restore.filter(|_| is_listed(self.restores.len()));
         if let Some(restore) = restore.filter(|restore| restore.ordered_micros <= stint.from_micros) {
             self.restores.insert(row, restore.from.to_string());
         }

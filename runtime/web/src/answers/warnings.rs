@@ -88,9 +88,9 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
     let suspended = &worker.memory.suspended;
     let swapped: u64 = suspended.iter().map(|held| held.swapped_bytes).sum();
     if swapped > 0 {
-        let said = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
+        let text = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
         let remedy = "they resume more slowly; free memory by checkpointing: nap task checkpoint ATTEMPT";
-        return Some(about(worker, "swap-in-use", remedy, said));
+        return Some(about(worker, "swap-in-use", remedy, text));
     }
     let free = worker.memory.free_bytes;
     // 0 is unknown.
@@ -98,19 +98,19 @@ fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
         return None;
     }
     let resident: u64 = suspended.iter().map(|held| held.resident_bytes).sum();
-    let said = format!(
+    let text = format!(
         "has {} of memory left and keeps {} suspended",
         ByteSize::new(free).rounded(),
         ByteSize::new(resident).rounded()
     );
     let remedy = "free memory by checkpointing: nap task checkpoint ATTEMPT";
-    Some(about(worker, "memory-short", remedy, said))
+    Some(about(worker, "memory-short", remedy, text))
 }
 
-fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, said: String) -> WarningAnswer {
+fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, text: String) -> WarningAnswer {
     WarningAnswer {
         code,
-        text: format!("{} ({}) {said}", worker.worker, worker.name),
+        text: format!("{} ({}) {text}", worker.worker, worker.name),
         remedy,
         worker: Some(worker.worker.to_string()),
         name: Some(worker.name.clone()),
@@ -127,7 +127,7 @@ mod tests {
     use super::super::samples::worker;
     use super::*;
 
-    fn said(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
+    fn warnings_of(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
         let warnings = WarningAnswer::of_workers(workers);
         assert!(
             warnings.iter().all(|one| WarningAnswer::CODES.contains(&one.code) && !one.remedy.is_empty())
@@ -146,29 +146,29 @@ mod tests {
         let quiet = [WorkerPhase::Up, WorkerPhase::Draining, WorkerPhase::Leaving, WorkerPhase::Left]
             .map(|state| worker(9, state, 0));
         assert_eq!(
-            said(&[lost, excluded, remarked]),
+            warnings_of(&[lost, excluded, remarked]),
             [
                 ("worker-lost", "worker_0001 (w1) is lost: unknown reason".to_owned()),
                 ("worker-excluded", "worker_0002 (w2) is excluded, much failed there".to_owned()),
                 ("worker-remark", "worker_0003 (w3) is up, not readable from w4".to_owned()),
             ]
         );
-        assert_eq!(said(&quiet), []);
+        assert_eq!(warnings_of(&quiet), []);
     }
 
     #[test]
     fn lost_worker_warns_until_its_successor_joins() {
         let lost = worker(1, WorkerPhase::Lost, 0);
         let mut next = worker(5, WorkerPhase::Up, 0);
-        assert_eq!(said(&[lost.clone(), next.clone()]).len(), 1, "another worker");
+        assert_eq!(warnings_of(&[lost.clone(), next.clone()]).len(), 1, "another worker");
         next.name = lost.name.clone();
-        assert_eq!(said(&[lost.clone(), next.clone()]), []);
+        assert_eq!(warnings_of(&[lost.clone(), next.clone()]), []);
         let mut elsewhere = next.clone();
         elsewhere.host = "elsewhere".to_owned();
-        assert_eq!(said(&[lost.clone(), elsewhere]).len(), 1, "the same name on another host");
+        assert_eq!(warnings_of(&[lost.clone(), elsewhere]).len(), 1, "the same name on another host");
         // The successor is lost, too: one warning, about the newest.
         next.state = WorkerPhase::Lost;
-        let warnings = said(&[lost, next]);
+        let warnings = warnings_of(&[lost, next]);
         assert_eq!(warnings.len(), 1);
         assert!(warnings[0].1.starts_with("worker_0005"), "{warnings:?}");
     }
@@ -177,7 +177,7 @@ mod tests {
     fn short_memory_warns_only_with_suspended_attempts() {
         let mut up = worker(1, WorkerPhase::Up, 0);
         up.memory.free_bytes = 80 << 20;
-        assert_eq!(said(std::slice::from_ref(&up)), []);
+        assert_eq!(warnings_of(std::slice::from_ref(&up)), []);
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
         let mut held = SuspendedMemory {
             attempt: AttemptId { task, number: 1 },
@@ -186,13 +186,13 @@ mod tests {
         };
         up.memory.suspended = vec![held];
         let text = "worker_0001 (w1) has 80.0 MiB of memory left and keeps 900 MiB suspended".to_owned();
-        assert_eq!(said(std::slice::from_ref(&up)), [("memory-short", text)]);
+        assert_eq!(warnings_of(std::slice::from_ref(&up)), [("memory-short", text)]);
         up.memory.free_bytes = 0;
-        assert_eq!(said(std::slice::from_ref(&up)), [], "unknown memory is not short");
+        assert_eq!(warnings_of(std::slice::from_ref(&up)), [], "unknown memory is not short");
         held.swapped_bytes = 300 << 20;
         up.memory.suspended.push(held);
         let text = "worker_0001 (w1) has 300 MiB of suspended attempts in swap".to_owned();
-        assert_eq!(said(&[up]), [("swap-in-use", text)]);
+        assert_eq!(warnings_of(&[up]), [("swap-in-use", text)]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::problem::Problem;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Interval of keep-alive comments. Proxies and clients drop connections that are silent for longer.
 const ALIVE: Duration = Duration::from_secs(10);
-/// Reconnection delay that the client is told.
+/// Reconnection delay sent to the client.
 const RETRY: Duration = Duration::from_secs(1);
 /// Interval at which the credentials of an open stream are checked again.
 const RECHECK: Duration = Duration::from_secs(1);

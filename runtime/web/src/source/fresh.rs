@@ -51,7 +51,7 @@ impl<T> Fresh<T> {
         if let Some(kept) = known.kept.as_ref().filter(|kept| begun < kept.until) {
             return Ok(kept.value.clone());
         }
-        if let Some((_, error)) = known.failed.as_ref().filter(|(told, _)| wanted < *told) {
+        if let Some((_, error)) = known.failed.as_ref().filter(|(failed, _)| wanted < *failed) {
             return Err(error.clone());
         }
         (known.kept, known.failed) = (None, None);

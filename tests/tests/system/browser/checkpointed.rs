@@ -40,12 +40,12 @@ fn a_checkpointed_task_goes_on_at_another_worker_and_a_kill_crosses_out_what_is_
     );
     browser.keys("canvas", "n");
     browser.until_says("then checkpointed by operator");
-    browser.until_says("job_0001_m_0000.2 went on with it");
+    browser.until_says("continued by job_0001_m_0000.2");
     browser.picture("checkpointed");
     browser.keys("canvas", "l");
-    browser.until_says("went on from job_0001_m_0000.1");
+    browser.until_says("continued from job_0001_m_0000.1");
     browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0000", origin(&page)));
-    browser.until_says("to go on from job_0001_m_0000.1 with");
+    browser.until_says("continuing from job_0001_m_0000.1 with");
     browser.until_says("in files");
 
     job.command("kill", "m_0000");

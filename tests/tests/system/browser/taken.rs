@@ -48,7 +48,7 @@ fn a_slot_that_was_taken_leads_to_who_got_it_and_both_jobs_stand_side_by_side() 
     browser.until("an arc", "return document.querySelector('canvas[data-links]')?.dataset.links === '1'");
     browser.keys("canvas", "n");
     browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
-    browser.until_says("went on later");
+    browser.until_says("resumed later");
     browser.picture("taken");
     // Who took it is a link.
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");

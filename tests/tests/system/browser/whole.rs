@@ -53,7 +53,7 @@ fn totals_and_filters_cover_all_jobs_and_rows() {
     browser.until_says("1 in all");
     browser.picture("filtered");
     filter(&browser, "launched_millis");
-    browser.until_says("No attempt is like this.");
+    browser.until_says("No matching attempts.");
     assert!(!browser.text().contains("No attempt was launched"), "{}", browser.text());
     open("/jobs/job_0001/tasks");
     filter(&browser, "M_100039");

@@ -1,5 +1,4 @@
-// What this is, who is signed in, the keys.
-// Owns these words. Does not own signing in (net).
+// About this page: session and keys.
 
 import { facts, make, renew } from "../elements.js";
 import { moment } from "../format.js";
@@ -25,9 +24,9 @@ export function view({ main }) {
       const session = await get("session");
       renew(place,
         facts([
-          ["This is", session.cluster],
+          ["Cluster", session.cluster],
           ["Version", session.version],
-          ["You may", mayOrder() ? "look and order" : "look"],
+          ["Access", mayOrder() ? "read and order" : "read only"],
           ["Signed in until", moment(session.until_millis)],
         ]),
         make("div", { class: "bar" },

@@ -1,5 +1,4 @@
-// The first page: what is in use, what waits and why, who held which slot in the last minutes.
-// Owns what stands there. Does not own the picture (timeline).
+// The start page: slots in use, waiting jobs with their reasons, and the timeline of the last minutes.
 
 import { card, link, make, progress, renew, sentence, state, table } from "../elements.js";
 import { count } from "../format.js";
@@ -25,7 +24,7 @@ export function view({ main }) {
       renew(above, figures(status), warnings(status), current(status));
       const window = await getTimeline("timeline");
       timeline.show(window);
-      left.textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs of these minutes are not shown` : "";
+      left.textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs of this window are not shown` : "";
     },
   };
 }

@@ -1,5 +1,4 @@
-// Two jobs side by side: figures, counters and pictures on one axis, such as the same job under two policies.
-// Owns what is compared, and the choice of both in the address. Does not own pictures (timeline).
+// Two jobs side by side: figures, counters and timelines on one axis. Both jobs are part of the address.
 
 import { link, make, renew, state, table } from "../elements.js";
 import { now } from "../clock.js";
@@ -15,8 +14,8 @@ export function view({ main, query, again }) {
   const choose = (side, label) => make("input", { type: "search", list: "jobs-known", placeholder: "job_0007", "aria-label": label, value: chosen[side],
     change: (event) => {
       chosen[side] = event.target.value.trim();
-      const said = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value));
-      history.replaceState(null, "", ofRecording(`/compare${said.size ? `?${said}` : ""}`));
+      const params = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value));
+      history.replaceState(null, "", ofRecording(`/compare${params.size ? `?${params}` : ""}`));
       again();
     } });
   const known = make("datalist", { id: "jobs-known" });
@@ -43,7 +42,7 @@ export function view({ main, query, again }) {
         isLive = true;
         return;
       }
-      const [left, right] = await Promise.all([told(chosen.left), told(chosen.right)]);
+      const [left, right] = await Promise.all([sideOf(chosen.left), sideOf(chosen.right)]);
       isLive = [left, right].some(({ job }) => job.ended_millis === null);
       lives.hidden = false;
       const longest = Math.max(...[left, right].map(({ life }) => life.until_micros - life.base_micros));
@@ -54,13 +53,13 @@ export function view({ main, query, again }) {
   };
 }
 
-async function told(id) {
+async function sideOf(id) {
   const [job, life, { counters }, history] =
     await Promise.all([get(`jobs/${id}`), getTimeline(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`)]);
   return { job, life, counters, history };
 }
 
-/** What a job comes to, as numbers; times in milliseconds. */
+/** Figures of a job as numbers; times in milliseconds. */
 function sums({ job, life, history }) {
   const total = (list, name) => list.reduce((sum, item) => sum + (item[name] ?? 0), 0);
   const ended = job.ended_millis ?? now();

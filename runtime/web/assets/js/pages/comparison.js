@@ -1,5 +1,4 @@
-// Two recordings of the same jobs, such as of one workload under two policies: sums, who held which slot, and jobs by how much they differ.
-// Owns what is compared. Does not own pictures (timeline).
+// Two recordings of the same jobs, for example one workload under two schedulers: sums, timelines, and jobs by their difference.
 
 import { link, make, renew, table } from "../elements.js";
 import { count, signed, span } from "../format.js";
@@ -32,7 +31,7 @@ export function view({ main, query }) {
   };
 }
 
-/** Both on one axis: what took longer ends further to the right. */
+/** Puts both timelines on one axis, so that the longer one ends further right. */
 async function draw(sides, pictures, under) {
   const longest = Math.max(...sides.map((side) => side.makespan_millis)) * 1000;
   await Promise.all(sides.map(async (side, at) => {

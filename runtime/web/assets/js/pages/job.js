@@ -1,5 +1,4 @@
-// A job: how far it is, why it waits, and tabs with its life.
-// Owns the head and the choice of tabs. Does not own the tabs (tabs) nor pictures (timeline).
+// One job: progress, reasons why it waits, orders, and tabs.
 
 import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
 import { moment, taken, utc } from "../format.js";
@@ -29,10 +28,10 @@ export function view({ main, parts, query, again }) {
     async refresh() {
       const [job, session] = [await get(`jobs/${id}`), await get("session")];
       const hasEnded = job.ended_millis !== null;
-      const told = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
+      const found = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
       shown.title = `${id} ${job.name}`;
       shown.isLive = session.is_live && !hasEnded;
-      renew(head, heading(job), reasons(job, told));
+      renew(head, heading(job), reasons(job, found));
       if (mayOrder() && shown.isLive) renew(orders, buttons(id, job, again));
       else orders.replaceChildren();
       await content.refresh(job);
@@ -59,17 +58,17 @@ function heading(job) {
   ];
 }
 
-function reasons(job, told) {
+function reasons(job, found) {
   if (job.reason && job.ended_millis !== null) return make("div", { class: "panel bad" }, sentence(job.reason));
-  return why(told);
+  return why(found);
 }
 
 function buttons(id, job, done) {
   const path = (word) => `jobs/${id}/${word}`;
   const about = {
-    suspend: "What runs of it is stopped where it is; nothing of it is started until it is resumed. No work is lost.",
-    kill: "It ends for good, without output.",
-    resume: "It gets slots again as its queue allows.",
+    suspend: "Its running tasks are stopped where they are, and none are started until it is resumed. No work is lost.",
+    kill: "The job ends for good, without output.",
+    resume: "The job gets slots again as its queue allows.",
   };
   const button = (label, word, isBad) =>
     orderButton({ label, title: `${label} ${id}?`, about: about[word], path: path(word), done, isBad });

@@ -1,5 +1,4 @@
-// All jobs, filtered by what the address says, so that a link shows what its sender saw.
-// Owns the list. Does not own a job (job).
+// The list of jobs. The filters are part of the address, so that a link shows the same list.
 
 import { link, make, progress, renew, state, table } from "../elements.js";
 import { count, moment, taken, utc } from "../format.js";
@@ -12,8 +11,8 @@ const LIMIT_MAX = 10_000;
 export function view({ main, query, again }) {
   const chosen = { state: query.get("state") ?? "", text: query.get("text") ?? "", queue: query.get("queue") ?? "", sort: query.get("sort") ?? "", limit: STEP };
   const changed = () => {
-    const said = new URLSearchParams(Object.entries({ state: chosen.state, text: chosen.text, queue: chosen.queue, sort: chosen.sort }).filter(([, value]) => value));
-    history.replaceState(null, "", ofRecording(`/jobs${said.size ? `?${said}` : ""}`));
+    const params = new URLSearchParams(Object.entries({ state: chosen.state, text: chosen.text, queue: chosen.queue, sort: chosen.sort }).filter(([, value]) => value));
+    history.replaceState(null, "", ofRecording(`/jobs${params.size ? `?${params}` : ""}`));
     again();
   };
   const states = make("select", { "aria-label": "State", change: (event) => { chosen.state = event.target.value; changed(); } },
@@ -46,12 +45,12 @@ export function view({ main, query, again }) {
   };
 }
 
-/** What could not be read. */
+/** Remarks about parts that could not be read. */
 export function remarks(page) {
   return page.remarks.map((remark) => make("p", { class: "panel bad" }, `Left out: ${remark}`));
 }
 
-/** How many there are, and a way to more of them. */
+/** The number of jobs, and a button for more. */
 export function under(page, more) {
   const words = page.next === null ? `${count(page.total)} in all` : `${count(page.items.length)} of ${count(page.total)} are shown`;
   const isMore = more && page.next !== null && page.items.length < LIMIT_MAX;
@@ -70,5 +69,5 @@ function rows(jobs, sorting) {
     ["Reduces", (job) => progress(job.reduce, "reduce"), null, "reduce"],
     ["Submitted", (job) => make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis)), null, "submitted"],
     ["Took", (job) => taken(job.submitted_millis, job.ended_millis), "number", "took"],
-  ], jobs, "No job is like this.", sorting);
+  ], jobs, "No matching jobs.", sorting);
 }

@@ -1,14 +1,13 @@
-// The life of a task in words: launches, wishes for its slot, naps, ends.
-// Owns the words and their order. Does not own where they stand (task).
+// The history of a task in sentences: launches, preemptions, naps, ends.
 
 import { bytes, short, span } from "../format.js";
 
-/** Its life in words; moments in microseconds. What caused something stands before it, whatever the clocks said. */
-export function happened({ attempts: all, preemptions, resumes, restores }) {
+/** The events of a task; times in microseconds. A cause comes before its effect, whatever the clocks of the machines are. */
+export function taskEvents({ attempts: all, preemptions, resumes, restores }) {
   const began = (one) => {
     const restore = restores.find((known) => known.attempt === one.attempt);
-    const from = restore ? `, ${restore.refused ? `anew instead of from ${restore.from}: ${restore.refused}` : `to go on from ${restore.from} with ${span(restore.work_saved_millis)} of work`}` : "";
-    const starting = one.started_micros === null ? "" : `; it began to work ${short(one.started_micros - one.launched_micros)} later`;
+    const from = restore ? `, ${restore.refused ? `from the beginning instead of from ${restore.from}: ${restore.refused}` : `continuing from ${restore.from} with ${span(restore.work_saved_millis)} of work`}` : "";
+    const starting = one.started_micros === null ? "" : `; its work began ${short(one.started_micros - one.launched_micros)} later`;
     return { at: one.launched_micros, what: `${one.attempt} was launched on ${one.worker} (${one.worker_name})${from}${starting}` };
   };
   const wanted = (one) => ({
@@ -21,56 +20,56 @@ export function happened({ attempts: all, preemptions, resumes, restores }) {
     const to = one.used_by ? `; the slot went to ${one.used_by}` : "";
     return { at: one.freed_micros, what: `${one.attempt} was ${one.end} after ${span(one.active_millis)} of work${held}${lost}${to}` };
   };
-  const wentOn = (one) => ({
+  const resumed = (one) => ({
     at: one.resumed_micros ?? one.ordered_micros,
-    what: `${one.attempt} ${one.resumed_micros === null ? "is to go on" : "went on"} after a nap of ${span(one.suspended_millis)}`,
+    what: `${one.attempt} ${one.resumed_micros === null ? "waits to resume" : "resumed"} after a nap of ${span(one.suspended_millis)}`,
   });
   const over = (one) => ({ at: one.ended_micros, what: `${one.attempt} ended: ${one.end}` });
   const map = (known, key, form) => new Map(known.map((one) => [key(one), { ...form(one), causes: [] }]));
   const self = (one) => one;
   const begins = map(all, (one) => one.attempt, began);
-  const wishes = map(preemptions, self, wanted);
+  const requests = map(preemptions, self, wanted);
   const takings = map(preemptions.filter((one) => one.freed_micros !== null), self, taken);
-  const returns = map(resumes, self, wentOn);
+  const returns = map(resumes, self, resumed);
   const ends = map(all.filter((one) => one.ended_micros !== null), (one) => one.attempt, over);
   const causes = (event, ...found) => event?.causes.push(...found.filter(Boolean));
   const takingsOf = (attempt) => [...takings].filter(([one]) => one.attempt === attempt);
 
-  for (const [one, wish] of wishes) {
-    causes(wish, begins.get(one.attempt));
-    causes(takings.get(one), wish);
+  for (const [one, request] of requests) {
+    causes(request, begins.get(one.attempt));
+    causes(takings.get(one), request);
   }
   for (const [one, taking] of takings) if (one.end !== "suspended") causes(ends.get(one.attempt), taking);
-  for (const [one, wentOnAgain] of returns) {
+  for (const [one, resumed] of returns) {
     const before = takingsOf(one.attempt).filter(([known]) => known.end === "suspended" && known.requested_micros < one.ordered_micros);
-    causes(wentOnAgain, before.at(-1)?.[1]);
+    causes(resumed, before.at(-1)?.[1]);
   }
   for (const one of restores) causes(begins.get(one.attempt), ends.get(one.from), ...takingsOf(one.from).map(([, taking]) => taking));
   for (const one of all) {
     causes(ends.get(one.attempt), begins.get(one.attempt));
     for (const other of all) {
       if (other === one || other.ended_micros === null) continue;
-      // A try again begins at the end of the one before; who lost a race ends at the end of the winner.
+      // A retry starts at the end of the previous attempt; the loser of a race ends with the winner.
       const isNext = all.indexOf(other) < all.indexOf(one);
       if (isNext && isNear(one.launched_micros, other.ended_micros)) causes(begins.get(one.attempt), ends.get(other.attempt));
       if (other.outcome === "done" && one.ended_micros !== null && one.outcome !== "done" && isNear(one.ended_micros, other.ended_micros)) causes(ends.get(one.attempt), ends.get(other.attempt));
     }
   }
-  return inOrder([begins, wishes, takings, returns, ends].flatMap((known) => [...known.values()]));
+  return inOrder([begins, requests, takings, returns, ends].flatMap((known) => [...known.values()]));
 }
 
-/** Moments come from several clocks, some of them in whole milliseconds. */
+/** Times come from several clocks, some of them in whole milliseconds. */
 const NEAR_MICROS = 50_000;
 
 function isNear(one, other) {
   return Math.abs(one - other) <= NEAR_MICROS;
 }
 
-/** By time, but nothing before its causes. */
+/** Sorts by time, with causes before their effects. */
 function inOrder(events) {
   const place = (event) => {
     if (event.place) return event.place;
-    // Should two be each other's cause, time decides.
+    // In a cycle of causes, time decides.
     event.place = { at: event.at, depth: 0 };
     for (const cause of event.causes) {
       const { at, depth } = place(cause);

@@ -1,11 +1,10 @@
-// Logs of attempts, piece by piece. They are text, whatever is in them.
-// Owns reading on in one. Does not own which attempts there are.
+// Logs of attempts, loaded in pieces and shown as plain text.
 
 import { make } from "../elements.js";
 import { bytes } from "../format.js";
 import { text } from "../net.js";
 
-/** A log, and how far it has been read. */
+/** A log, loaded up to an offset. */
 export class Log {
   #attempt;
   #stream;
@@ -15,21 +14,21 @@ export class Log {
     this.#attempt = attempt;
     this.#stream = stream;
     this.pre = make("pre", { class: "log", tabindex: "0", "aria-label": `${stream} of ${attempt}` });
-    this.said = make("p", { class: "quiet" });
-    this.element = make("div", {}, this.pre, this.said);
+    this.status = make("p", { class: "quiet" });
+    this.element = make("div", {}, this.pre, this.status);
     this.element.keep = true;
   }
 
-  /** Reads the next piece, if there is one. Whoever has scrolled to the end goes on seeing the end. */
+  /** Loads the next piece. A log that is scrolled to its end stays at its end. */
   async readOn() {
     const isAtEnd = this.pre.scrollTop + this.pre.clientHeight >= this.pre.scrollHeight - 4;
     try {
       const piece = await text(`attempts/${this.#attempt}/log/${this.#stream}?offset=${this.#next}`);
       if (piece.text) this.pre.append(piece.text);
-      this.said.textContent = piece.next === 0 ? "Nothing was written." : `${bytes(piece.next)} up to here`;
+      this.status.textContent = piece.next === 0 ? "The log is empty." : `${bytes(piece.next)} up to here`;
       this.#next = piece.next;
     } catch (error) {
-      this.said.textContent = error.message;
+      this.status.textContent = error.message;
     }
     if (isAtEnd) this.pre.scrollTop = this.pre.scrollHeight;
   }

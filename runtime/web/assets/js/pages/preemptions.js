@@ -1,5 +1,4 @@
-// The ledger of the cluster: what the preemptions of a window of time come to, each of them, and from whom to whom slots went.
-// Owns the filters, which the address holds, and the figures. Does not own the columns of an entry (tabs).
+// The preemption ledger of the cluster: totals, entries and flows in a window. The filters are part of the address.
 
 import { now } from "../clock.js";
 import { link, make, renew, table } from "../elements.js";
@@ -20,8 +19,8 @@ const FILTERS = ["by", "primitive", "queue", "end"];
 export function view({ main, query, again }) {
   const chosen = { ...Object.fromEntries(["last", "from", "until", "flows", ...FILTERS].map((name) => [name, query.get(name) ?? ""])), limit: STEP };
   const changed = () => {
-    const said = new URLSearchParams(Object.entries(chosen).filter(([name, value]) => name !== "limit" && value));
-    history.replaceState(null, "", ofRecording(`/preemptions${said.size ? `?${said}` : ""}`));
+    const params = new URLSearchParams(Object.entries(chosen).filter(([name, value]) => name !== "limit" && value));
+    history.replaceState(null, "", ofRecording(`/preemptions${params.size ? `?${params}` : ""}`));
     again();
   };
   const set = (name) => (event) => {
@@ -50,12 +49,12 @@ export function view({ main, query, again }) {
   };
 }
 
-/** The moment so many milliseconds ago; a whole second, so that answers may be kept. */
+/** The time `millis` ago, in whole seconds, so that responses can be cached. */
 export function since(millis) {
   return Math.floor((now() - millis) / 1000) * 1000;
 }
 
-/** Times in the address are those that its sender saw; else the window moves on. */
+/** Fixed times from the address, or a window that moves on. */
 function windowOf(chosen, isLive) {
   if (chosen.from || chosen.until) return Object.fromEntries(["from", "until"].filter((name) => chosen[name]).map((name) => [name, chosen[name]]));
   const [, , millis] = LENGTHS.find(([name]) => name === (chosen.last || (isLive ? "1h" : "all"))) ?? LENGTHS[1];
@@ -69,7 +68,7 @@ function filters(chosen, changed, set) {
     return select;
   };
   const search = (name, label) => make("input", { type: "search", placeholder: label, "aria-label": label, value: chosen[name], change: set(name) });
-  const lengths = [["", "the usual times"], ...LENGTHS.map(([name, words]) => [name, words])];
+  const lengths = [["", "default window"], ...LENGTHS.map(([name, words]) => [name, words])];
   const times = make("select", { "aria-label": "Times", change: (event) => {
     Object.assign(chosen, { last: event.target.value, from: "", until: "" });
     changed();
@@ -80,23 +79,23 @@ function filters(chosen, changed, set) {
     search("by", "By"), search("queue", "Queue"), choice("flows", "Sum up by", [["", "flows by queue"], ["job", "flows by job"]]));
 }
 
-/** Which times these are, and an address that keeps them. */
+/** The window that is shown, and a link that fixes it. */
 function shownTimes(totals) {
-  const said = new URLSearchParams(location.search);
-  said.delete("last");
-  said.set("from", totals.from_millis);
-  said.set("until", totals.until_millis);
+  const params = new URLSearchParams(location.search);
+  params.delete("last");
+  params.set("from", totals.from_millis);
+  params.set("until", totals.until_millis);
   const time = (millis) => make("time", { title: utc(millis) }, moment(millis));
   const since = totals.from_millis === 0 ? "All" : ["From ", time(totals.from_millis)];
-  return make("p", { class: "under" }, make("span", {}, since, " until ", time(totals.until_millis)), link(`/preemptions?${said}`, "Hold these times"));
+  return make("p", { class: "under" }, make("span", {}, since, " until ", time(totals.until_millis)), link(`/preemptions?${params}`, "Hold these times"));
 }
 
-/** A sum; where some of it is left out, it is at least that. */
+/** A sum; if something is left out, it is a lower bound. */
 export function least({ remarks: leftOut }, figure) {
   return leftOut.length > 0 ? `at least ${figure}` : figure;
 }
 
-/** Half were as quick as the first, 95 and 99 of a hundred as the others. */
+/** Latency: the median, and the 95th and 99th percentile. */
 function quickness(latency) {
   if (latency.count === 0) return ["–", "none was measured"];
   return [short(latency.p50_micros), `95 %: ${short(latency.p95_micros)}, 99 %: ${short(latency.p99_micros)}`];
@@ -115,7 +114,7 @@ function figures(totals) {
     make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more))));
 }
 
-/** By primitive, and how they ended. */
+/** Totals by primitive and outcome. */
 function ways(totals) {
   if (totals.primitives.length === 0) return [];
   const ends = ENDS.filter((end) => totals.primitives.some((one) => one.ends[end]));
@@ -131,13 +130,13 @@ function ways(totals) {
   ], totals.primitives, "");
 }
 
-/** Wishes that became something else. */
+/** Preemptions with another primitive than the requested one. */
 function conversions(totals) {
   return totals.converted.map((one) =>
     make("p", { class: "under" }, `${count(one.count)} asked to ${one.asked} became ${one.primitive}; the newest of these: ${one.reason}`));
 }
 
-/** Whose slots went to whom: a row for each victim, a column for each beneficiary. */
+/** Flows of slots: a row for each victim, a column for each beneficiary. */
 function matrix(flows, by) {
   const nobody = "nobody";
   const toName = (flow) => flow.to ?? nobody;

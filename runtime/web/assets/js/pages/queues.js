@@ -1,5 +1,4 @@
-// The queues of the scheduler: what each is guaranteed, has and wants, and how far it is from its guarantee; and what each had over time.
-// Owns the list, its bars and which times are meant. Does not own jobs (jobs) nor pictures of times (shares).
+// The queues of the scheduler: guarantees, use and demand now, and over time.
 
 import { link, make, renew, table } from "../elements.js";
 import { count } from "../format.js";
@@ -25,25 +24,25 @@ export function view({ main, query, again }) {
     async refresh() {
       const [answer, session] = [await get("queues"), await get("session")];
       const queues = answer.queues ?? [];
-      about.textContent = session.is_live ? `The scheduler in force is ${answer.scheduler}. Slots are in use of those guaranteed; more are wanted.` : "";
-      const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues: it orders jobs by other things.` : "A history knows no queues as they were, but what their jobs held.";
+      about.textContent = session.is_live ? `The scheduler is ${answer.scheduler}. Slots are shown as used of guaranteed; demand is shown beside them.` : "";
+      const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues.` : "A history does not record the queues themselves, only the slots that their jobs held.";
       renew(list, table(columns(queues), queues, empty));
       renew(pictures, shares(await get(`shares${meant(last)}`), queues, more));
     },
   };
 }
 
-/** Without a word, what the server thinks of. */
+/** The query for a window; empty for the default of the server. */
 function meant(last) {
   const length = LENGTHS.find(([name]) => name === last);
   if (!length) return "";
   return `?from=${length[2] === null ? 0 : since(length[2])}`;
 }
 
-/** Without those in which no queue says anything. */
+/** Leaves out columns that have no value in any queue. */
 function columns(queues) {
-  const has = (said) => queues.some(said);
-  const either = (said) => (queue) => said(queue.map) !== null || said(queue.reduce) !== null;
+  const has = (value) => queues.some(value);
+  const either = (value) => (queue) => value(queue.map) !== null || value(queue.reduce) !== null;
   return [
     ["Queue", (queue) => named(queue, queues), "text"],
     has((queue) => queue.weight !== null) && ["Weight", (queue) => (queue.weight === null ? "" : String(queue.weight)), "number"],
@@ -62,7 +61,7 @@ function pair(map, reduce) {
   return `${word(map)} + ${word(reduce)}`;
 }
 
-/** A queue stands under the one that it is part of; its jobs are a click away. */
+/** A queue below its parent, as a link to its jobs. */
 function named(queue, queues) {
   let depth = 0;
   for (let above = queue.parent; above !== null && depth < 9; above = queues.find((other) => other.queue === above)?.parent ?? null) depth += 1;
@@ -70,7 +69,7 @@ function named(queue, queues) {
   return make("span", {}, "\u2003".repeat(depth), anchor);
 }
 
-/** How much of its guarantee a queue has; more than that is a full bar. */
+/** The used share of a guarantee; the bar is full at 100 %. */
 function held(slots, kind) {
   const guaranteed = slots.guaranteed;
   const words = guaranteed === null ? count(slots.used) : `${count(slots.used)} of ${guaranteed.toLocaleString("en-GB", { maximumFractionDigits: 1 })}`;

@@ -1,5 +1,4 @@
-// The histories that a server shows side by side, such as runs of a simulation: what each comes to, and two of them to compare.
-// Owns the list. Does not own the comparison (comparison) nor how more of them come about (what_if).
+// The recordings of a server, for example runs of a simulation, and the choice of two to compare.
 
 import { link, make, renew, table } from "../elements.js";
 import { count, moment, span } from "../format.js";
@@ -26,7 +25,7 @@ export function view({ main, go, again }) {
   return {
     title: "Recordings",
     leave: () => whatIfs.leave(),
-    // What is there changes by what-ifs alone.
+    // Only what-ifs add or remove recordings.
     get isLive() {
       return whatIfs.isOpen;
     },
@@ -55,7 +54,7 @@ export function view({ main, go, again }) {
           ["Slots taken", (item) => count(item.preemptions), "number"],
           ["Work saved", (item) => span(item.work_saved_millis), "number"],
           ["Work lost", (item) => span(item.work_lost_millis), "number"],
-        ], items, known ? "What a what-if makes is listed here." : "One cluster or history alone is shown here. Several are: nap history serve PATH..."));
+        ], items, known ? "Results of what-ifs are listed here." : "This server shows a single cluster or history. To show several, run: nap history serve PATH..."));
     },
   };
 }

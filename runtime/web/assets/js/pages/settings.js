@@ -1,12 +1,11 @@
-// How a job was to be run.
-// Owns the words for its settings. Does not own the settings (the server).
+// The settings of a job.
 
 import { make, renew, table } from "../elements.js";
 import { bytes, count, span } from "../format.js";
 
 const yes = (is) => (is ? "yes" : "no");
 
-/** Names in words, as the server names them, and their forms. */
+/** Labels of the settings, their fields, and formatters. */
 const SETTINGS = [
   ["Job of the program", "definition", (name) => make("code", {}, name)],
   ["Reduce tasks", "reduces", count],
@@ -27,7 +26,7 @@ export function settings({ place }) {
     refresh(job) {
       const rows = job.settings ? SETTINGS : [];
       renew(place, table([["Setting", ([words]) => words, "text"], ["Value", ([, name, form]) => form(job.settings[name])]], rows,
-        "An earlier version has kept this job, without its settings."));
+        "This job was recorded by an earlier version, without its settings."));
     },
   };
 }

@@ -1,6 +1,4 @@
-// Slots of queues over time: what the jobs of each held in each step, what was suspended and what they wanted beside that, against
-// what it was guaranteed.
-// Owns these pictures. Does not own the list of queues (queues).
+// Slots of queues over time: held, suspended and wanted slots per step, next to the guarantee.
 
 import { link, make } from "../elements.js";
 import { count, moment, utc } from "../format.js";
@@ -8,15 +6,15 @@ import { count, moment, utc } from "../format.js";
 const SHOWN_MAX = 24;
 const KINDS = [["map", "Map slots"], ["reduce", "Reduce slots"]];
 
-/** A row for each queue: those that held the most first. `queues` are as they are now, with their guarantees; `more` shows all of many. */
+/** A row for each queue, those that held most first. `queues` has the current guarantees; `more` shows the rest. */
 export function shares(answer, queues, more) {
-  if (answer.queues.length === 0) return [make("p", { class: "empty" }, "No job was there in these times.")];
+  if (answer.queues.length === 0) return [make("p", { class: "empty" }, "No jobs in this window.")];
   const now = new Map(queues.map((queue) => [queue.queue, queue]));
   const guarantee = (queue, kind) => now.get(queue.queue)?.[kind].guaranteed ?? null;
   const sum = (queue) => KINDS.flatMap(([kind]) => queue[kind].held).reduce((total, held) => total + held, 0);
   const sorted = [...answer.queues].sort((one, other) => sum(other) - sum(one));
   const shown = sorted.slice(0, more.isWanted ? sorted.length : SHOWN_MAX);
-  // One scale for each kind, so that queues can be compared. What is wanted has no part in it: one large job would flatten all.
+  // All queues share a scale per kind, so that they can be compared. Demand is left out: one large job would flatten everything else.
   const most = Object.fromEntries(KINDS.map(([kind]) => {
     const maximum = (queue) => now.get(queue.queue)?.[kind].maximum ?? 0;
     const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, maximum(queue), ...queue[kind].guaranteed,
@@ -39,7 +37,7 @@ export function shares(answer, queues, more) {
   return [times(answer, signs), ...rows, showAll, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
 }
 
-/** What jobs held and wanted beside that, in each step of which it is known. */
+/** Held plus wanted slots, for the steps with data. */
 function demand({ held, wanted }) {
   return wanted.map((slots, at) => (slots === null ? null : held[at] + slots));
 }
@@ -53,7 +51,7 @@ function times(answer, { isGuaranteed, isWanted }) {
     isGuaranteed && make("span", {}, sign("guaranteed"), "guaranteed"));
 }
 
-/** Steps from left to right; its words say what a picture cannot be asked for. */
+/** The steps from left to right, with a description for screen readers. */
 function chart(answer, shares, { kind, words, most, guaranteed }) {
   const { held, suspended } = shares;
   const height = (element, slots) => {
@@ -69,17 +67,17 @@ function chart(answer, shares, { kind, words, most, guaranteed }) {
   const lines = [level(answer, wanted.map((slots) => (slots === null ? null : Math.min(slots, most))), most, "wanted")];
   const highest = Math.max(0, ...wanted);
   const beyond = highest > most && make("span", { class: "beyond", "aria-hidden": "true" }, `${count(Math.ceil(highest))} wanted`);
-  // Where nothing was noted, it is guaranteed what it is now.
+  // Steps without a record show the current guarantee.
   const isNoted = shares.guaranteed.some((slots) => slots !== null);
   if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
   else if (guaranteed !== null) lines.push(height(make("u"), guaranteed));
-  const said = summary(words, shares, wanted, guaranteed, answer.jobs_left_out > 0);
+  const description = summary(words, shares, wanted, guaranteed, answer.jobs_left_out > 0);
   return make("figure", { class: kind },
-    make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most)), beyond),
-    make("figcaption", {}, said));
+    make("div", { class: "steps", role: "img", "aria-label": description, title: description }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most)), beyond),
+    make("figcaption", {}, description));
 }
 
-/** A line over the steps, broken where nothing is known. */
+/** A line over the steps with a gap where there is no data. */
 function level(answer, slots, most, name) {
   const count = slots.length;
   if (!slots.some((height) => height !== null)) return [];
@@ -102,7 +100,7 @@ function level(answer, slots, most, name) {
   return [drawn];
 }
 
-/** Steps in which nothing changes are one. */
+/** Merges equal steps. */
 function runs(answer, held, suspended) {
   const found = [];
   held.forEach((slots, at) => {

@@ -1,5 +1,4 @@
-// The tabs of a job: its life as a picture, tasks, preemptions, counters, settings, attempts with logs, events.
-// Owns what stands in each. Does not own the head (job) nor how pictures are drawn (timeline).
+// The tabs of a job: timeline, tasks, preemptions, counters, settings, attempts with logs, events.
 
 import { link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, short, span, taken, utc } from "../format.js";
@@ -15,8 +14,7 @@ const STEP = 100;
 const LIMIT_MAX = 10_000;
 
 /**
- * A tab that is a list in pages; `filtered` says what the text in its search field is looked for in, and `above` tells what all of it
- * comes to.
+ * A tab with a paged list; `filtered` names the fields that its search covers, and `above` shows a summary of the whole list.
  */
 function list(path, show, filtered, above) {
   return ({ id, place, query, again }) => {
@@ -26,8 +24,8 @@ function list(path, show, filtered, above) {
       by: query.get("sort") ?? "",
       choose(field) {
         sorting.by = field;
-        const said = new URLSearchParams(Object.entries({ text: wanted, sort: field }).filter(([, value]) => value));
-        history.replaceState(null, "", ofRecording(`${location.pathname}${said.size ? `?${said}` : ""}`));
+        const params = new URLSearchParams(Object.entries({ text: wanted, sort: field }).filter(([, value]) => value));
+        history.replaceState(null, "", ofRecording(`${location.pathname}${params.size ? `?${params}` : ""}`));
         again();
       },
     };
@@ -81,29 +79,29 @@ function tasks(items, job, { again, sorting, isFiltered }) {
     ["Why", (task) => sentence(task.live.map((live) => live.reason).find(Boolean) ?? task.reason ?? ""), "text"],
   ];
   if (mayOrder() && isOpen) columns.push(["", (task) => taskOrders(task, again), "id"]);
-  return table(columns, items, isFiltered ? "No task is like this." : isOpen ? "The job has no tasks yet." : "No task was begun.", sorting);
+  return table(columns, items, isFiltered ? "No matching tasks." : isOpen ? "The job has no tasks yet." : "No task was started.", sorting);
 }
 
-/** What can be ordered of a task as it is. */
+/** The orders that a task accepts in its state. */
 export function taskOrders(task, done) {
   const button = (label, word, about, isBad) =>
     orderButton({ label, title: `${label} ${task.task}?`, about, path: `tasks/${task.task}/${word}`, done, isBad });
   if (task.state === "done" || task.state === "pending") return "";
   if (task.state === "suspended" || task.state === "checkpointed") {
-    return button("Resume", "resume", "It goes on where it was, with the next slot that is free for it.");
+    return button("Resume", "resume", "It continues where it was, as soon as a slot is free for it.");
   }
   return [
-    button("Suspend", "suspend", "Its process is stopped where it is, and its slot is free."),
-    button("Checkpoint", "checkpoint", "Its work is saved in files; it goes on from there, here or elsewhere."),
-    button("Kill", "kill", "Its work is lost, and done again. It counts as no failure.", true),
+    button("Suspend", "suspend", "Its process is stopped where it is, and its slot is released."),
+    button("Checkpoint", "checkpoint", "Its work is saved in files; it continues from there, here or on another worker."),
+    button("Kill", "kill", "Its work is lost and done again. This does not count as a failure.", true),
   ];
 }
 
 function preemptions(items) {
-  return ledger(items, "Nobody took a slot of this job.");
+  return ledger(items, "No slot of this job was taken.");
 }
 
-/** What all preemptions of a job come to, however few are shown. */
+/** Totals of all preemptions of a job, regardless of the page. */
 async function preemptionTotals(id) {
   const totals = await get(`jobs/${id}/preemptions/totals`);
   if (totals.count === 0) return [];
@@ -111,7 +109,7 @@ async function preemptionTotals(id) {
   return make("p", {}, `${often} a slot was wanted back; ${span(totals.work_saved_millis)} of work was saved, ${span(totals.work_lost_millis)} lost.`);
 }
 
-/** Entries of the ledger; victim and beneficiary are links. */
+/** Entries of the ledger, with links to victims and beneficiaries. */
 export function ledger(items, empty) {
   return table([
     ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
@@ -142,7 +140,7 @@ function counters({ id, place }) {
     async refresh() {
       const { counters: all } = await get(`jobs/${id}/counters`);
       const rows = Object.entries(all);
-      renew(place, table([["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "Nothing is counted yet."));
+      renew(place, table([["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "No counters yet."));
     },
   };
 }
@@ -150,24 +148,24 @@ function counters({ id, place }) {
 const FIGURES = [["Took", "took_millis", span], ["Read", "input_bytes", bytes], ["Records read", "input_records", count], ["Wrote", "output_bytes", bytes],
   ["Waited for maps", "shuffle_millis", span], ["Processor", "processor_millis", span]];
 
-/** How attempts compare that did their tasks: one that took far longer than half of them is slow, or has more to do. */
+/** Quantiles of successful attempts: an attempt far above the median is slow or has more data. */
 async function quantiles(id) {
-  const told = await get(`jobs/${id}/quantiles`);
+  const answer = await get(`jobs/${id}/quantiles`);
   const words = { 0: "Least", 50: "Median", 100: "Most" };
-  return [["map", "maps"], ["reduce", "reduces"]].filter(([kind]) => told[kind]?.attempts > 1).map(([kind, plural]) => {
-    const phase = told[kind];
+  return [["map", "maps"], ["reduce", "reduces"]].filter(([kind]) => answer[kind]?.attempts > 1).map(([kind, plural]) => {
+    const phase = answer[kind];
     const known = FIGURES.filter(([, name]) => phase[name].at(-1) > 0);
     return make("details", { open: true }, make("summary", {}, `${count(phase.attempts)} ${plural} that were done`),
-      table([["", ([label]) => label, "id"], ...told.percents.map((percent, at) => [words[percent] ?? `${percent} %`, ([, name, form]) => form(phase[name][at]), "number"])], known, ""));
+      table([["", ([label]) => label, "id"], ...answer.percents.map((percent, at) => [words[percent] ?? `${percent} %`, ([, name, form]) => form(phase[name][at]), "number"])], known, ""));
   });
 }
 
-/** Bytes, and the records in them, of an attempt that did its task. */
+/** Bytes of a successful attempt, with its records in the tooltip. */
 function moved(size, records) {
   return size === null ? "" : make("span", { title: `${count(records)} records` }, bytes(size));
 }
 
-/** Attempts in a list, each with its logs. */
+/** A list of attempts with buttons for their logs. */
 export function attempts(items, job, { sorting, isFiltered } = {}) {
   return table([
     ["Attempt", (item) => sentence(item.attempt), "id", "attempt"],
@@ -180,10 +178,10 @@ export function attempts(items, job, { sorting, isFiltered } = {}) {
     ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number", "processor"],
     ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
-  ], items, isFiltered ? "No attempt is like this." : job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.", sorting);
+  ], items, isFiltered ? "No matching attempts." : job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.", sorting);
 }
 
-/** Nothing goes on in a job that has ended. */
+/** Whether an attempt is still running; none is in a job that has ended. */
 function goesOn(attempt, job) {
   return attempt.ended_millis === null && job.ended_millis === null;
 }
@@ -192,10 +190,10 @@ function events(items) {
   return table([
     ["When", (item) => make("time", { title: utc(item.at_millis) }, moment(item.at_millis)), "id"],
     ["What", (item) => sentence(item.text), "text"],
-  ], items, "Nothing has happened yet.");
+  ], items, "No events yet.");
 }
 
-/** The tabs in order: name in the address, and what makes one. */
+/** The tabs in order: name in the address, label, and constructor. */
 export const TABS = [
   ["timeline", { label: "Timeline", make: timeline }],
   ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state, worker or why") }],

@@ -1,12 +1,11 @@
-// A task: its life as a bar and in words, what was taken from it, its attempts, and the logs of the one that did it or is at it.
-// Owns what stands there. Does not own pictures (timeline), lists (tabs), words (life) nor logs (logs).
+// One task: timeline, history in sentences, preemptions, attempts, and the logs of its main attempt.
 
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
-import { happened } from "./life.js";
+import { taskEvents } from "./life.js";
 import { Log } from "./logs.js";
 import { attempts, ledger, taskOrders } from "./tabs.js";
 import { why } from "./why.js";
@@ -40,19 +39,19 @@ export function view({ main, parts, again }) {
       renew(life, make("h2", {}, "What happened to it"), table([
         ["When", ({ at }) => make("time", { title: utc(at / 1000) }, moment(at / 1000)), "id"],
         ["What", ({ what }) => sentence(what), "text"],
-      ], happened(history), "Nothing of it was begun yet."));
+      ], taskEvents(history), "The task has not been started yet."));
       renew(below,
         history.preemptions.length > 0 && [make("h2", {}, "Slots that were taken from it"), ledger(history.preemptions, "")],
         make("h2", {}, "Attempts"), attempts([...history.attempts].reverse(), of));
       const main = mainAttempt(task);
-      // A history has what attempts printed that failed, behind the buttons of the list, and no more.
+      // A history has only logs of failed attempts; they are behind the buttons in the list.
       if (session.is_live && main && main.attempt !== read?.attempt) {
         read = { attempt: main.attempt, logs: STREAMS.map((stream) => new Log(main.attempt, stream)), isOver: false };
         logs.hidden = false;
         logs.replaceChildren(...read.logs.flatMap((log, at) => [make("h2", {}, `${STREAMS[at]} of ${main.attempt}`), log.element]));
       }
       if (read && !read.isOver) {
-        // What was written up to the end is read once after it.
+        // Reads the rest of the log once after the end.
         read.isOver = main.ended_millis !== null;
         await Promise.all(read.logs.map((log) => log.readOn()));
       }
@@ -61,7 +60,7 @@ export function view({ main, parts, again }) {
   return shown;
 }
 
-/** The attempt that did the task; until one has, the first that is alive, else the last one. */
+/** The successful attempt; without one, the first running attempt, else the last one. */
 function mainAttempt({ live, history }) {
   const isAlive = (one) => live.some(({ attempt }) => attempt === one.attempt);
   return history.attempts.find(({ outcome }) => outcome === "done") ?? history.attempts.find(isAlive) ?? history.attempts.at(-1);

@@ -1,5 +1,4 @@
-// What if another policy had given the slots: a form that asks for simulations of the history, and what came of each.
-// Owns what is asked for, and that how far it can be trusted is said first. Does not own the list of recordings (recordings).
+// What-if: a form that simulates the history under other schedulers, and the results, with their fidelity first.
 
 import { card, link, make, renew, state, table } from "../elements.js";
 import { count, moment, span, taken } from "../format.js";
@@ -8,26 +7,26 @@ import { orderButton } from "../orders.js";
 
 const STEP_MILLIS = 1000;
 
-/** The form and the what-ifs under it. */
+/** The form, and the list of what-ifs below it. */
 export class WhatIfs {
   element = make("section", { "aria-labelledby": "what-if", hidden: true });
   #again;
   #list = make("div");
   #timer = 0;
   #isBuilt = false;
-  /** Whether one waits or runs. */
+  /** Whether a what-if is queued or running. */
   isOpen = false;
 
   constructor({ again }) {
     this.#again = again;
   }
 
-  /** Shows what the server knows of them, beside what recordings come to. */
+  /** Shows the what-ifs, with figures from their recordings. */
   show({ items, schedulers, time_max_millis }, recordings) {
     if (!this.#isBuilt) this.#build(schedulers, time_max_millis, recordings);
     this.element.hidden = false;
     renew(this.#list, items.map((item) => panel(item, recordings, time_max_millis, this.#again)),
-      items.length === 0 && !mayOrder() && make("p", { class: "quiet" }, "Nobody has asked for one. Whoever signs in by a link without --view can."));
+      items.length === 0 && !mayOrder() && make("p", { class: "quiet" }, "No what-ifs yet. To start one, sign in with a link created without --view."));
     this.isOpen = items.some(isOpen);
     clearTimeout(this.#timer);
     if (this.isOpen) this.#timer = setTimeout(this.#again, STEP_MILLIS);
@@ -57,10 +56,10 @@ function form(schedulers, limit, histories, again) {
     rows: "6", maxlength: "32768", spellcheck: "false", "aria-label": "Tables of the schedulers, as TOML",
     placeholder: "[scheduler.capacity]\n[preemption]\nprimitive = \"suspend\"",
   });
-  const said = make("p", { role: "alert", class: "bad-words" });
+  const message = make("p", { role: "alert", class: "bad-words" });
   const send = async (event) => {
     event.preventDefault();
-    said.textContent = "";
+    message.textContent = "";
     try {
       await order("what-if", {
         schedulers: boxes.filter((box) => box.checked).map((box) => box.value),
@@ -71,23 +70,23 @@ function form(schedulers, limit, histories, again) {
       again();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      said.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
+      message.textContent = [error.message, error.remedy].filter(Boolean).join("; ");
     }
   };
   return make("form", { class: "panel what-if-form", submit: send },
-    make("p", {}, "The jobs that have succeeded, again, as if other policies had given the slots on the same workers. ",
-      make("span", { class: "quiet" }, `One is simulated at a time, after everything else this machine does, for ${span(limit)} at most.`)),
-    make("fieldset", {}, make("legend", {}, "Policies to try beside the recorded one"),
+    make("p", {}, "Simulates the jobs that have succeeded under other schedulers, on the same workers. ",
+      make("span", { class: "quiet" }, `One simulation runs at a time, at low priority, for at most ${span(limit)}.`)),
+    make("fieldset", {}, make("legend", {}, "Schedulers to compare with the recorded one"),
       boxes.map((box) => make("label", {}, box, box.value))),
     make("div", { class: "bar" },
       histories.length > 1 && [make("span", {}, "History"), history],
       make("span", {}, "Submitted from"), from, make("span", {}, "until"), until,
-      make("span", { class: "quiet" }, "all of them unless said"), make("span", {}, "Jobs"), jobs),
-    make("details", {}, make("summary", {}, "Other tables than those of the cluster"), tables),
-    make("div", { class: "bar" }, make("button", { type: "submit" }, "Simulate"), said));
+      make("span", { class: "quiet" }, "default: all"), make("span", {}, "Jobs"), jobs),
+    make("details", {}, make("summary", {}, "Override the scheduler tables of the cluster"), tables),
+    make("div", { class: "bar" }, make("button", { type: "submit" }, "Simulate"), message));
 }
 
-/** A local moment, as milliseconds since 1970. */
+/** Converts local time to milliseconds since 1970. */
 function millis(input) {
   return input.value ? new Date(input.value).getTime() : null;
 }
@@ -98,7 +97,7 @@ function panel(item, recordings, limit, again) {
     make("div", { class: "bar" }, make("h3", {}, title(item)), state(words(item, limit)),
       make("span", { class: "grow" }),
       mayOrder() && orderButton({
-        label: running ? "End it" : "Remove", title: `${running ? "End" : "Remove"} ${item.what_if}?`, about: running ? "What it has done is lost." : "Its recordings go with it.",
+        label: running ? "Stop" : "Remove", title: `${running ? "Stop" : "Remove"} ${item.what_if}?`, about: running ? "The work done so far is lost." : "Its recordings are deleted as well.",
         path: `what-if/${item.what_if}/remove`, asksWhy: false, done: again,
       })),
     make("p", { class: "quiet" }, about(item)),
@@ -107,13 +106,13 @@ function panel(item, recordings, limit, again) {
 }
 
 function title({ what_if, schedulers }) {
-  return `${what_if}: ${schedulers.length ? schedulers.join(", ") : "the recorded policy alone"}`;
+  return `${what_if}: ${schedulers.length ? schedulers.join(", ") : "the recorded scheduler only"}`;
 }
 
 function words({ state: word, begun_millis, ended_millis, percent: done }, limit) {
-  if (word === "queued") return "waiting for its turn";
+  if (word === "queued") return "queued";
   const far = done === null ? "" : `, ${done} % done`;
-  if (word === "running") return `running for ${taken(begun_millis)}${far}, ${span(limit)} at most`;
+  if (word === "running") return `running for ${taken(begun_millis)}${far}, at most ${span(limit)}`;
   return `${word} after ${span(ended_millis - begun_millis)}`;
 }
 
@@ -121,8 +120,8 @@ function about({ recording, from_millis, until_millis, jobs, by, asked_millis, c
   const bounds = [from_millis !== null && `from ${moment(from_millis)}`, until_millis !== null && `until ${moment(until_millis)}`].filter(Boolean);
   return [
     `${recording ? `${recording}: ` : ""}${meant(jobs, bounds)}`,
-    configuration !== null && "with tables of its own",
-    `asked for by ${by} at ${moment(asked_millis)}`,
+    configuration !== null && "with its own scheduler tables",
+    `requested by ${by} at ${moment(asked_millis)}`,
   ].filter(Boolean).join(", ");
 }
 
@@ -131,23 +130,23 @@ function meant(jobs, bounds) {
   return bounds.length ? `jobs submitted ${bounds.join(" ")}` : "all jobs";
 }
 
-/** How far the recorded policy, simulated, is from what happened: nothing else says more before this is known. */
-function fidelity({ fidelity: said, recording }) {
-  const bound = "Each job is submitted when it was, also one that waited for another to end.";
-  if (said === null) {
-    return make("div", { class: "panel why" }, make("p", { class: "why" }, "How far this is from what happened is not known: the history does not say which policy it had. Compare directions only."), make("p", {}, bound));
+/** How far the simulation of the recorded scheduler is from the history; without this, the other figures mean little. */
+function fidelity({ fidelity: errors, recording }) {
+  const bound = "Jobs are submitted at their recorded times, even those that waited for another job to end.";
+  if (errors === null) {
+    return make("div", { class: "panel why" }, make("p", { class: "why" }, "The accuracy is unknown, because the history does not name its scheduler. Compare directions only."), make("p", {}, bound));
   }
   const of = recording ? `?recording=${encodeURIComponent(recording)}` : "";
-  const worst = said.largest_of !== null && link(`/jobs/${said.largest_of}${of}`, said.largest_of);
-  const isSure = said.doubtful.length === 0;
+  const worst = errors.largest_of !== null && link(`/jobs/${errors.largest_of}${of}`, errors.largest_of);
+  const isSure = errors.doubtful.length === 0;
   return [
     make("div", { class: "cards" },
-      card("Mean sojourn is off by", percent(said.sojourn_mean_error), "the recorded policy, simulated"),
-      card("Makespan", percent(said.makespan_error), "from first submission to last end"),
-      card("Single jobs", percent(said.sojourn_median_error), "median of their sojourns"),
-      card("The job farthest off", percent(said.sojourn_largest_error), worst || "")),
+      card("Mean sojourn is off by", percent(errors.sojourn_mean_error), "simulation of the recorded scheduler"),
+      card("Makespan", percent(errors.makespan_error), "from first submission to last end"),
+      card("Single jobs", percent(errors.sojourn_median_error), "median error of the sojourn"),
+      card("Largest error of a job", percent(errors.sojourn_largest_error), worst || "")),
     make("div", { class: `panel ${isSure ? "" : "why"}` },
-      make("p", { class: isSure ? "" : "why" }, isSure ? "The simulation is within 10 % of what happened." : `More than 10 % off by ${said.doubtful.join(", ")}: only directions can be compared, not sizes.`),
+      make("p", { class: isSure ? "" : "why" }, isSure ? "The simulation is within 10 % of the history." : `More than 10 % off: ${errors.doubtful.join(", ")}. Compare directions only, not sizes.`),
       make("p", { class: "quiet" }, bound)),
   ];
 }
@@ -156,31 +155,31 @@ function percent(share) {
   return `${(share * 100).toFixed(1)} %`;
 }
 
-/** What each policy came to, beside the recorded one. */
-function results({ recordings: names, fidelity: said }, recordings) {
+/** The results of each scheduler, next to the recorded one. */
+function results({ recordings: names, fidelity: errors }, recordings) {
   const found = names.map((name) => recordings.find(({ recording }) => recording === name)).filter(Boolean);
   const base = found.find(({ recording }) => recording.includes("-as-recorded."));
-  const isSure = said !== null && said.doubtful.length === 0;
+  const isSure = errors !== null && errors.doubtful.length === 0;
   const against = (one) => (!base || one === base ? "–" : change(one.sojourn.mean, base.sojourn.mean, isSure));
   const compare = (one) => base && one !== base && link(`/recordings/compare?${new URLSearchParams({ left: base.recording, right: one.recording })}`, `Compare with ${one.scheduler ?? "it"}`);
   return table([
-    ["Policy", (one) => `${one.scheduler ?? "unknown"}${one === base ? ", as recorded" : ""}`],
+    ["Scheduler", (one) => `${one.scheduler ?? "unknown"}${one === base ? ", as recorded" : ""}`],
     ["Recording", (one) => link(`/jobs?recording=${encodeURIComponent(one.recording)}`, one.recording), "id"],
     ["Sojourn, mean", (one) => span(one.sojourn.mean), "number"],
     ["Against the recorded one", against, "number"],
     ["Makespan", (one) => span(one.makespan_millis), "number"],
     ["Slots taken", (one) => count(one.preemptions), "number"],
     ["", compare, "id"],
-  ], found, "Its recordings are gone.");
+  ], found, "Its recordings have been deleted.");
 }
 
-/** Sizes only where they can be believed. */
+/** A difference: with its size only if the simulation is accurate enough. */
 function change(value, base, isSure) {
   if (value === base) return "the same";
   const direction = value < base ? "shorter" : "longer";
   return isSure && base > 0 ? `${percent(Math.abs(value / base - 1))} ${direction}` : direction;
 }
 
-function remarks({ remarks: said }) {
-  return said.length > 0 && make("details", {}, make("summary", {}, "What the history says and lacks"), make("ul", {}, said.map((line) => make("li", {}, line))));
+function remarks({ remarks: lines }) {
+  return lines.length > 0 && make("details", {}, make("summary", {}, "Data missing in the history and values estimated from it"), make("ul", {}, lines.map((line) => make("li", {}, line))));
 }

@@ -1,5 +1,4 @@
-// A worker: its slots over the last minutes, what it keeps suspended, what became of it.
-// Owns what stands there. Does not own the picture (timeline).
+// One worker: timeline of its slots, suspended attempts, state changes.
 
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span } from "../format.js";
@@ -31,8 +30,8 @@ export function view({ main, parts, again }) {
       if (mayOrder() && session.is_live) renew(orders, buttons(worker, again));
       picture.show(await getTimeline(slots({})));
       const changes = await get(`workers/changes?worker=${id}&limit=${CHANGES_MAX}&from=0`);
-      renew(below, make("h2", {}, "What it keeps suspended"), kept(worker.suspended),
-        make("h2", {}, "What became of it"), became(changes));
+      renew(below, make("h2", {}, "Suspended attempts"), kept(worker.suspended),
+        make("h2", {}, "State changes"), became(changes));
     },
   };
 }
@@ -50,7 +49,7 @@ function heading(worker) {
       ["Reduce slots", used(worker.reduce)],
       ["Free memory", worker.free_bytes === null ? null : bytes(worker.free_bytes)],
       ["Isolation", worker.isolation],
-      ["Heard of", worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`],
+      ["Last heartbeat", worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`],
     ]),
   ];
 }
@@ -60,21 +59,21 @@ function kept(suspended) {
     ["Attempt", (held) => sentence(held.attempt), "id"],
     ["In memory", (held) => bytes(held.resident_bytes), "number"],
     ["In swap", (held) => bytes(held.swapped_bytes), "number"],
-  ], suspended, "It keeps nothing suspended.");
+  ], suspended, "No suspended attempts.");
 }
 
 function buttons(worker, again) {
   if (worker.state.startsWith("up")) return [drain(worker, again), handBack(worker, again)];
   if (!worker.state.startsWith("draining")) return [];
   return orderButton({
-    label: "Keep", title: `Keep ${worker.worker}?`, about: "It gets work again.", path: `workers/${worker.worker}/undrain`, done: again,
+    label: "Keep", title: `Keep ${worker.worker}?`, about: "It is given work again.", path: `workers/${worker.worker}/undrain`, done: again,
   });
 }
 
 function handBack(worker, again) {
   return orderButton({
     label: "Hand back", title: `Have ${worker.worker} hand back its work?`,
-    about: "What it does is checkpointed or killed, and done elsewhere; then it leaves.",
+    about: "Its attempts are checkpointed or killed and continue on other workers; then it leaves.",
     path: `workers/${worker.worker}/drain`, more: { hand_back: true }, done: again, isBad: true,
   });
 }

@@ -1,5 +1,4 @@
-// The workers, and draining them.
-// Owns the list. Does not own a single one (worker).
+// The list of workers, with orders to drain them.
 
 import { make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span, utc } from "../format.js";
@@ -9,7 +8,7 @@ import { orderButton } from "../orders.js";
 export function view({ main, again }) {
   const list = make("div");
   const changes = make("div");
-  main.append(make("h1", {}, "Workers"), list, make("h2", {}, "What became of them"), changes);
+  main.append(make("h1", {}, "Workers"), list, make("h2", {}, "State changes"), changes);
   return {
     title: "Workers",
     async refresh() {
@@ -26,17 +25,17 @@ export function view({ main, again }) {
         ["Free memory", (worker) => (worker.free_bytes === null ? "" : bytes(worker.free_bytes)), "number"],
         page.items.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
         ["Isolation", (worker) => worker.isolation],
-        ["Heard of", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`)],
+        ["Last heartbeat", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`)],
         ["Why", (worker) => worker.reason, "text"],
       ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
-      renew(list, table(columns, page.items, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history knows no workers."));
+      renew(list, table(columns, page.items, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history does not record the list of workers."));
     },
   };
 }
 
-/** Who came and went, newest first. */
+/** State changes, newest first. */
 export function became({ items, total, remarks }) {
   const rows = table([
     ["When", (change) => make("time", { title: utc(change.at_millis) }, moment(change.at_millis)), "id"],
@@ -46,22 +45,22 @@ export function became({ items, total, remarks }) {
     ["Became", (change) => state(change.state)],
     ["Slots", (change) => `${count(change.map_slots)} + ${count(change.reduce_slots)}`, "number"],
     ["Why", (change) => change.reason ?? "", "text"],
-  ], items, "Nothing is known of the last day.");
+  ], items, "No changes in the last day.");
   const under = [...remarks, ...(total > items.length ? [`${count(items.length)} of ${count(total)} are shown`] : [])];
   return [rows, under.length > 0 && make("p", { class: "under" }, under.join("; "))];
 }
 
-/** What a suspended attempt holds, wherever that is. */
+/** The memory of a suspended attempt, resident and swapped. */
 function suspended({ attempt, resident_bytes: resident, swapped_bytes: swapped }) {
   return make("div", {}, sentence(`${attempt} ${bytes(resident)}${swapped > 0 ? `, ${bytes(swapped)} in swap` : ""}`));
 }
 
-/** A button that has it leave when it is needed no more. */
+/** A button that drains a worker. */
 export function drain(worker, again) {
   return orderButton({
     label: "Drain",
     title: `Drain ${worker.worker}?`,
-    about: "It gets nothing more to do, and leaves when nothing of it is needed.",
+    about: "It gets no new work, and leaves once its work and its map outputs are no longer needed.",
     path: `workers/${worker.worker}/drain`,
     done: again,
   });

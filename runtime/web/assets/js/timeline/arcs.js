@@ -1,12 +1,11 @@
-// Arcs from the stint that gave up a slot to the stint that got it.
-// Owns how they are drawn: by primitive in colour and in dashes. Does not own which stints they join (model).
+// Draws arcs from the stint that released a slot to the stint that got it; colour and dashes show the primitive.
 
 import { CHECKPOINTED, KILLED, SUSPENDED } from "./model.js";
 
 const ARCS_MAX = 1000;
 const DASHES = { [SUSPENDED]: [], [CHECKPOINTED]: [5, 3], [KILLED]: [2, 3] };
 
-/** Draws the arcs of which an end is in view. */
+/** Draws the arcs with an end in view. */
 export function arcs(context, model, scale, first, last, y, high, colours) {
   const { start, length, end } = model.answer.stints;
   let drawn = 0;
@@ -18,7 +17,7 @@ export function arcs(context, model, scale, first, last, y, high, colours) {
     if (drawn > ARCS_MAX) return;
     drawn += 1;
     const ends = [x, y(one) + high / 2, until, y(other) + high / 2];
-    // A light edge, so that it is seen on bars, too.
+    // A light outline keeps the arc visible on bars.
     for (const [colour, wide, dashes] of [[colours.panel, 4, []], [end[from] === KILLED ? colours.bad : colours.wait, 1.5, DASHES[end[from]] ?? []]]) {
       context.strokeStyle = colour;
       context.lineWidth = wide;
@@ -29,7 +28,7 @@ export function arcs(context, model, scale, first, last, y, high, colours) {
   context.setLineDash([]);
 }
 
-/** Within a row it rises over both bars, however near they are; between rows it bends to the right. */
+/** Within a row, an arc rises above both bars; between rows it bends to the right. */
 function arc(context, x, y, until, other, high) {
   const reach = y === other ? 0 : Math.min(40, 8 + Math.abs(other - y) / 3);
   const [lift, room] = y === other ? [high * 0.6, Math.max(0, 10 - (until - x)) / 2] : [0, 0];

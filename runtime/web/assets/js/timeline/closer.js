@@ -1,7 +1,6 @@
-// A closer look at a picture of more than a page can hold: what is in view is asked for again, and fitted into the whole.
-// Owns when that is asked, and where the answer belongs. Does not own what is in view (timeline).
+// Loads more detail for the part of a large timeline that is in view, and fits it into the whole.
 
-/** Whoever still moves the picture does not ask. */
+/** Waits until the view has stopped moving. */
 const SETTLED_MILLIS = 200;
 
 export class CloserLook {
@@ -10,13 +9,13 @@ export class CloserLook {
   #timer = 0;
   #round = 0;
 
-  /** `ask` asks for a window in milliseconds since 1970; `show` gets the answer, and the window in microseconds of the whole. */
+  /** `ask` requests a window in milliseconds since 1970; `show` gets the answer, and the window in microseconds relative to the whole. */
   constructor(ask, show) {
     this.#ask = ask;
     this.#show = show;
   }
 
-  /** Asks for what is in view, from and until in microseconds of the whole, and as much again on both sides. */
+  /** Requests the part in view, in microseconds relative to the whole, plus its length on both sides. */
   at(whole, from, until) {
     this.leave();
     const round = this.#round;
@@ -28,21 +27,21 @@ export class CloserLook {
       try {
         part = await this.#ask(Math.max(0, Math.floor(first)), Math.ceil(last));
       } catch {
-        // The whole is still to be seen, and the next move asks again.
+        // The coarse timeline remains, and the next move tries again.
         return;
       }
       if (round === this.#round) this.#show(within(whole, part), window);
     }, SETTLED_MILLIS);
   }
 
-  /** What was asked for is not wanted any more. */
+  /** Discards the pending request. */
   leave() {
     clearTimeout(this.#timer);
     this.#round += 1;
   }
 }
 
-/** An answer about a window, on the axis and in the rows of the whole. */
+/** Maps the answer for a window to the axis and rows of the whole. */
 function within(whole, part) {
   const name = (lane) => `${lane.worker} ${lane.kind} ${lane.number}`;
   const lanes = [...whole.lanes];

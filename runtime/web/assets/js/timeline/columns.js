@@ -1,5 +1,4 @@
-// Asks for who held which slot when, in columns: arrays that are laid over the answer as it comes.
-// Owns how these bytes are read; docs/web.md describes them. Does not own what is drawn of them (model).
+// Reads a timeline in columns: typed arrays over the response buffer. docs/web.md describes the format.
 
 import { get } from "../net.js";
 
@@ -9,7 +8,7 @@ const ARRAYS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i8: Int8Arr
 const TIMES = ["start", "length", "starting"];
 const FORM = { accept: "application/vnd.napreduce.timeline", read: async (response) => read(await response.arrayBuffer()) };
 
-/** A timeline; its question begins behind the base of the REST interface, as that of any other. */
+/** Requests a timeline; the path is relative to the base of the REST API. */
 export function getTimeline(question, { isKept = true } = {}) {
   return get(question, { isKept, form: FORM });
 }
@@ -27,7 +26,7 @@ function read(answer) {
   return { ...head, stints };
 }
 
-/** Beyond what 32 bits can say, which what goes on comes to by growing. */
+/** Open ends do not fit in 32 bits once they grow. */
 function inMicros(column, unit) {
   const micros = new Float64Array(column.length);
   for (let row = 0; row < column.length; row += 1) micros[row] = column[row] * unit;

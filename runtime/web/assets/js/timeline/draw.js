@@ -1,6 +1,5 @@
-// Draws rows of stints and naps on a canvas.
-// Owns colours and signs: no sign is a colour alone. All stints of a row become one line of pixels, so that a hundred thousand are
-// drawn as fast as a hundred; what is wide enough gets its signs on top. Does not own which rows there are (model).
+// Draws rows of stints and naps on a canvas; no sign relies on colour alone. All stints of a row become one line of pixels, so that
+// 100,000 are drawn as fast as 100; stints that are wide enough get their signs on top.
 
 import { arcs } from "./arcs.js";
 import { CHECKPOINTED, FAILED, KILLED, OPEN, SUSPENDED } from "./model.js";
@@ -11,7 +10,7 @@ export const AXIS = 26;
 const SIGNS_MAX = 4000;
 const NAMED = 56;
 
-/** The colours of the page as it is now, light or dark. */
+/** The current colours of the page, light or dark. */
 export function palette(element) {
   const style = getComputedStyle(element);
   const named = (name) => style.getPropertyValue(name).trim();
@@ -26,7 +25,7 @@ function packed(colour) {
   return 0xff000000 | ((number & 0xff) << 16) | (number & 0xff00) | (number >> 16);
 }
 
-/** Where things are: `left` is where time begins, in pixels of the page. */
+/** Scale and position: `left` is where time begins, in pixels of the page. */
 export class Scale {
   constructor(from, until, left, width) {
     Object.assign(this, { from, until, left, width });
@@ -41,7 +40,7 @@ export class Scale {
   }
 }
 
-/** Draws what is in view: the rows from `top` pixels on. */
+/** Draws the part in view: the rows from `top` pixels on. */
 export function draw(context, model, scale, { top, height, selected, colours, label }) {
   const { width, left } = scale;
   context.clearRect(0, 0, left + width, height);
@@ -73,7 +72,7 @@ function labels(context, model, first, last, y, left, colours) {
   for (let row = first; row < last; row += 1) context.fillText(model.rows[row].label, left - 8, y(row) + ROW / 2, left - 12);
 }
 
-/** One line of pixels for each row, scaled to its height. */
+/** Draws one line of pixels for each row, scaled to its height. */
 function fill(context, model, scale, first, last, y, colours) {
   const { start, length, lane, job } = model.answer.stints;
   const pixels = Math.max(1, Math.round(scale.width));
@@ -91,7 +90,7 @@ function fill(context, model, scale, first, last, y, colours) {
       const until = (start[stint] + length[stint] - scale.from) * each;
       if (until < 0 || from > pixels) continue;
       const begin = Math.max(0, Math.floor(from));
-      // A pixel between neighbours, where there is room for one.
+      // A gap of one pixel between neighbours, if there is room.
       const end = Math.min(pixels, until - from > 3 ? Math.ceil(until) - 1 : Math.max(begin + 1, Math.ceil(until)));
       const isOther = model.own !== null && job[stint] !== model.own;
       line.fill(isOther ? other : tint[model.isReduce[lane[stint]]], offset + begin, offset + end);
@@ -105,7 +104,7 @@ function fill(context, model, scale, first, last, y, colours) {
   }
 }
 
-/** What a stint ended with, where it is wide enough to show it. */
+/** The outcome of a stint that is wide enough to show it. */
 function signs(context, model, scale, first, last, y, colours) {
   const { start, length, starting, end } = model.answer.stints;
   let drawn = 0;
@@ -124,7 +123,7 @@ function signs(context, model, scale, first, last, y, colours) {
   }
 }
 
-/** While its process was being started: paler, and with a line where it began to work. */
+/** The start of the process: paler, with a line where the work began. */
 function pale(context, from, until, y, high, colours) {
   if (until - from < 2) return;
   context.fillStyle = colours.panel;
@@ -134,7 +133,7 @@ function pale(context, from, until, y, high, colours) {
   context.fillRect(until - 1, y, 1, high);
 }
 
-/** Whose it is, where there is room to say so. */
+/** The name of the owner, if there is room. */
 function name(context, model, stint, from, until, y, colours) {
   context.fillStyle = colours.panel;
   context.textAlign = "left";
@@ -173,7 +172,7 @@ function sign(context, end, x, wide, y, high, colours) {
   context.stroke();
 }
 
-/** Suspended: hollow, with a hatch. Checkpointed: a dashed line. */
+/** Suspended: hollow, hatched. Checkpointed: a dashed line. */
 function drawNap(context, scale, nap, y, colours) {
   const from = Math.max(scale.left - 2, scale.x(nap.start));
   const until = Math.min(scale.left + scale.width + 2, scale.x(nap.start + nap.length));
@@ -208,14 +207,14 @@ function outline(context, model, scale, stint, y, colours) {
   context.strokeRect(x - 1.5, y(model.rowOf[stint]) + 0.5, Math.max(3, scale.x(start[stint] + length[stint]) - x) + 2, ROW - 1);
 }
 
-/** Between ticks, in seconds: from a microsecond to ten years. */
+/** Distances between ticks in seconds, from a microsecond to ten years. */
 const STEPS = [
   ...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))),
   1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400,
   ...[2, 7, 30, 90, 365, 3650].map((days) => days * 86_400),
 ];
 const TICK = 80;
-/** Pixels between labels. */
+/** Minimum distance of labels in pixels. */
 const APART = 8;
 
 function axis(context, scale, height, colours, label) {
@@ -224,7 +223,7 @@ function axis(context, scale, height, colours, label) {
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   let free = -Infinity;
-  // Counted, since sums of tenths drift.
+  // Multiplied, since repeated addition of tenths drifts.
   for (let tick = Math.ceil(scale.from / 1e6 / step); tick * step * 1e6 <= scale.until; tick += 1) {
     const micros = Math.round(tick * step * 1e6);
     const x = Math.round(scale.x(micros)) + 0.5;

@@ -1,5 +1,4 @@
-// What the signs of a picture mean.
-// Owns the words and small pictures of them, drawn by what draws the large one. Does not own signs (draw).
+// The legend of a timeline, drawn with the code that draws the timeline.
 
 import { make } from "../elements.js";
 import { Scale, draw, palette } from "./draw.js";
@@ -16,7 +15,7 @@ const SIGNS = [
 ];
 const WIDTH = 26;
 
-/** A line of them. */
+/** The entries of the legend. */
 export function legend() {
   const element = make("div", { class: "legend" });
   const paint = () => element.replaceChildren(...SIGNS.map(([words, sign]) => make("span", {}, picture(element, sign), words)));
@@ -33,7 +32,7 @@ function picture(element, { kind = "map", end, nap, starting = 0 }) {
   const answer = { base_micros: 0, until_micros: 100, lanes: [{ worker: "", worker_name: "", kind, number: 0 }], stints, naps, preemptions: [], ends: {}, restores: {} };
   const context = canvas.getContext("2d");
   context.scale(2, 2);
-  // The axis is above what is seen.
+  // Hides the axis above the sample.
   context.translate(0, -26);
   const model = new Model(answer, true);
   draw(context, model, new Scale(0, 100, 0, WIDTH), { top: 0, height: 44, selected: -1, colours: palette(element), label: null });

@@ -1,9 +1,8 @@
-// What is drawn: rows of stints and naps, made from the columns of an answer.
-// Owns which row each stands in and what is said of it. Does not own pixels (draw) nor the mouse (timeline).
+// The model of a timeline: rows of stints and naps, made from the columns of an answer.
 
 import { bytes, count, short, span } from "../format.js";
 
-export const ENDS = ["goes on", "suspended", "checkpointed", "killed for another job", "done", "failed"];
+export const ENDS = ["still running", "suspended", "checkpointed", "killed for another job", "done", "failed"];
 export const OPEN = 0;
 export const SUSPENDED = 1;
 export const CHECKPOINTED = 2;
@@ -11,21 +10,21 @@ export const KILLED = 3;
 export const FAILED = 5;
 
 const GIVEN_BACK = {
-  waiting: () => "waits to go on",
-  resumed: () => "went on later",
-  restored: (taken) => `${taken.restored_by} went on with it`,
-  lost: () => "is done again",
+  waiting: () => "waits to resume",
+  resumed: () => "resumed later",
+  restored: (taken) => `continued by ${taken.restored_by}`,
+  lost: () => "its work is repeated",
 };
 
 const pad = (number) => String(number).padStart(4, "0");
 
 /**
- * Rows for an answer. `byTask` gives each task a row of its own, with its naps; else each slot has one. `own` is the number of
- * the job it is about, if it is about one.
+ * The rows of an answer. `byTask` gives each task a row of its own, with its naps; otherwise each slot has one. `own` is the number of
+ * the job on whose page the timeline is, if any.
  */
 export class Model {
   #span;
-  /** What goes on, and how long it was when the answer was made. */
+  /** Open stints, and their length when the answer was made. */
   #stints = [];
   #naps = [];
 
@@ -44,14 +43,14 @@ export class Model {
     this.naps = this.#interrupted();
   }
 
-  /** Stints that a request has ended, in order. */
+  /** Stints that ended with a preemption, in order. */
   #interrupted() {
     const { end, start } = this.answer.stints;
     const isInterrupted = (stint) => [SUSPENDED, CHECKPOINTED, KILLED].includes(end[stint]);
     return [...end.keys()].filter(isInterrupted).sort((one, other) => start[one] - start[other]);
   }
 
-  /** From stints whose slot was taken to the stints that got it. */
+  /** Pairs of stints: the one that lost a slot and the one that got it. */
   #links() {
     const { stints, preemptions, base_micros: base } = this.answer;
     const wanted = new Map(preemptions.filter((taken) => taken.used_by).map((taken) => [taken.used_by, []]));
@@ -72,7 +71,7 @@ export class Model {
     return `${this.task(stint)}.${this.answer.stints.attempt[stint]}`;
   }
 
-  /** A copy of what grows; the answer is others' too. */
+  /** Copies the columns that grow, since the answer is shared. */
   #keep(answer) {
     this.#span = Math.max(1, answer.until_micros - answer.base_micros);
     const length = answer.stints.length.slice();
@@ -82,12 +81,12 @@ export class Model {
     for (const nap of naps) if (nap.start + nap.length >= this.#span) this.#naps.push([nap, nap.length]);
   }
 
-  /** Whether something in it goes on. */
+  /** Whether a stint is open. */
   get goesOn() {
     return this.#stints.length + this.#naps.length > 0;
   }
 
-  /** Shows what goes on as it is so many microseconds after the answer was made. */
+  /** Extends open stints by the time since the answer was made, in microseconds. */
   grow(micros) {
     this.span = this.#span + micros;
     for (const [stint, length] of this.#stints) this.answer.stints.length[stint] = length + micros;
@@ -98,7 +97,7 @@ export class Model {
     const { lanes, stints } = this.answer;
     const lives = new Map();
     for (const lane of lanes) lives.set(lane.worker_name, (lives.get(lane.worker_name) ?? new Set()).add(lane.worker));
-    // A worker that was started again has another number.
+    // A worker that was restarted has another number.
     const named = (lane) => (lives.get(lane.worker_name).size > 1 ? `${lane.worker_name} ${Number(lane.worker.slice(7))}` : lane.worker_name);
     this.rows = lanes.map((lane) => ({
       label: `${named(lane)} ${lane.kind} ${lane.number + 1}`,
@@ -128,7 +127,7 @@ export class Model {
     });
   }
 
-  /** What fits into a bar: the job among slots, the worker among tasks. */
+  /** The label inside a bar: the job in rows of slots, the worker in rows of tasks. */
   short(stint) {
     const { job, lane, attempt } = this.answer.stints;
     if (!this.byTask) return `job_${pad(job[stint])}`;
@@ -141,7 +140,7 @@ export class Model {
     return `job_${pad(stints.job[stint])}_${this.isReduce[stints.lane[stint]] ? "r" : "m"}_${pad(stints.task[stint])}`;
   }
 
-  /** The stint under a moment of a row, or the one nearest to it within a tolerance. */
+  /** The stint at a time in a row, or the nearest within a tolerance. */
   at(row, micros, tolerance) {
     const { start, length } = this.answer.stints;
     let best = -1;
@@ -157,13 +156,13 @@ export class Model {
     return best;
   }
 
-  /** How many stints a bar stands for. */
+  /** The number of stints that a bar represents. */
   stands(stint) {
     return this.answer.stints.count?.[stint] ?? 1;
   }
 
-  /** A stint in words. */
-  said(stint) {
+  /** Describes a stint. */
+  describe(stint) {
     const { answer } = this;
     const { stints } = answer;
     const lane = answer.lanes[stints.lane[stint]];
@@ -172,7 +171,7 @@ export class Model {
     if (several > 1) return `${count(several)} stretches of work on ${where} in ${short(stints.length[stint])}, such as ${this.attempt(stint)}`;
     const words = [`${this.attempt(stint)} on ${where}: ${short(stints.length[stint])} of work`];
     if (stints.starting[stint] >= 1000) words.push(`the first ${short(stints.starting[stint])} of it to start`);
-    if (answer.restores[stint]) words.push(`went on from ${answer.restores[stint]}`);
+    if (answer.restores[stint]) words.push(`continued from ${answer.restores[stint]}`);
     const gave = this.links.find((link) => link.to === stint);
     if (gave) words.push(`in the slot of ${this.attempt(gave.from)}`);
     const taken = answer.preemptions[stints.preemption[stint]];

@@ -1,5 +1,4 @@
-// A picture of who held which slot when: moved and measured by mouse, wheel and keys, and a table for who cannot see it.
-// Owns what is in view and what is selected. Does not own drawing (draw) nor rows (model).
+// A timeline of slot occupancy: scrolled, zoomed and read out with mouse, wheel and keys, and a table for screen readers.
 
 import { make, sentence } from "../elements.js";
 import { count, moment, short, span } from "../format.js";
@@ -12,15 +11,15 @@ import { ENDS, Model } from "./model.js";
 const LABELS = 130;
 const NARROW = 70;
 const HEIGHT_MIN = 96;
-/** Pixels of a picture on paper; browsers draw nothing on canvases that are much higher. */
+/** Limit of the height on paper in pixels; browsers do not draw much higher canvases. */
 const PRINTED_MAX = 8000;
 const STEP_MILLIS = 1000;
-/** Of an older answer it is not known whether what went on still does. */
+/** In an older answer, an open stint may have ended since. */
 const KNOWN_MILLIS = 15_000;
 
 export class Timeline {
   #model = null;
-  /** The answer, and what of it is drawn: the same, or a part that is seen more closely. */
+  /** The complete answer, and the one that is drawn: the same, or a closer look at a part. */
   #whole = null;
   #answer = null;
   #part = null;
@@ -36,8 +35,8 @@ export class Timeline {
   };
 
   /**
-   * `own` is the number of the job it is about; `swapped` is told when rows are to be slots instead of tasks, or tasks again;
-   * `closer` asks for a window, from and until in milliseconds, of what is too much for one answer.
+   * `own` is the number of the job on whose page the timeline is; `swapped` is called when the rows change between slots and tasks;
+   * `closer` requests a window, from and until in milliseconds, of a timeline that is too large for one answer.
    */
   constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null, closer = null }) {
     this.#byTask = byTask;
@@ -49,7 +48,7 @@ export class Timeline {
     this.canvas.keep = true;
     this.spacer = make("div", { class: "spacer" });
     this.scroller = make("div", { class: "view", scroll: () => this.draw() }, this.canvas, this.spacer);
-    this.said = make("div", { class: "said quiet" }, "Point at a bar, or select one with h and l.");
+    this.description = make("div", { class: "said quiet" }, "Point at a bar, or select one with h and l.");
     this.table = new LongTable({ label: `${label}, as a table`, columns: this.#columns() });
     this.inView = make("p", { class: "under" });
     this.thinned = make("p", { class: "under", hidden: true });
@@ -61,7 +60,7 @@ export class Timeline {
         make("button", { type: "button", click: () => this.#zoom(0.5) }, "+"),
         make("button", { type: "button", click: () => this.#zoom(2) }, "−"),
         make("button", { type: "button", click: () => this.#all() }, "All")),
-      make("div", { class: "timeline" }, this.scroller, this.rows, this.said), this.thinned, legend());
+      make("div", { class: "timeline" }, this.scroller, this.rows, this.description), this.thinned, legend());
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.canvas.addEventListener("pointermove", (event) => this.#move(event));
@@ -85,16 +84,16 @@ export class Timeline {
     this.closer?.leave();
   }
 
-  /** Shows an answer; what is in view stays in view. */
+  /** Shows an answer and keeps the part in view. */
   show(answer) {
     if (answer === this.#whole) return;
     this.#whole = answer;
-    // What is seen closely stays until there is a newer part of it.
+    // A closer look is kept until a newer one arrives.
     if (!this.#part || !answer.is_thinned) this.#put(answer, null);
     this.#look();
   }
 
-  /** Draws an answer; of a part, the window that it is about, in microseconds of the whole. */
+  /** Draws an answer; for a closer look, `window` is its part in microseconds relative to the whole. */
   #put(answer, part) {
     const before = this.#model && this.#selected >= 0 ? this.#key_of(this.#selected) : null;
     this.#answer = answer;
@@ -107,7 +106,7 @@ export class Timeline {
     this.draw();
   }
 
-  /** Tasks of what is too much for one answer have no rows of their own. */
+  /** A timeline that is too large for one answer has no rows for tasks. */
   #build() {
     this.#model = new Model(this.#answer, this.#byTask && !this.#whole.is_thinned, this.own);
   }
@@ -122,7 +121,7 @@ export class Timeline {
       : `Each stretch of work is drawn, of ${count(this.#whole.stints_total)} in all`;
   }
 
-  /** Asks for what is in view if all of it is too much for one answer. */
+  /** Requests more detail for the part in view, if the timeline is too large for one answer. */
   #look() {
     if (!this.closer || !this.#whole?.is_thinned) return;
     const { from, until } = this.#scale();
@@ -133,7 +132,7 @@ export class Timeline {
     else this.closer.at(this.#whole, from, until);
   }
 
-  /** Time goes on in the picture, too, without asking for it again. */
+  /** Advances the current time between answers. */
   #moveOn() {
     if (!this.#model || document.hidden || !(this.follows || this.#model.goesOn)) return;
     this.#grow();
@@ -144,7 +143,7 @@ export class Timeline {
     this.#model.grow(1000 * Math.min(performance.now() - this.#answered, KNOWN_MILLIS));
   }
 
-  /** What tells a stint apart from all others, however many come. */
+  /** A key that identifies a stint in later answers. */
   #key_of(stint) {
     return `${this.#model.attempt(stint)}@${this.#model.answer.stints.start[stint] + this.#model.answer.base_micros}`;
   }
@@ -158,7 +157,7 @@ export class Timeline {
     const wide = this.scroller.clientWidth;
     const left = wide < 520 ? NARROW : LABELS;
     const all = this.follows ? this.follows * 1000 : this.#model.span;
-    // A window that follows ends now, whatever is in it.
+    // A window that follows the clock ends now, even if it is empty.
     const from = this.follows ? this.#model.span - all : 0;
     const [first, last] = this.#window ?? [from, this.#model.span];
     return new Scale(first, last, left, Math.max(40, wide - left - 8));
@@ -169,7 +168,7 @@ export class Timeline {
     const begin = performance.now();
     const wide = this.scroller.clientWidth;
     const whole = AXIS + this.#model.rows.length * ROW + 8;
-    // On paper nothing can be scrolled.
+    // Paper cannot be scrolled.
     const most = this.#isPrinted ? PRINTED_MAX : Math.round(innerHeight * 0.6);
     const high = Math.max(HEIGHT_MIN, Math.min(whole, most));
     const ratio = devicePixelRatio || 1;
@@ -200,7 +199,7 @@ export class Timeline {
 
   #label(micros, step) {
     if (this.follows) return new Date((this.#model.answer.base_micros + micros) / 1000).toLocaleTimeString("en-GB");
-    // All ticks in one unit, with as many digits as tell them apart.
+    // All ticks have the same unit, and enough digits to differ.
     return step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000);
   }
 
@@ -243,7 +242,7 @@ export class Timeline {
       ["From", (stint) => moment((answer().base_micros + answer().stints.start[stint]) / 1000), "id"],
       ["Work", (stint) => short(answer().stints.length[stint]), "number"],
       ["End", (stint) => ENDS[answer().stints.end[stint]]],
-      ["In words", (stint) => sentence(this.#model.said(stint)), "text"],
+      ["In words", (stint) => sentence(this.#model.describe(stint)), "text"],
     ];
   }
 
@@ -277,7 +276,7 @@ export class Timeline {
 
   #wheel(event) {
     if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaY) > Math.abs(event.deltaX)) {
-      // A picture with more rows than fit is scrolled as any other; one that fits is zoomed.
+      // With more rows than fit, the wheel scrolls; otherwise it zooms.
       if (this.scroller.scrollHeight > this.scroller.clientHeight + 4) return;
     }
     event.preventDefault();
@@ -297,7 +296,7 @@ export class Timeline {
     return this.#model.at(row, scale.micros(event.offsetX), (3 * (scale.until - scale.from)) / scale.width);
   }
 
-  /** A drag moves the window; a click selects. */
+  /** Dragging moves the window; a click selects. */
   #grab(event) {
     if (!this.#model) return;
     const { from, until, width } = this.#scale();
@@ -323,7 +322,7 @@ export class Timeline {
     this.#selected = stint;
     if (stint >= 0) {
       this.#tell(stint);
-      document.getElementById("spoken").textContent = this.#model.said(stint);
+      document.getElementById("spoken").textContent = this.#model.describe(stint);
       const y = this.#model.rowOf[stint] * ROW;
       const { scrollTop, clientHeight } = this.scroller;
       if (y < scrollTop) this.scroller.scrollTop = y;
@@ -333,8 +332,8 @@ export class Timeline {
   }
 
   #tell(stint) {
-    this.said.classList.remove("quiet");
-    this.said.replaceChildren(sentence(this.#model.said(stint)));
+    this.description.classList.remove("quiet");
+    this.description.replaceChildren(sentence(this.#model.describe(stint)));
   }
 
   #key(event) {
@@ -355,7 +354,7 @@ export class Timeline {
     if ("hljknp".includes(event.key)) this.#reveal();
   }
 
-  /** Brings the selected bar into view, in the picture and on the page. */
+  /** Scrolls the selected bar into view, in the timeline and on the page. */
   #reveal() {
     if (this.#selected < 0) return;
     const { start, length } = this.#model.answer.stints;
@@ -366,7 +365,7 @@ export class Timeline {
       this.draw();
       this.#look();
     }
-    this.said.scrollIntoView({ block: "nearest" });
+    this.description.scrollIntoView({ block: "nearest" });
     const top = this.canvas.getBoundingClientRect().top + AXIS + this.#model.rowOf[this.#selected] * ROW - this.scroller.scrollTop;
     if (top < AXIS) scrollBy(0, top - AXIS);
     else if (top + ROW > innerHeight) scrollBy(0, top + ROW - innerHeight);
@@ -387,7 +386,7 @@ export class Timeline {
     this.#select(this.#model.at(next, start[this.#selected], Number.MAX_SAFE_INTEGER));
   }
 
-  /** Naps follow stints that a request has ended. */
+  /** Naps that follow stints which ended with a preemption. */
   #nap(by) {
     const { naps } = this.#model;
     if (naps.length === 0) return;
