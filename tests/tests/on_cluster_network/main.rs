@@ -1,12 +1,11 @@
-//! The tests of the embedded mode, unchanged, on a cluster of three workers: every segment is fetched over
-//! the network.
+//! Jobs of the embedded mode on a cluster of three workers that this process shares, with every segment fetched
+//! over the network: outputs, odd records, and retries. Tests without a shuffle are in `system` and `on_cluster`.
 //!
-//! Owns which tests these are: inputs are read as they are without a network (`on_cluster`). Does not own a test, nor the
-//! cluster (`shared_cluster`, which knows this one by its name, so that it is a process of its own).
+//! `shared_cluster` starts the cluster by the name of this program.
 
-#[path = "../system/failures.rs"]
-mod failures;
 #[path = "../system/hard_records.rs"]
 mod hard_records;
 #[path = "../system/outputs.rs"]
 mod outputs;
+#[path = "../system/retries.rs"]
+mod retries;

@@ -7,10 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines};
-use rand::Rng;
-use rand::SeedableRng;
-use rand_pcg::Pcg64;
+use napreduce_tests::{Ended, Folder, cluster, joined, program, run, sorted_lines};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// How long anything here may take before the test gives up on it.
@@ -61,54 +58,6 @@ fn an_error_of_the_map_function_is_its_message_and_the_place_in_the_input() {
     let folder = Folder::new();
     folder.write("in", "17\nx\n");
     job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", "reading in byte 3"]);
-}
-
-#[test]
-fn a_task_killed_at_a_random_record_is_tried_again_with_the_same_output() {
-    let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
-    println!("seed {seed} (set NAPREDUCE_SEED to choose)");
-    let mut random = Pcg64::seed_from_u64(seed);
-    let folder = Folder::new();
-    let text: String = (0..4000)
-        .map(|_| format!("w{} w{}\n", random.random_range(0..300), random.random_range(0..9)))
-        .collect();
-    folder.write("in", &text);
-    job(&folder, "words-without-combiner", &["--reduces", "2"]).succeeded();
-    let expected = joined(&folder.path("out"));
-    for name in ["killed-map", "killed-reduce"] {
-        for _ in 0..3 {
-            let at = random.random_range(0..if name == "killed-map" { 900 } else { 100 }).to_string();
-            let more = ["--number", &at, "--reduces", "2", "--split-size", "9k", "--overwrite"];
-            job(&folder, name, &more).succeeded();
-            assert!(joined(&folder.path("out")) == expected, "{name} at {at}: other output than undisturbed");
-            let failed = counter(&folder.path("out"), "NUM_FAILED_MAPS")
-                + counter(&folder.path("out"), "NUM_FAILED_REDUCES");
-            assert!(failed > 0, "{name} at {at}: the kill that was to be survived did not happen");
-        }
-    }
-}
-
-#[test]
-fn a_damaged_map_output_is_noticed_and_only_its_map_runs_again() {
-    let folder = Folder::new();
-    let lines: String =
-        (0..9000).map(|number| format!("word{} word{}\n", number % 500, number % 7)).collect();
-    folder.write("in", &lines);
-    job(&folder, "words-without-combiner", &["--reduces", "1", "--split-size", "40k"]).succeeded();
-    let expected = joined(&folder.path("out"));
-    let maps = counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS");
-    for at in ["5000", "20000", "70000"] {
-        // Once reduces run the damage would come too late for some of them.
-        let late = ["--conf", "slowstart=1.0"];
-        let more = [&["--reduces", "1", "--split-size", "40k", "--overwrite", "--number", at], &late[..]];
-        job(&folder, "damaged", &more.concat()).succeeded();
-        assert!(joined(&folder.path("out")) == expected, "byte {at}: other output than undisturbed");
-        assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), maps + 1, "byte {at}");
-        assert_eq!(counter(&folder.path("out"), "NUM_FAILED_MAPS"), 0, "byte {at}: the damage was not done");
-        // One that reads the file in place is tried again; one that fetches it waits for the new one.
-        let reduces = counter(&folder.path("out"), "TOTAL_LAUNCHED_REDUCES");
-        assert!((1..=2).contains(&reduces), "byte {at}: {reduces}");
-    }
 }
 
 #[test]

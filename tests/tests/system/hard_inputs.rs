@@ -7,7 +7,7 @@ use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines};
+use napreduce_tests::{Ended, Folder, counter, joined, program, run, sorted_lines};
 
 /// Runs one of the test jobs over `input`, both relative to the folder, into `out`.
 fn job(folder: &Folder, name: &str, input: &str, more: &[&str]) -> Ended {
@@ -234,14 +234,11 @@ fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored_and_told_of() {
         command.current_dir(folder.root()).args(["text.gz", "--output", "out", "--overwrite"]);
         let ended = run(&mut command).succeeded();
         assert_eq!(output(&folder), "one\t1\ntwo\t1\n");
-        // Tasks on a cluster print into logs of their own.
-        if cluster().is_none() {
-            let told = format!(
-                "text.gz: trailing garbage ignored: 7 bytes behind the gzip data, from byte {}",
-                packed.len()
-            );
-            assert_eq!(ended.stderr.matches(&told).count(), usize::from(is_told), "{}", ended.stderr);
-        }
+        let told = format!(
+            "text.gz: trailing garbage ignored: 7 bytes behind the gzip data, from byte {}",
+            packed.len()
+        );
+        assert_eq!(ended.stderr.matches(&told).count(), usize::from(is_told), "{}", ended.stderr);
     }
 }
 

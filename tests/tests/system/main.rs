@@ -33,6 +33,7 @@ mod progress;
 mod python_programs;
 mod racks;
 mod recorded;
+mod retries;
 mod segment_memory;
 mod several_hosts;
 mod several_inputs;
