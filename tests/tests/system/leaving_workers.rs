@@ -230,11 +230,11 @@ fn a_worker_leaves_by_itself_before_its_time_is_over() {
     let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 2);
     job.until("m_0000.1", "running");
     let began = Instant::now();
-    let mut other = Worker::start(&folder, &cluster, "1", &["--time-limit", "27s", "--grace", "5s"]);
+    let mut other = Worker::start(&folder, &cluster, "1", &["--time-limit", "17s", "--grace", "5s"]);
     job.until("m_0001.1", "running");
     let there = ["m_0001".to_owned()];
     assert_eq!(other.end().code(), Some(0));
-    assert!(began.elapsed() >= Duration::from_secs(20), "it left after {:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_secs(10), "it left after {:?}", began.elapsed());
     assert!(reason(&cluster).contains("its time limit is near"), "{}", reason(&cluster));
     go_on_elsewhere(&job, 2, &there);
     job.ends_as_undisturbed();
