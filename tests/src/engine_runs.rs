@@ -1,6 +1,4 @@
-//! Jobs of every shape on another engine, and embedded: what both have written has to be the same.
-//!
-//! Owns the jobs, their input and the comparison. Does not own the engine.
+//! Runs jobs of every shape embedded and on another engine, and compares the outputs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

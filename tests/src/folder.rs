@@ -1,6 +1,4 @@
 //! A temporary folder with the input and output of one test.
-//!
-//! Owns its life and its paths. Does not own what programs do in it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
-//! A job on a cluster of a test's own, each of whose tasks ends when the test says so.
-//!
-//! Owns its input, its gates, which are files, and the comparison with a run that nobody disturbed. Does not
-//! own what is done to it meanwhile.
+//! A job on the cluster of one test. Each task waits for a file, its gate, and at the end the output is compared
+//! with an undisturbed run.
 
 use std::path::PathBuf;
 

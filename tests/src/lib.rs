@@ -1,7 +1,4 @@
-//! The vocabulary of the whole-system tests: folders, programs, outputs.
-//!
-//! Owns how a test runs a program and reads what it wrote, so that a scenario is a few lines. Does not own
-//! any expectation.
+//! What the whole-system tests share: folders, clusters, programs, outputs.
 
 mod engine_runs;
 mod folder;

@@ -1,7 +1,5 @@
-//! A job on another engine whose guests save their work, each of whose tasks ends when the test says so.
-//!
-//! Owns its input, its gates, which are files, what it has saved, and the comparison with a run that nobody
-//! disturbed. Does not own the engine, nor what is done to the guests meanwhile.
+//! A job on another engine whose guests save checkpoints. Each task waits for a file, its gate, and at the end the
+//! output is compared with an undisturbed run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,4 @@
-//! Reading the output directory of a job.
-//!
-//! Owns part files in order and the report in `_SUCCESS`. Does not own what they should hold.
+//! Reads the output directory of a job: part files in order, and the report in `_SUCCESS`.
 
 use std::path::Path;
 

@@ -1,6 +1,4 @@
-//! A cluster that one test has for itself, with a configuration of its own.
-//!
-//! Owns its start and its end. Does not own the cluster that tests share (`shared_cluster`).
+//! A cluster for one test, with its own configuration.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,7 +1,4 @@
-//! Processes as /proc shows them: whose child, in which state.
-//!
-//! Owns the looking, and the signals to processes that a test started itself, or that are children of those.
-//! Does not own any process.
+//! Processes in /proc: parent, state, signal handlers. Tests send signals only to their own descendants.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,4 @@
-//! Running the project's programs as a person would, from outside.
-//!
-//! Owns where their executables are, and that they are built. Does not own what they are asked to do.
+//! Runs the project's programs as a user does, and builds them first.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};

@@ -1,7 +1,5 @@
-//! The cluster that all tests of one process share, for tests that are run embedded and on a cluster alike.
-//!
-//! Owns which processes have one: that of `on_cluster`, which maps segments where it can, and that of
-//! `on_cluster_network`, which fetches all of them. Does not own its start and end (`cluster_keeper`).
+//! The cluster that the tests of one process share: `on_cluster` maps segments of the same machine,
+//! `on_cluster_network` fetches all of them. `cluster_keeper` starts and ends it.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

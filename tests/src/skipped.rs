@@ -1,7 +1,5 @@
-//! Tests that some machines cannot run.
-//!
-//! Owns what is said then, and that `NAPREDUCE_REQUIRE` names, by commas, what must not be skipped: a machine without it
-//! does not pass for one that was tested.
+//! Tests that some machines cannot run are skipped, unless `NAPREDUCE_REQUIRE` lists their name; names are
+//! separated by commas.
 
 /// Whether `NAPREDUCE_REQUIRE` names this.
 pub fn is_required(name: &str) -> bool {

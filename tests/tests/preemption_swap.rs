@@ -1,7 +1,7 @@
-//! Memory of suspended tasks in real swap: what is said to have moved is what the kernel says.
+//! Memory of suspended tasks in real swap: the reported bytes equal those of the kernel.
 //!
-//! Owns a swap file for the time of the test, which needs root; elsewhere it is skipped, and says so, unless
-//! `NAPREDUCE_REQUIRE` names `swap`. Does not own the sums (`worker/attempt/swap` of the live runtime).
+//! The test adds a swap file, which needs root and changes the whole machine, so it is a program of its own. Without
+//! root it is skipped, unless `NAPREDUCE_REQUIRE` lists `swap`.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,7 +1,5 @@
-//! Keeps a cluster for the tests of one process: from its start until standard input ends.
-//!
-//! Owns the folder of the cluster and its removal, also when the tests are killed: their end of the pipe
-//! closes by itself. Does not own what is run on the cluster. Arguments are those of `nap up`.
+//! Runs a cluster for the tests of one process until standard input ends, and removes its folder. The pipe also
+//! closes when the tests are killed. Arguments are those of `nap up`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -1,6 +1,4 @@
-//! A coordinator and three workers, each behind a link, as processes that may be killed at any time.
-//!
-//! Owns their start, their logs and their end. Does not own when they are killed.
+//! A coordinator and three workers as processes, each behind a link that can fail.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::net::{SocketAddr, TcpListener};

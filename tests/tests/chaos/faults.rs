@@ -1,6 +1,4 @@
-//! Everything that is done to the cluster, and the proof that it was.
-//!
-//! Owns one function for each kind of fault but preemption (`preemptions`). Does not own when it is called.
+//! One function for each kind of fault, with the proof that it happened. Preemptions are in `preemptions`.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,8 +1,6 @@
-//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and
-//! delayed, tasks are suspended and checkpointed, disks are full and outputs away.
-//!
-//! Owns the runs: each from its seed, with every kind of fault until each has really happened, and outputs
-//! that must equal those of an undisturbed run. Does not own a fault (`faults`) nor what is run (`workload`).
+//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed,
+//! tasks are suspended and checkpointed, disks are full and outputs are unreachable. Each run follows from its seed,
+//! injects every kind of fault, and compares the outputs with an undisturbed run.
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7

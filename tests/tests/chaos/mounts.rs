@@ -1,8 +1,5 @@
-//! Disks of workers that fill up, and outputs whose file system goes away, in a mount namespace of this
-//! test's own.
-//!
-//! Owns the namespace and what is mounted in it; it ends with the last process of the test, however that
-//! ends. Does not own what must follow from it (`storage_faults`).
+//! Worker disks that fill up and output file systems that disappear, in a mount namespace that ends with the last
+//! process of the test.
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -1,7 +1,4 @@
-//! Preemption by an operator, with a fault in the middle of it.
-//!
-//! Owns the orders (`nap task`, `nap job`), the choice of whom they are for, and what must be seen of each.
-//! Does not own the kills and restarts themselves (`daemons`).
+//! Preemption by an operator (`nap task`, `nap job`), with a fault in the middle of it.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,4 @@
-//! Processes of the cluster, and patience with them.
-//!
-//! Owns the waiting, which ends in an error where nothing comes. Does not own the looking
-//! (`napreduce_tests`).
+//! Waits for processes of the cluster; a timeout is an error.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
-//! A link to a coordinator, or to the data server of a worker, that can be cut, delayed and
-//! silenced, and can refuse.
-//!
-//! Owns the forwarding of bytes, and counts what it did to them. Does not look at them.
+//! A link to a coordinator or to the data server of a worker. It forwards bytes, and can be cut, delayed, silenced,
+//! or refuse connections; it counts what it did.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

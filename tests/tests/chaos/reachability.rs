@@ -1,8 +1,5 @@
-//! Hosts that do not reach each other, one way: the data servers of workers stand behind links that refuse
-//! some of them.
-//!
-//! Owns whom a link refuses, known by the process at the other end of a connection. Does not own the
-//! forwarding (`proxy`).
+//! Hosts that cannot reach each other in one direction: the links of data servers refuse some workers, known by the
+//! process at the other end of a connection.
 
 use std::fs;
 use std::net::SocketAddr;

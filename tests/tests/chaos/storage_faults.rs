@@ -1,6 +1,4 @@
-//! A disk of one worker that is full, and outputs that are away for a while.
-//!
-//! Owns what must be seen of them. Does not own the mounts (`mounts`).
+//! A full worker disk, and outputs that are unreachable for a while.
 
 use std::thread::sleep;
 use std::time::Duration;

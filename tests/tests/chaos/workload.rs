@@ -1,6 +1,4 @@
-//! Several jobs at once, again and again, and what each must write.
-//!
-//! Owns the jobs, the outputs of undisturbed runs, and the comparing. Does not own the disturbance.
+//! Several concurrent jobs, repeated, each compared with the output of an undisturbed run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

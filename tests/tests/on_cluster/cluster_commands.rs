@@ -1,7 +1,4 @@
-//! What people do with a cluster beside running jobs: leave them, look at them, kill them, take files along,
-//! drain workers.
-//!
-//! Owns the commands of `nap` on real jobs. Does not own the forms of tables, which `nap` tests by itself.
+//! Commands of `nap` about jobs on a cluster: detach, list, wait, kill, logs, side files.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,4 @@
-//! What people have done to running tasks and jobs: suspended, resumed, checkpointed, killed, and the output
-//! is the same.
-//!
-//! Owns the commands of `nap` on real attempts. Does not own what schedulers do by themselves
-//! (`preemption_schedulers`).
+//! `nap task` and `nap job` preempt running attempts, and the output stays the same.
 
 use napreduce_tests::{
     COUNTERS_OF_RECORDS, Ended, Folder, cluster, counter, parts, program, run, wait_until,

@@ -1,9 +1,6 @@
-//! Which modules of one crate import which: an order with a bottom, not a circle. That holds between a crate's top-level
-//! modules. Inside each of them two files may name each other, but not more in a circle: what is so bound together is one
-//! file, or has a part that belongs below.
-//!
-//! Owns reading the arrows from what files name. Files further down are one module with the folder they are in. Which crates
-//! may name which is the business of `layers`.
+//! The top-level modules of a crate do not import each other in a circle. Inside such a module two files may name
+//! each other, but no longer circle is allowed: files bound together that way are one file, or share a part that
+//! belongs below. Files further down count as the module of their folder. Dependencies between crates are in `layers`.
 
 use super::calls::WithoutTests;
 use super::files::{SourceFile, Violation};

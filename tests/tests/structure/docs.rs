@@ -1,6 +1,5 @@
-//! What pages name is there: files that they link to, files and folders of the repository that they mention,
-//! and the lines beside which a patch puts others. Owns looking for these in Markdown. Whether what is said
-//! of them is true, nobody but a reader can say.
+//! Markdown pages name existing things: link targets, files and folders of the repository, and the context lines of
+//! patches.
 
 use super::files::{SourceFile, Violation};
 use std::collections::BTreeSet;

@@ -1,5 +1,4 @@
-//! The files the rules look at: everything git tracks, read once.
-//! Owns finding and reading them and how a violation is written; knows no rule.
+//! The files that the rules check: everything that git tracks, read once.
 
 use std::cell::OnceCell;
 use std::fmt;

@@ -1,7 +1,4 @@
-//! Which crate may name which: the direction of the whole.
-//!
-//! Owns the table. What an integration test or a benchmark of a crate names is its own business; what stands
-//! inside crates is other modules'.
+//! Which crate may name which. Integration tests and benchmarks are exempt.
 
 use super::files::{SourceFile, Violation};
 

@@ -1,7 +1,5 @@
-//! The structure rules of the repository, enforced on every tracked file.
-//!
-//! Owns the list of rules, each a function from files to violations in a module of its own, tested there on
-//! bad samples. All violations are listed at once, so that one run shows everything there is to mend.
+//! The structure rules of the repository, enforced on every tracked file. Each rule is a function from files to
+//! violations in its own module, tested there on bad samples. One run lists all violations.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,5 @@
-//! What a Rust file names: every path of identifiers in its code, wherever it stands, with its line.
-//! Owns flattening of imports and of macro input; comments and strings are no code. Which paths are wrong is
-//! for the rules to say.
+//! The paths of identifiers in the code of a Rust file, with their lines. Imports and macro input are flattened;
+//! comments and strings are ignored.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;

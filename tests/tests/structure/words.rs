@@ -1,5 +1,5 @@
-//! What exists on one machine only and does not belong in any tracked file: its paths, and its mirror of a registry. Paths
-//! are put together from halves here, so that this file passes its own rule.
+//! Paths and registry mirrors of one machine are in no tracked file. This file builds them from halves so that it
+//! passes its own rule.
 
 use super::files::{SourceFile, Violation};
 

@@ -1,9 +1,8 @@
-//! The same small workload on a cluster and in the simulator: under each policy the same decisions in the
-//! same order.
+//! The same small workload on a cluster and in the simulator: under each policy the same decisions in the same
+//! order.
 //!
-//! Owns the workload and the policies. The simulated run comes first and says what ends when; on the cluster
-//! tasks end when they are told to, in that order, so that only decisions are compared, never times. Real
-//! tasks are suspended, checkpointed and killed on the way.
+//! The simulated run comes first and gives the order in which tasks end. On the cluster tasks wait for gates, which
+//! are opened in that order, so that only decisions are compared, never times.
 
 use std::fs;
 use std::io;

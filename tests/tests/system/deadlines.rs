@@ -1,7 +1,4 @@
-//! Deadlines on a real cluster: a job that cannot be done in time is refused, and a chain of jobs
-//! has one deadline.
-//!
-//! Owns what a submitter is told. What can be done in time is the policies' own test.
+//! Deadlines on a real cluster: an infeasible job is refused, and a chain has one deadline.
 
 use std::process::Command;
 

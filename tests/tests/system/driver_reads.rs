@@ -1,7 +1,4 @@
-//! A driver that reads what its jobs have found, and gives it to the next ones as a side file.
-//!
-//! Owns the rounds embedded and on a cluster. Does not own side files given on the command line
-//! (`side_files`).
+//! A driver that reads the output of a job and passes it to the next one as a side file, embedded and on a cluster.
 
 use napreduce_tests::{Folder, OwnCluster, joined, program, run};
 

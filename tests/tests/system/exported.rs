@@ -1,7 +1,4 @@
-//! What leaves a cluster in files: a job as a page, a history as tables.
-//!
-//! Owns that both say what the history says, with a cluster and without one. Does not own how a page
-//! looks (`napreduce-web`).
+//! Exports of a cluster: a job as a page, a history as tables, with and without a running cluster.
 
 use std::fs;
 use std::path::Path;

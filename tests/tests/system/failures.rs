@@ -1,7 +1,4 @@
-//! Failures of user code, processes, disks and people: the same output after a retry, or an error that says
-//! what happened and nothing left behind.
-//!
-//! Owns what happens around a job. Does not own odd input (`hard_inputs`, `hard_records`).
+//! Failures of user code, processes, disks and arguments: the error names the cause, and nothing is left behind.
 
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,4 @@
-//! Faults that belong to a host, a name, a worker or the input, with real processes: what follows on
-//! a cluster.
-//!
-//! Owns the whole way from the fault to what people see. The rules are tested with the engine.
+//! Faults of a host, a worker name, a worker or the input, from the fault to the message, on a cluster.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};

@@ -1,8 +1,5 @@
-//! Guests that save their work: told to end or killed in the middle, their next attempt goes on from there,
-//! and the output is that of a run that nobody disturbed.
-//!
-//! Owns what becomes of a saved piece of work: used, refused, outdated, removed. Runs on `guest_runner`;
-//! Spark is another file's.
+//! Guests that save checkpoints on `guest_runner`: terminated or killed, the next attempt restores, and the output
+//! equals that of an undisturbed run.
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,4 @@
-//! Guests on the smallest engine that there is (`guest_runner`): outputs, rules of frames that are broken,
-//! failures, exit statuses.
-//!
-//! Owns what an engine and a submitter can be held to without any component of others. Spark is
-//! another file's.
+//! Guests on `guest_runner`: outputs, broken rules of frames, failures, exit statuses.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,4 @@
-//! Inputs that break careless readers: each ends in the right result or in an error that names the thing.
-//!
-//! Owns odd shapes of input files. Does not own odd records between map and reduce (`hard_records`).
+//! Odd input files: each gives the right result or an error that names the file.
 
 use std::io::Write;
 use std::process::Command;

@@ -1,7 +1,4 @@
-//! Records that break careless sorting: each ends in the right result or in an error that names the thing.
-//!
-//! Owns odd keys, values and groups, and the stages of the builder. Does not own odd input files
-//! (`hard_inputs`).
+//! Odd keys, values and groups, and every stage of the builder: the right result or an error that names the record.
 
 use napreduce_tests::{Ended, Folder, counter, joined, parts, program, run, sorted_lines};
 

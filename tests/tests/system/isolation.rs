@@ -1,7 +1,5 @@
-//! What keeps tasks from each other and from the machine: bounds of memory, a short environment,
-//! inputs that stay, and that who tells them what to do comes to a processor beside them.
-//!
-//! Owns real tasks on a real cluster. Does not own the kernel's groups (`napreduce_task`).
+//! Isolation of tasks on a real cluster: memory limits, a short environment, unchanged inputs, and time slices for
+//! control threads.
 
 use std::fs;
 

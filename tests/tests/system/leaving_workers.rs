@@ -1,8 +1,5 @@
-//! Workers that whoever runs them ends: SIGTERM to a daemon, to every process of an allocation, to process 1
-//! of a pod, and a time limit. What they run goes on elsewhere from where it was.
-//!
-//! Owns that with real processes. Does not own what the engine orders (its own tests), nor Slurm
-//! itself (`slurm`).
+//! Workers that are ended from outside: SIGTERM to a daemon, to every process of an allocation, to process 1 of a
+//! pod, and a time limit. Their tasks resume elsewhere.
 
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,9 +1,8 @@
-//! The whole system as people meet it: jobs embedded and on clusters that a test starts for itself, guests of other
-//! engines, commands, pages.
+//! The whole system from outside: embedded jobs, clusters of single tests, guests of other engines, commands, pages.
 //!
-//! Tests that need a process of their own are beside this folder: `on_cluster` and `on_cluster_network` run every program
-//! on a cluster that the whole process shares, `preemption_swap` changes where the kernel of this machine swaps to, `chaos`
-//! has a command line and a mount namespace of its own, and `structure` runs no program.
+//! Tests that need their own process are beside this folder: `on_cluster` and `on_cluster_network` share one cluster
+//! per process, `preemption_swap` changes the swap of the machine, `chaos` has a command line and a mount namespace,
+//! and `structure` runs no program.
 
 mod agreement;
 mod browser;

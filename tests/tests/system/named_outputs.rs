@@ -1,7 +1,4 @@
-//! Outputs with names as a person finds them: in the output directory, committed with the parts, whatever
-//! happened to tasks.
-//!
-//! Owns the files and what `_SUCCESS` says of them. Does not own what is in them (the framework's tests).
+//! Named outputs are committed with the parts, whatever happens to the tasks.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,5 @@
-//! What an operator does at the terminal: finds jobs, follows and reads logs, holds and changes jobs, looks
-//! at queues, has drained workers back, checks a journal.
-//!
-//! Owns the commands of `nap` on a real cluster with queues, over a restart of its coordinator. Does not own
-//! the forms of tables, which `nap` tests by itself.
+//! Operator commands on a real cluster with queues, over a coordinator restart: list, logs, hold, set, queues, drain,
+//! undrain, rerun, journal check.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -1,9 +1,4 @@
-//! Suspended tasks whose worker has no slot for them, or leaves: on a real cluster their work goes on on
-//! another worker.
-//!
-//! Owns conversions of real attempts, and what becomes of those that cannot save their work. Does
-//! not own when the engine converts (its own tests), nor other preemptions (`preemption_commands`,
-//! `preemption_schedulers`).
+//! Suspended tasks whose worker has no slot for them, or drains, resume on another worker.
 
 use napreduce_engine::{Effect, Order, Start};
 use napreduce_live::{ClusterDirectory, replay_journal};

@@ -1,8 +1,5 @@
-//! A program that runs a job by itself is told to stand still, as by Ctrl-Z, or one of its tasks is: what
-//! runs is suspended, goes on, and the output is the same.
-//!
-//! Owns signals from outside in embedded runs. Does not own how a task is stopped (the worker's own tests),
-//! nor clusters (`preemption_commands`).
+//! SIGTSTP and SIGCONT to an embedded run or to one of its tasks: tasks are suspended and resume, and the output
+//! stays the same.
 
 use std::process::{Child, Stdio};
 

@@ -1,8 +1,4 @@
-//! The coordinator is killed while tasks are suspended, or just save their work: the next one knows of them,
-//! and they go on.
-//!
-//! Owns that with real processes. Does not own recovery itself (`coordinator/tests` of the live runtime), nor
-//! random faults (`chaos`).
+//! The coordinator is killed while tasks are suspended or save a checkpoint; the next one restores their state.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, wait_until};
 use rustix::process::Signal;

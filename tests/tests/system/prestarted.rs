@@ -1,7 +1,4 @@
-//! Processes that are started before there is an attempt for them are like any other once they have one.
-//!
-//! Owns real programs, embedded and on a cluster. Does not own how many are started, and for how long they
-//! wait (`napreduce_task`).
+//! Task processes that were started before their attempt was known, embedded and on a cluster.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};

@@ -1,7 +1,4 @@
-//! What is known of a task while it works: how far it is inside a batch of records, and that it works at all.
-//!
-//! Owns tasks that are slow, stand before a gate, or hang, and who decides by their progress. Does not own
-//! the counting of time (`worker::hang`), nor the policies (their own tests).
+//! Progress of running tasks: within a batch of records, for hang detection, and as input of policies.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,4 @@
-//! Racks on a real cluster: saved work goes on near where it was saved.
-//!
-//! Owns workers with racks of their own. Which of several tasks a worker gets is the policies' own test.
+//! Racks on a real cluster: a checkpoint is restored near the place where it was saved.
 
 use std::process::{Child, Stdio};
 

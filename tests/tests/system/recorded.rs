@@ -1,7 +1,5 @@
-//! `nap sim --recorded`: what a real cluster did, run again in the simulator by its own policy and by others.
-//!
-//! Owns one cluster with a few jobs, and damage to what it left. How lengths follow from attempts is the
-//! history's own test.
+//! `nap sim --recorded`: the history of a real cluster replayed under its own policy and others, and damaged
+//! histories.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,4 @@
-//! Map output that a worker keeps in memory: which it is, that outputs are the same, and that it goes with
-//! its job or its worker.
-//!
-//! Owns real processes that write to memory of another one. Does not own how much there may be
-//! (`napreduce-live`).
+//! Map output in the memory of a worker: limits, equal outputs, and its end with the job or the worker.
 
 use std::fs;
 use std::path::Path;

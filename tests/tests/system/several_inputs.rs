@@ -1,7 +1,4 @@
-//! A job over several inputs, as a person runs it: embedded and on a cluster.
-//!
-//! Owns names of inputs on the command line. Does not own what maps see of their records (the
-//! framework's tests).
+//! A job over several named inputs from the command line, embedded and on a cluster.
 
 use std::process::Command;
 

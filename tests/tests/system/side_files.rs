@@ -1,7 +1,4 @@
-//! Files that a job takes along: where its commands find them, embedded and on a cluster, and what cannot be
-//! taken along.
-//!
-//! Owns `--files` as a person uses it. Does not own what commands say and read (`streaming`).
+//! `--files` of a job: where commands find them, embedded and on a cluster, and which files are refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,4 @@
-//! `nap sim` as a person uses it: what it prints, writes and draws, and what it says of input that
-//! makes no sense.
-//!
-//! Owns the command. Does not own the simulator, whose tests are its own.
+//! The command `nap sim`: output, files, plots, and refused arguments.
 
 use std::fs;
 

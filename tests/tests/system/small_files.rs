@@ -1,7 +1,4 @@
-//! Jobs over a great many small files, as a person runs them.
-//!
-//! Owns names, counters and order at the outside. Does not own what user code sees of a file (the
-//! framework's tests).
+//! Jobs over many small files: combined splits, counters, and order.
 
 use std::io::Write;
 

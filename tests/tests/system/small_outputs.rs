@@ -1,7 +1,4 @@
-//! Jobs of many small map outputs and many reduces: what a worker puts together for them changes no byte.
-//!
-//! Owns the equality with a job whose reduces open every output. Does not own the form of the files
-//! (`napreduce-data`).
+//! Merging many small map outputs on a worker changes no byte of the output.
 
 use std::fs;
 

@@ -1,8 +1,5 @@
-//! Programs that need nothing of the system they run on: built without a libc beside them, and run where
-//! there is none.
-//!
-//! Owns that with `nap` and `wordcount`, as docs/versions.md builds them. They are built once more for that,
-//! which takes minutes, so this runs only where `NAPREDUCE_REQUIRE` names `static`. Needs root.
+//! `nap` and `wordcount` built statically, as docs/versions.md says, run in a root without libc. The build takes
+//! minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt;

@@ -1,7 +1,5 @@
-//! Commands as mappers and reducers of real jobs, embedded and on clusters: outputs, and what becomes of the
-//! commands' processes when their tasks are suspended, killed, or lose their worker.
-//!
-//! Owns the processes. Does not own the protocol (the framework's tests).
+//! Commands as mappers and reducers, embedded and on clusters: outputs, and the processes of commands when their
+//! tasks are suspended or killed or lose their worker.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,4 @@
-//! `nap job trace` of a job that really napped: its bars are the life of its attempts.
-//!
-//! Owns that a cluster's history gives such a file, and what becomes of the file. Does not own its
-//! form (`napreduce-history`).
+//! `nap job trace` of a suspended job: the bars of the trace equal its attempts.
 
 use std::fs;
 use std::process::Command;

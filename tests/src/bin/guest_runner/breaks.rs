@@ -1,7 +1,4 @@
-//! What a reduce is given: the frames of each map in their order, the maps mixed at random; or that with one
-//! rule broken.
-//!
-//! Owns how each rule is broken. Does not own what follows, which tests expect.
+//! The frames for a reduce: those of each map in order, the maps mixed at random; or a stream that breaks one rule.
 
 use std::collections::BTreeMap;
 

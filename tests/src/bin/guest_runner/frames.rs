@@ -1,6 +1,4 @@
-//! Frames as docs/guests.md describes them: four words and bytes.
-//!
-//! Owns reading and writing them. Does not own what is in them.
+//! Reads and writes the frames of docs/guests.md: four words and bytes.
 
 /// A frame with what is in it.
 #[derive(Debug, Clone)]

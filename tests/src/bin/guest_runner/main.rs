@@ -1,10 +1,9 @@
-//! The smallest engine that there is: runs guests one after the other, as docs/guests.md tells others to, and
-//! mixes their frames at random. For tests: `--on exec:guest_runner`.
+//! The smallest engine for guests: runs them one after the other as docs/guests.md describes, and mixes their
+//! frames at random. Tests use it as `--on exec:guest_runner`.
 //!
-//! Owns what an engine does. Does not own which rules it breaks on purpose (`breaks`). It uses no code of the
-//! protocol's own, so that what the page says is what is tested. Settings: `seed`, `chunk` (the longest),
-//! `break` (a rule), `frames` (as many are expected at least), `hold` (where attempts wait for a file),
-//! `remade` (the number of attempts at maps whose frames a reduce is given that is tried again).
+//! It shares no code with the protocol, so that the tests check what the page says. Settings: `seed`, `chunk` (the
+//! longest), `break` (a rule), `frames` (the expected minimum), `hold` (attempts wait for a file), `remade` (the
+//! attempt number of the maps whose frames a retried reduce receives).
 
 mod breaks;
 mod frames;

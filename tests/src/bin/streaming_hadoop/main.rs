@@ -1,8 +1,6 @@
-//! Hadoop's streaming as far as a job program uses it: the commands of maps and reduces, typed bytes between
-//! them, the partitioner, the sort, further attempts. For tests: `--on hadoop --on-submit streaming_hadoop`.
-//!
-//! Owns what Hadoop does. Does not own any code of the program's own: the forms are those of Hadoop's
-//! documentation. What real tasks of Hadoop do is tested by `tests/hadoop`.
+//! The part of Hadoop streaming that a job program uses: commands of maps and reduces, typed bytes, partitioner,
+//! sort, retries. Tests use it as `--on hadoop --on-submit streaming_hadoop`. It follows Hadoop's documentation and
+//! shares no code with the program.
 
 mod records;
 

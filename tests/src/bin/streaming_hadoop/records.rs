@@ -1,6 +1,4 @@
-//! Records in typed bytes, and where Hadoop's partitioner sends them.
-//!
-//! Owns their form, as Hadoop's documentation has it. Does not own what is in them.
+//! Records in typed bytes as in Hadoop's documentation, and Hadoop's hash partitioner.
 
 /// A key and a value, each as it was written, with its code and its length.
 pub struct Record {

@@ -1,6 +1,4 @@
 //! The two jobs of a chain, with typed records between them.
-//!
-//! Owns the jobs. Does not own the driver that runs one after the other.
 
 use std::cmp::Reverse;
 

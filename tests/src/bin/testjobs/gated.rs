@@ -1,6 +1,4 @@
-//! Jobs whose tasks end when they are told to, and can be preempted until then, each in its way.
-//!
-//! Owns the waiting for gates, which are files. Does not own who opens them, nor in which order.
+//! Jobs whose tasks wait for a file, their gate, and can be preempted until it exists.
 
 use std::fs;
 use std::io::Write;

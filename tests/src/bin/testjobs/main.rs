@@ -1,6 +1,5 @@
-//! Jobs that the whole-system tests need: hard inputs, misbehaving user code, every stage of the builder.
-//!
-//! Owns one definition for each behaviour, chosen with `--job`. Does not own the expectations.
+//! Jobs for the whole-system tests, one definition per behaviour, selected with `--job`: hard inputs, misbehaving
+//! user code, every stage of the builder.
 
 mod chain;
 mod gated;

@@ -1,6 +1,4 @@
 //! Jobs whose user code panics, fails, kills itself, damages files or never ends.
-//!
-//! Owns the misbehaviour. Does not own what is expected to follow.
 
 use napreduce::input::TextLines;
 use napreduce::output::FixedBytes;

@@ -1,7 +1,4 @@
-//! Jobs that take their time: with a record, a group or a value, before a gate in the middle of their input,
-//! or for ever.
-//!
-//! Owns the pace. Does not own what is expected of whoever watches.
+//! Slow jobs: a pause per record, group or value, a gate in the middle of the input, or an endless task.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,6 +1,4 @@
-//! A chain whose driver reads what a round has found, and gives it to the next one as a side file.
-//!
-//! Owns the rounds. Does not own what a side file is.
+//! A chain whose driver reads the output of a round and passes it to the next one as a side file.
 
 use napreduce::program::{Error, side_file};
 use napreduce::records::Records;

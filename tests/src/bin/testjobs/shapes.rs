@@ -1,6 +1,4 @@
 //! Jobs of every shape that the builder allows, with well-behaved user code.
-//!
-//! Owns closures over hard keys, groups and values. Does not own the inputs, which tests write.
 
 use napreduce::output::{NamedOutput, Text};
 use napreduce::{Emit, Job, counter};

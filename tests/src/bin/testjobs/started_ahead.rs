@@ -1,7 +1,4 @@
-//! A job that tells what its processes were started with, in a program that does something before it knows
-//! what for.
-//!
-//! Owns what is told, and what is done. Does not own what is expected.
+//! A job that outputs the environment of its processes, in a program that does work before `main` reaches the job.
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::Command;

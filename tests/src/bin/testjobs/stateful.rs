@@ -1,6 +1,4 @@
-//! A job whose mapper and reducer have a state of their own, with setup and finish.
-//!
-//! Owns one job, and the form in which its state is saved. Does not own when that happens.
+//! A job whose mapper and reducer keep a state, with setup, finish, save and restore.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;

@@ -1,7 +1,5 @@
-//! Who cannot see the page, or has no mouse.
-//!
-//! Owns that every control has a name, that all of them are reached and shown by keys alone, and that what
-//! is selected is spoken. Does not own colours and widths (`looks`).
+//! The page for screen readers and keyboards: every control has a name and is reached by keys, and selections are
+//! announced.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,5 @@
-//! How quick the page is with a job of 100,000 attempts: what docs/web.md says of it.
-//!
-//! Owns the measurements, which are printed beside what is aimed at. Machines are busy: nothing is judged,
-//! and nothing runs unless it is asked for.
+//! Speed of the page with a job of 100,000 attempts, as in docs/web.md. Measurements are printed beside their budgets,
+//! without an assertion, since machines are busy.
 //!
 //! ```text
 //! cargo test -p napreduce-tests --release --test system -- --ignored --nocapture browser::budgets

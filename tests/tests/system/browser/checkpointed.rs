@@ -1,7 +1,4 @@
-//! Work that goes on elsewhere from files, and work that a kill loses.
-//!
-//! Owns what is seen of both, and that it agrees with the counters. Does not own checkpoints
-//! (`preemption_commands`).
+//! Checkpointed work and killed work on the timeline, compared with the counters.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run};
 use serde_json::json;

@@ -1,7 +1,4 @@
-//! A real browser, driven through Debian's `chromium-driver`.
-//!
-//! Owns its start and end, and what may never happen on a page: an error on its console, something it was not
-//! allowed to load. Does not own any expectation.
+//! A real browser, driven through Debian's `chromium-driver`. Tests fail on console errors and on blocked loads.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,4 @@
-//! The same page from elsewhere: of a coordinator at another address, of a history that is being written, of
-//! one that is damaged, from a file.
-//!
-//! Owns that these show what the cluster's own page does. Does not own what is in the files
-//! (`napreduce-history`).
+//! The page served elsewhere: for a coordinator at another address, for a growing or damaged history, from a file.
 
 use std::fs;
 

@@ -1,6 +1,4 @@
-//! Histories of jobs that never ran.
-//!
-//! Owns what is in them. Does not own their files (`napreduce-history`).
+//! Generated histories of jobs that never ran.
 
 use std::path::Path;
 

@@ -1,6 +1,4 @@
-//! The ledger of a cluster on its page: real naps by a scheduler, with figures, filters and flows.
-//!
-//! Owns what people see and do there. Does not own the sums (`runtime/web`).
+//! The preemption ledger of a cluster: suspends by a scheduler, with totals, filters and flows.
 
 use napreduce_tests::{Folder, OwnCluster, wait_until};
 use serde_json::{Value, json};

@@ -1,7 +1,4 @@
-//! Events as they happen, in a real browser with many tabs.
-//!
-//! Owns that one stream serves them all, that what happens is seen at once, and that nothing is missed. Does
-//! not own streams themselves (`runtime/web/tests/web/streams.rs`).
+//! Live events in a browser with many tabs: they share one stream, show events at once, and miss none.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster};
 use serde_json::json;

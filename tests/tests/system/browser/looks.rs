@@ -1,7 +1,4 @@
-//! How the pages look to those who need them larger, with more contrast, or with less motion.
-//!
-//! Owns that nothing is cut off, that text can be told from its ground, and that what is clicked is large
-//! enough. Does not own keys and names (`access`).
+//! Pages at larger zoom, higher contrast and reduced motion: nothing is cut off, text has contrast, controls have size.
 
 use napreduce_tests::Folder;
 use serde_json::json;

@@ -1,7 +1,5 @@
-//! The page of a cluster in a real browser.
-//!
-//! Owns what people see and do there, with pictures of it under `target/browser`. Does not own who is refused
-//! (`runtime/web/tests`). Skipped where there is no browser, unless `NAPREDUCE_REQUIRE` names `browser`.
+//! The page of a cluster in a real browser, with screenshots in `target/browser`. Skipped without a browser, unless
+//! `NAPREDUCE_REQUIRE` lists `browser`.
 
 mod access;
 mod budgets;

@@ -1,7 +1,5 @@
-//! Queues and workers as they were: what was wanted, and who came and went.
-//!
-//! Owns that it is seen while the cluster runs, after its coordinator was killed, and of a copy of its
-//! history. Does not own the files (`napreduce-history`).
+//! Demand of queues and changes of workers over time: on a running cluster, after a coordinator restart, and in a
+//! copy of the history.
 
 use std::fs;
 

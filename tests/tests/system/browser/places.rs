@@ -1,6 +1,4 @@
-//! The pages of a single task and of a single worker, and the settings of a job.
-//!
-//! Owns that links lead there, and that what is ordered there happens. Does not own pictures (`taken`).
+//! The pages of one task and of one worker, and the settings of a job.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster};
 

@@ -1,7 +1,4 @@
-//! Why a job does not get on, in the words of `nap job explain`, and what was printed by what failed.
-//!
-//! Owns that both say the same, and that the command which is shown helps. Does not own the reasons
-//! (`napreduce-engine`).
+//! Why a job makes no progress, in the words of `nap job explain`, and the stderr of failed attempts.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
 use serde_json::Value;

@@ -1,6 +1,4 @@
-//! Runs of a simulation side by side in a browser: listed, looked into, compared.
-//!
-//! Owns what people see of them. Does not own the sums (`runtime/web`).
+//! Recorded simulations and lab reports side by side: listed, opened, compared.
 
 use napreduce_tests::{Folder, program, run};
 

@@ -1,7 +1,4 @@
-//! A slot that a policy takes from one job for another: who got it, and what that cost, in words and
-//! in a picture.
-//!
-//! Owns what is seen of that. Does not own the policy (`preemption_schedulers`).
+//! A slot that a policy takes from one job for another: beneficiary and cost, in text and on the timeline.
 
 use napreduce_tests::{Folder, OwnCluster, wait_until};
 use serde_json::Value;

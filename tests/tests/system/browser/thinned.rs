@@ -1,7 +1,4 @@
-//! A picture of more stints than a page can hold: drawn by columns, and each of them where it is looked at
-//! closely.
-//!
-//! Owns that nothing is left out without a number. Does not own which stints are merged (`runtime/web`).
+//! A timeline with more bars than a page can hold: merged by columns, with counts, and complete after zooming in.
 
 use napreduce_tests::Folder;
 

@@ -1,7 +1,4 @@
-//! What if another policy had given the slots: asked for on the page of a history and of a cluster that runs.
-//!
-//! Owns what people see of it. Does not own what is refused and ended (`runtime/web/tests`), nor how good a
-//! simulation is.
+//! What-if simulations under another policy, started from the page of a history and of a running cluster.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run};
 

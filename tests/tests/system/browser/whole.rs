@@ -1,4 +1,4 @@
-//! What a page says of all there is, at which time, in which order and of whom, whatever is shown of it.
+//! Totals, filters, time windows, event order and layout of pages with many jobs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

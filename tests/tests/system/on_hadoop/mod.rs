@@ -1,8 +1,5 @@
-//! Jobs through Hadoop's streaming: an emulation of it that needs nothing (`streaming_hadoop`), and Hadoop's
-//! own tasks.
-//!
-//! Owns what a job program can be held to there. A cluster with YARN and the streaming jar cannot be had from
-//! the registries that tests use: who has one names it.
+//! Jobs through Hadoop streaming: on the emulation `streaming_hadoop`, and on Hadoop's own task classes. A cluster
+//! with YARN is used if `NAPREDUCE_HADOOP` names its command.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,4 @@
-//! Programs in Python on a cluster: their tasks are suspended, checkpointed and killed by an operator.
-//!
-//! Owns the job and how far each task is when that is done to it. Does not own embedded jobs (`main`).
+//! A Python job on a cluster whose tasks an operator suspends, checkpoints and kills.
 
 use std::process::Command;
 

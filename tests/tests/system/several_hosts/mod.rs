@@ -1,8 +1,5 @@
-//! Several hosts: a coordinator and two workers with network stacks of their own, and a link that is
-//! cut and healed.
-//!
-//! Owns the scenario. Needs root, `ip` and network namespaces; says so and does nothing where it has not all
-//! of them. The network is `network`'s.
+//! Several hosts: a coordinator and two workers with network stacks of their own, and a link that is cut and healed.
+//! Needs root, `ip` and network namespaces; skipped without them.
 
 mod network;
 

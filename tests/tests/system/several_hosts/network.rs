@@ -1,8 +1,5 @@
-//! A small network of hosts inside this one: network namespaces, joined by a bridge in a namespace
-//! of its own.
-//!
-//! Owns the namespaces and their removal. Nothing of it can be seen from outside: the bridge is not in this
-//! host's namespace.
+//! A network of three hosts inside this one: network namespaces, joined by a bridge in a namespace of its own. It is
+//! invisible from outside.
 //!
 //! ```text
 //! host 0 (10.77.0.1) --+

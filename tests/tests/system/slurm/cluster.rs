@@ -1,8 +1,4 @@
-//! Slurm on this machine: its daemons in the foreground, one node, two partitions of which one takes nodes
-//! from the other.
-//!
-//! Owns their configuration, start and end, and that a machine without Slurm is told so. Does not
-//! own what is submitted.
+//! A Slurm on this machine: daemons in the foreground, one node, and two partitions of which one preempts the other.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,7 +1,5 @@
-//! Workers in allocations of a real Slurm: one that is preempted, and as many as there is work for.
-//!
-//! Owns both. Needs root and Debian's packages `slurm-wlm` and `munge`; skipped where they are not, unless
-//! `NAPREDUCE_REQUIRE` names `slurm`. What a worker does within its grace is in `leaving_workers`.
+//! Workers in allocations of a real Slurm: a preempted allocation, and scaling by demand. Needs root and Debian's
+//! `slurm-wlm` and `munge`; skipped without them, unless `NAPREDUCE_REQUIRE` lists `slurm`.
 
 mod cluster;
 

@@ -1,7 +1,5 @@
-//! Which Spark tests run on: this machine's, or a cluster's.
-//!
-//! Owns what NAPREDUCE_SPARK_MASTER says, and a standalone master and worker, which end with this process.
-//! Does not own the programs that are handed to it.
+//! The Spark master of `NAPREDUCE_SPARK_MASTER`: local, a cluster, or a standalone master and worker that end with
+//! this process.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

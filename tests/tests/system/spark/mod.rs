@@ -1,7 +1,5 @@
-//! The same jobs on a real Spark, which is that of the Python module pyspark.
-//!
-//! Owns Spark's life in tests: few starts, since each takes many seconds. Skipped where there is none, unless
-//! `NAPREDUCE_REQUIRE` names `spark`. What needs no Spark is tested in `guests`.
+//! The same jobs on a real Spark, that of the Python module pyspark. Each start takes many seconds, so there are few.
+//! Skipped without it, unless `NAPREDUCE_REQUIRE` lists `spark`. Tests that need no Spark are in `guests`.
 //!
 //! ```text
 //! NAPREDUCE_SPARK_MASTER='local-cluster[2,1,1024]' cargo test -p napreduce-tests --test system -- spark:: --test-threads 1

@@ -1,8 +1,8 @@
-//! What pages tell readers to type, typed: the commands of a page run as they stand, in order, in one shell, in a fresh
-//! copy of the tracked files.
+//! Runs the shell commands of documentation pages as they stand, in order, in one shell, in a fresh copy of the
+//! tracked files.
 //!
-//! `cargo` is a stand-in that builds nothing and runs what the tests have built, so that `target/release` holds those
-//! programs. Lines that cannot be run on one machine are listed with the page, each with the reason.
+//! `cargo` is a stand-in that builds nothing and runs the programs that the tests built. Lines that one machine cannot
+//! run are listed with the page, each with the reason.
 
 use std::fmt::Write;
 use std::fs::{self, Permissions};
