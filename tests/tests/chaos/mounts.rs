@@ -134,9 +134,10 @@ impl Drop for Shared {
 
 fn mount(command: &mut Command) -> Result<(), String> {
     let ended = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
-    match ended.status.success() {
-        true => Ok(()),
-        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&ended.stderr).trim())),
+    if ended.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
     }
 }
 

@@ -41,8 +41,9 @@ pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Inject
     let strays = outputs.strays();
     outputs.come_back();
     drop(alone);
-    match strays.is_empty() {
-        true => Ok(Injected::Fired),
-        false => Err(format!("made in the place of outputs that were away: {strays:?}")),
+    if strays.is_empty() {
+        Ok(Injected::Fired)
+    } else {
+        Err(format!("made in the place of outputs that were away: {strays:?}"))
     }
 }

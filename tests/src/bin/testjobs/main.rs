@@ -55,10 +55,7 @@ fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), 
     for name in names.split(',').filter(|name| *name != "chain") {
         driver.job(name).parameters(choice).output(output.with_extension(name)).run()?;
     }
-    match names.ends_with("chain") {
-        true => chain(driver, choice),
-        false => Ok(()),
-    }
+    if names.ends_with("chain") { chain(driver, choice) } else { Ok(()) }
 }
 
 fn main() -> ExitCode {

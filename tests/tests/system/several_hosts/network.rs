@@ -97,8 +97,9 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     let what = format!("ip {}", arguments.join(" "));
     let ended = Command::new("ip").args(arguments).stdin(Stdio::null()).output();
     let ended = ended.map_err(|error| format!("{what}: {error}"))?;
-    match ended.status.success() {
-        true => Ok(()),
-        false => Err(format!("{what}: {}", String::from_utf8_lossy(&ended.stderr).trim())),
+    if ended.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{what}: {}", String::from_utf8_lossy(&ended.stderr).trim()))
     }
 }
