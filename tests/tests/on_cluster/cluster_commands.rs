@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines, wait_until};
+use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, wait_until};
 use serde_json::Value;
 
 /// Runs a job of `testjobs` over the file `in`.
@@ -29,21 +29,6 @@ fn nap(arguments: &[&str]) -> Ended {
 fn json(arguments: &[&str]) -> Value {
     let said = nap(&[arguments, &["--format", "json"]].concat()).succeeded().stdout;
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
-}
-
-#[test]
-fn side_files_are_beside_every_attempt_and_what_it_prints_is_in_its_logs() {
-    let folder = Folder::new();
-    folder.write("in", "ada\nbob\neve\n");
-    folder.write("names.txt", "bob\neve\n");
-    let id = detached(&folder, "known-lines", &["--files", "names.txt#known"]);
-    nap(&["job", "wait", &id]).succeeded();
-    assert_eq!(joined(&folder.path("out")), b"bob\neve\n");
-    let attempt = format!("{id}_m_0000.1");
-    let printed = nap(&["job", "logs", &id, &attempt]).succeeded().stdout;
-    assert!(printed.contains("looking for ada"), "{printed}");
-    let errors = nap(&["job", "logs", &id, &attempt, "--stderr"]).succeeded().stdout;
-    assert!(errors.contains("not an error: eve"), "{errors}");
 }
 
 #[test]
@@ -126,12 +111,4 @@ fn an_input_that_no_worker_can_read_is_named_with_the_host() {
     let reason = status[0]["reason"].as_str().expect("a reason");
     assert!(reason.contains(&folder.path("in").display().to_string()), "{reason}");
     assert!(reason.contains("No such file"), "{reason}");
-}
-
-#[test]
-fn words_are_counted_on_the_cluster_as_they_are_embedded() {
-    let folder = Folder::new();
-    folder.write("in", "to be or not to be\n");
-    job(&folder, "words-of-bytes", &["--reduces", "2"]).succeeded();
-    assert_eq!(sorted_lines(&joined(&folder.path("out"))), b"be\t2\nnot\t1\nor\t1\nto\t2\n");
 }

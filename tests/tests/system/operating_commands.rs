@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Stdio;
 
-use napreduce_tests::{Ended, Folder, GatedJob, NapUp, OwnCluster, parts, program, run, wait_until};
+use napreduce_tests::{Ended, Folder, GatedJob, NapUp, OwnCluster, joined, parts, program, run, wait_until};
 use serde_json::Value;
 
 const FAIR: &str = "[scheduler.fair.root.pools.production]\nweight = 3\nmin-maps = 1\n";
@@ -84,11 +84,14 @@ fn logs_are_followed_to_the_end_of_the_job_cut_to_their_tail_and_shown_of_what_f
     assert!(followed.status.success());
     let printed = String::from_utf8_lossy(&followed.stdout).into_owned();
     let attempt = format!("{good}_m_0000.1");
+    assert_eq!(joined(&folder.path("out")), b"bob\n", "the side file is beside the attempt");
     assert_eq!(printed, format!("==> {attempt} <==\nlooking for ada\nlooking for bob\nlooking for eve\n"));
     let one = nap(&cluster, &["job", "logs", &good, "m_0000", "--follow", "--tail", "1"]).succeeded().stdout;
     assert_eq!(one, "looking for eve\n", "one log is printed as it is");
     let tail = nap(&cluster, &["job", "logs", &good, "--tail", "2"]).succeeded().stdout;
     assert_eq!(tail, "looking for bob\nlooking for eve\n");
+    let errors = nap(&cluster, &["job", "logs", &good, &attempt, "--stderr"]).succeeded().stdout;
+    assert!(errors.contains("not an error: eve"), "{errors}");
     assert_eq!(nap(&cluster, &["job", "logs", &good, "--failed"]).succeeded().stdout, "");
     // Without the file that it wants it panics behind its first line, and no other try can help.
     let bad = cluster.submit(&folder, &["in", "--job", "known-lines", "--output", "out-bad"]);

@@ -91,10 +91,5 @@ fn the_ledger_of_the_cluster_says_who_took_which_slot_from_whom() {
     let victim = known[0]["attempt"].as_str().expect("an ID");
     browser.click(victim);
     browser.until("its task", "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')");
-    browser.resize(340, 800);
-    browser.open(&format!("{}/preemptions", origin(&link)));
-    let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
-    assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{wide} pixels too wide");
-    browser.picture("narrow-preemptions");
     browser.has_no_complaints();
 }

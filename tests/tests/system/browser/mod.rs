@@ -153,27 +153,6 @@ fn whoever_waits_is_told_why_and_who_may_only_look_orders_nothing() {
 }
 
 #[test]
-fn a_coordinator_that_is_killed_is_missed_and_comes_back_under_an_open_page() {
-    let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
-    let job = GatedJob::submit(&folder, &cluster, "gated", "survivor", 1, 1);
-    job.until("m_0000.1", "running");
-    browser.open(&link(&cluster, &[]));
-    browser.until_says("survivor");
-    let coordinator = cluster.coordinator();
-    coordinator.signal(rustix::process::Signal::STOP);
-    browser.until_says("no coordinator answers");
-    coordinator.signal(rustix::process::Signal::KILL);
-    coordinator.signal(rustix::process::Signal::CONT);
-    browser.until("it is back", "return document.getElementById('notice').hidden");
-    browser.until_says("survivor");
-    job.ends_as_undisturbed();
-    browser.until_says("Nothing runs. Submit a job");
-    browser.has_no_complaints_but(&["503"]);
-}
-
-#[test]
 fn narrow_dark_and_hostile_pages_are_pages() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
@@ -192,24 +171,6 @@ fn narrow_dark_and_hostile_pages_are_pages() {
         );
         browser.run("document.documentElement.dataset.theme = 'dark'");
         browser.picture(&format!("{}-dark", tab.replace(task, "task")));
-    }
-    browser.resize(340, 800);
-    for page in [
-        "/",
-        "/jobs",
-        "/preemptions",
-        "/queues",
-        "/workers",
-        "/about",
-        "/jobs/job_0001",
-        "/jobs/job_0001/preemptions",
-        "/jobs/job_0001/settings",
-        "/jobs/job_0001/tasks/job_0001_m_0000",
-    ] {
-        browser.open(&format!("{}{page}", origin(&server.link)));
-        let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
-        assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{page} is {wide} pixels too wide");
-        browser.picture(&format!("narrow{}", page.replace('/', "-")));
     }
     browser.has_no_complaints();
 }

@@ -71,7 +71,5 @@ fn a_slot_that_was_taken_leads_to_who_got_it_and_both_jobs_stand_side_by_side() 
     assert!(row.as_str().is_some_and(|row| row.starts_with("Slots taken from it10")), "{row}");
     browser.until_says("MAP_INPUT_RECORDS");
     browser.picture("compare");
-    browser.resize(340, 800);
-    browser.until("it fits", "return document.documentElement.scrollWidth <= innerWidth");
     browser.has_no_complaints();
 }
