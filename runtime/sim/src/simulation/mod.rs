@@ -240,7 +240,8 @@ impl Simulation {
         match due {
             Due::Wake | Due::Heartbeat { .. } | Due::Lost { .. } | Due::Returns { .. } => Happened::Nothing,
             Due::Tick => {
-                let mut places = self.workers.iter().flat_map(|worker| &worker.attempts);
+                let workers = self.on_machine.iter().map(|worker| &self.workers[*worker as usize]);
+                let mut places = workers.flat_map(|worker| &worker.attempts);
                 let works = places.any(|place| self.attempts.at(*place).phase == Phase::Working);
                 if works { Happened::Progress } else { Happened::Nothing }
             }

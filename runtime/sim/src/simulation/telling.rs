@@ -14,7 +14,9 @@ impl Simulation {
     pub(super) fn tick(&mut self) {
         let Some(period) = self.settings.progress_period else { return };
         self.queue.push(self.now + period, Due::Tick);
-        for worker in 0..self.workers.len() {
+        // Workers that were lost are not visited: a run may have thousands of them.
+        for machine in 0..self.on_machine.len() {
+            let worker = self.on_machine[machine] as usize;
             for position in 0..self.workers[worker].attempts.len() {
                 let place = self.workers[worker].attempts[position];
                 self.tell_progress(place);
