@@ -1,10 +1,8 @@
-//! Every scheduler that preempts, with every primitive, on a real cluster: real tasks give up their slots,
-//! and the outputs are those of runs that nobody disturbed.
-//!
-//! Owns set-ups in which each policy has to preempt. Does not own which decisions are right (the policies'
-//! own tests), nor operators' commands (`preemption_commands`).
+//! Every preempting scheduler with every primitive on a real cluster: tasks give up their slots, and the outputs
+//! equal those of undisturbed runs.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_until};
 use serde_json::Value;
@@ -86,14 +84,22 @@ fn inputs(folder: &Folder) {
 
 const PAUSE: &str = "6000";
 
-/// What a job's output is when nobody disturbs it.
-fn undisturbed(name: &str) -> Vec<(String, Vec<u8>)> {
-    let folder = Folder::new();
-    inputs(&folder);
-    let mut command = program("testjobs");
-    command.current_dir(folder.root()).args(arguments(name, "0")).arg("--quiet");
-    run(&mut command).succeeded();
-    parts(&folder.path(&format!("out-{name}")))
+/// Part files by name.
+type Parts = Vec<(String, Vec<u8>)>;
+
+/// The outputs of the large and the small job when nobody disturbs them.
+fn undisturbed() -> &'static [(&'static str, Parts); 2] {
+    static OUTPUTS: OnceLock<[(&str, Parts); 2]> = OnceLock::new();
+    OUTPUTS.get_or_init(|| {
+        ["large", "small"].map(|name| {
+            let folder = Folder::new();
+            inputs(&folder);
+            let mut command = program("testjobs");
+            command.current_dir(folder.root()).args(arguments(name, "0")).arg("--quiet");
+            run(&mut command).succeeded();
+            (name, parts(&folder.path(&format!("out-{name}"))))
+        })
+    })
 }
 
 /// How many of its tasks have begun, and may therefore be preempted.
@@ -128,9 +134,9 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     wait_until(&format!("{what}: two tasks run"), || running(&cluster, &large, phase) == 2);
     let small = submit(&cluster, &folder, "small", "1000");
     cluster.wait(&[&large, &small]).succeeded();
-    for name in ["large", "small"] {
+    for (name, undisturbed) in undisturbed() {
         let out = folder.path(&format!("out-{name}"));
-        assert!(parts(&out) == undisturbed(name), "{what}: the output of {name} is another one");
+        assert!(parts(&out) == *undisturbed, "{what}: the output of {name} is another one");
         assert_eq!(counter(&out, "NUM_FAILED_MAPS") + counter(&out, "NUM_FAILED_REDUCES"), 0, "{what}");
     }
     let history = cluster.json(&["job", "history", &large]);
