@@ -52,7 +52,7 @@ fn moved_bytes(name: &str) -> u64 {
 }
 
 #[test]
-fn what_moved_to_swap_and_back_is_what_the_kernel_counts() {
+fn swapped_bytes_equal_kernel_counts() {
     let folder = Folder::new();
     let swap = match SwapFile::start(&folder) {
         Ok(swap) => swap,

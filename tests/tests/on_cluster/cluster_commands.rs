@@ -32,7 +32,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_job_that_was_left_can_be_looked_at_and_waited_for() {
+fn detached_job_is_listed_explained_and_waited_for() {
     let folder = Folder::new();
     folder.write("in", "b a\n".repeat(200));
     let id = detached(&folder, "slow", &["--number", "5000", "--reduces", "1", "--split-size", "100"]);
@@ -55,7 +55,7 @@ fn a_job_that_was_left_can_be_looked_at_and_waited_for() {
 }
 
 #[test]
-fn a_killed_job_and_a_killed_task_do_as_they_are_told() {
+fn killed_task_retries_and_killed_job_ends() {
     let folder = Folder::new();
     folder.write("in", "line\n");
     let id = detached(&folder, "endless", &[]);
@@ -72,7 +72,7 @@ fn a_killed_job_and_a_killed_task_do_as_they_are_told() {
 }
 
 #[test]
-fn a_straggler_is_overtaken_by_a_duplicate() {
+fn straggler_is_overtaken_by_speculative_attempt() {
     let folder = Folder::new();
     folder.write("in", "b a\n".repeat(60));
     let began = Instant::now();
@@ -85,7 +85,7 @@ fn a_straggler_is_overtaken_by_a_duplicate() {
 }
 
 #[test]
-fn the_job_of_higher_priority_gets_the_slots_first() {
+fn job_of_higher_priority_ends_first() {
     let folder = Folder::new();
     folder.write("in", "b a\n".repeat(1600));
     let more = ["--number", "5000", "--reduces", "1", "--split-size", "100"];
@@ -101,7 +101,7 @@ fn the_job_of_higher_priority_gets_the_slots_first() {
 }
 
 #[test]
-fn an_input_that_no_worker_can_read_is_named_with_the_host() {
+fn input_missing_on_worker_is_named() {
     let folder = Folder::new();
     folder.write("in", "x\n".repeat(400));
     let id = detached(&folder, "slow", &["--number", "20000", "--reduces", "1", "--split-size", "100"]);

@@ -81,7 +81,7 @@ fn arguments(output: &str, pause: &str) -> Vec<String> {
 }
 
 #[test]
-fn tasks_that_are_suspended_resumed_checkpointed_and_killed_make_the_same_output() {
+fn preempted_tasks_make_same_output() {
     let job = SlowJob::start();
     for name in ["m_0000", "m_0001", "m_0002"] {
         job.until(name, "running");
@@ -141,7 +141,7 @@ fn tasks_that_are_suspended_resumed_checkpointed_and_killed_make_the_same_output
 }
 
 #[test]
-fn a_suspended_attempt_can_be_checkpointed_or_killed_where_it_is() {
+fn suspended_attempt_is_checkpointed_or_killed() {
     let job = SlowJob::start();
     for name in ["m_0000", "m_0001"] {
         job.until(name, "running");
@@ -162,7 +162,7 @@ fn a_suspended_attempt_can_be_checkpointed_or_killed_where_it_is() {
 }
 
 #[test]
-fn a_suspended_job_stands_still_and_goes_on() {
+fn suspended_job_stops_and_resumes() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
     nap(&["job", "suspend", &job.id, "--reason", "it is day"]).succeeded();
@@ -191,7 +191,7 @@ fn a_suspended_job_stands_still_and_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_its_name() {
+fn impossible_command_is_refused_by_name() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
     let (map, attempt) = (job.task("m_0000"), job.task("m_0000.1"));
@@ -212,7 +212,7 @@ fn what_cannot_be_done_is_said_with_its_name() {
 }
 
 #[test]
-fn killing_a_job_ends_its_suspended_attempts() {
+fn killed_job_ends_suspended_attempts() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
     nap(&["job", "suspend", &job.id]).succeeded();

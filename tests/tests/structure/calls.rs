@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_has_no_way_to_the_outside() {
+    fn engine_calls_no_outside_api() {
         check_caught(pure_core, core("fn f() {\n std::time::Instant::now(); }"), "sample.rs:2: Instant::now");
         check_caught(pure_core, core("use std::time::SystemTime;"), "SystemTime");
         check_caught(pure_core, core("use std::{fs, fmt};"), "std::fs");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_may_talk_about_what_it_does_not_do() {
+    fn engine_comments_may_name_outside_api() {
         check_passes(
             pure_core,
             core("//! No HashMap, no tokio.\n/// Not std::fs.\nconst A: &str = \"SystemTime\";"),
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_is_listed() {
+    fn unlisted_unsafe_code_is_found() {
         let rule =
             |files: &[SourceFile]| unsafe_outside(files, &[("runtime/data/src/listed.rs", "maps memory")]);
         let bad = [

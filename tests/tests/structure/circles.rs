@@ -315,7 +315,7 @@ mod tests {
     const TWO: (&str, &str) = ("lib.rs", "mod a;\nmod b;");
 
     #[test]
-    fn a_circle_is_told_with_a_file_for_each_arrow() {
+    fn circle_is_reported_with_file_of_each_edge() {
         check_caught(
             &[
                 TWO,
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_is_no_circle_nor_is_what_files_of_an_inner_folder_share() {
+    fn one_way_imports_are_accepted() {
         check_passes(&[TWO, ("a.rs", "use crate::b::B;"), ("b.rs", "use other::a::A; pub(crate) struct B;")]);
         check_passes(&[
             ("lib.rs", "mod a;"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_two_in_a_circle_inside_a_module_are_found_unless_they_are_on_the_list() {
+    fn unlisted_circle_inside_module_is_found() {
         let inside = [
             ("lib.rs", "mod a; pub use a::c::C;"),
             ("a/mod.rs", "mod b;\nmod c;\nmod d;\nuse b::B; pub struct A;"),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_import_does_not_count() {
+    fn imports_of_tests_are_ignored() {
         check_passes(&[
             TWO,
             ("a.rs", "use crate::b::B; #[cfg(test)] mod tests;"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_root_counts_as_where_it_comes_from() {
+    fn name_from_root_counts_as_its_module() {
         check_caught(
             &[
                 ("lib.rs", "mod a; mod b; pub use a::{A, f as g};"),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_is_a_crate_of_its_own() {
+    fn binary_counts_as_own_crate() {
         check_passes(&[
             ("lib.rs", "mod a;"),
             ("a.rs", "use crate::b;"),

@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_may_be_named() {
+    fn existing_names_in_docs_are_accepted() {
         let text = "[a](more/other.md#part) [b](../README.md) [c](https://example.org/x) [d](#here)\n\
                     `runtime/engine/src/`, `runtime/engine/src/lib.rs`, `runtime/NAME/src`, `examples/src/bin/mine.rs`";
         assert_eq!(found(text), [""; 0]);
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_its_line() {
+    fn missing_names_in_docs_are_reported_with_line() {
         assert_eq!(found("\n[a](gone.md)"), ["docs/page.md:2: a link to gone.md, which is not there"]);
         assert_eq!(
             found("see `runtime/live/` and `docs/page.md`"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_into_the_repository_on_a_page_of_a_package_is_told() {
+    fn repository_link_on_package_page_is_reported() {
         let page = |text: &str| {
             let manifest = SourceFile::sample("a/Cargo.toml", "[package]\nreadme = \"../README.md\"\n");
             let files = [manifest, SourceFile::sample("README.md", text)];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_fits_when_its_file_has_what_it_keeps() {
+    fn patch_with_unchanged_context_fits() {
         let patched = |patch: &str| {
             let page = format!("```rust\n--- a/gone.rs\n no\n```\n```diff\n{patch}\n```\n");
             let code = SourceFile::sample("runtime/engine/src/lib.rs", "mod a;\n    mod c;\n");

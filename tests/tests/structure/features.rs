@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn feature_of_one_member_is_refused_unless_it_only_adds_items() {
+    fn feature_of_one_member_is_refused_unless_additive() {
         let lab = |text: &str| SourceFile::sample("lab/Cargo.toml", text);
         for text in [
             "[dependencies]\nserde_json = { workspace = true, features = [\"float_roundtrip\"] }",

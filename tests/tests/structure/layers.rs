@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_names_only_what_is_below_it() {
+    fn crate_naming_upper_layer_is_refused() {
         let schedulers = |text: &str| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
         check_passes(one_direction, schedulers("[dependencies]\nnapreduce-engine.workspace = true\n"));
         check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));

@@ -36,7 +36,7 @@ const RULES: &[Rule] = &[
 ];
 
 #[test]
-fn the_repository_keeps_its_structure_rules() {
+fn repository_follows_structure_rules() {
     let files = files::tracked();
     assert!(files.len() > 50, "only {} files found: is this the whole repository?", files.len());
     let mut report = String::new();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_banned_path_matches_whole_segments() {
+    fn banned_path_matches_whole_segments() {
         let named = |path: &str| Named { segments: path.split("::").map(str::to_owned).collect(), line: 1 };
         assert!(named("std::fs::read").contains("std::fs"));
         assert!(named("tokio").contains("tokio"));

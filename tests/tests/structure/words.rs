@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_one_machine_are_found() {
+    fn machine_paths_are_found() {
         for path in MACHINE_PATHS {
             check_caught(machine_paths, page(&format!("first\nsee `{path}x`")), "docs/page.md:2");
             check_passes(machine_paths, page(&format!("see data{path}x and ${{WORK}}{path}x")));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_registry_is_refused() {
+    fn private_registry_is_refused() {
         let lock =
             |source: &str| SourceFile::sample("Cargo.lock", &format!("[[package]]\nsource = \"{source}\"\n"));
         check_passes(public_registry, lock(PUBLIC_REGISTRY));

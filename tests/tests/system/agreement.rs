@@ -263,7 +263,7 @@ struct File {
 }
 
 #[test]
-fn a_cluster_decides_as_the_simulator_under_every_policy() {
+fn cluster_under_every_policy_decides_as_simulator() {
     for (scheduler, tables, primitive) in POLICIES {
         let file = if tables.is_empty() { "[scheduler]\n" } else { tables };
         let read: File = toml::from_str(file).unwrap_or_else(|error| panic!("{scheduler}: {error}"));

@@ -25,7 +25,7 @@ fn start(folder: &Folder) -> OwnCluster {
 }
 
 #[test]
-fn a_job_that_cannot_be_done_in_time_is_refused_before_it_begins() {
+fn infeasible_deadline_is_refused_before_start() {
     let folder = Folder::new();
     let cluster = start(&folder);
     let refused = run(&mut submission(&cluster, &folder, "slow", "late", &["--deadline", "1s"]));
@@ -38,7 +38,7 @@ fn a_job_that_cannot_be_done_in_time_is_refused_before_it_begins() {
 }
 
 #[test]
-fn the_first_job_of_a_chain_leaves_time_to_the_next() {
+fn chain_deadline_is_shared_between_jobs() {
     let folder = Folder::new();
     let cluster = start(&folder);
     // One job could be done in four seconds; each of two has half of that.

@@ -3,7 +3,7 @@
 use napreduce_tests::{Folder, OwnCluster, joined, program, run};
 
 #[test]
-fn each_round_finds_what_the_one_before_has_read_embedded_and_on_a_cluster() {
+fn each_round_reads_output_of_previous_round() {
     let folder = Folder::new();
     folder.write("in", "a b c a b a\nd\n");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");

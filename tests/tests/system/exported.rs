@@ -19,7 +19,7 @@ fn rows(tables: &Path, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
+fn suspended_job_is_exported_as_page_and_tables() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);

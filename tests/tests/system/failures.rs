@@ -17,7 +17,7 @@ fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_panic_in_map_says_message_place_and_input() {
+fn panic_in_map_reports_message_location_and_input() {
     let folder = Folder::new();
     folder.write("in", "good\nbad\n");
     job(&folder, "panic-in-map", &[])
@@ -26,7 +26,7 @@ fn a_panic_in_map_says_message_place_and_input() {
 }
 
 #[test]
-fn attempts_can_be_limited() {
+fn attempts_max_limits_retries() {
     let folder = Folder::new();
     folder.write("in", "bad\n");
     job(&folder, "panic-in-map", &["--conf", "attempts-max=2"])
@@ -34,7 +34,7 @@ fn attempts_can_be_limited() {
 }
 
 #[test]
-fn a_panic_in_combine_says_message_place_and_input() {
+fn panic_in_combine_reports_message_location_and_input() {
     let folder = Folder::new();
     folder.write("in", "same\nsame\n");
     let says =
@@ -43,7 +43,7 @@ fn a_panic_in_combine_says_message_place_and_input() {
 }
 
 #[test]
-fn a_panic_in_reduce_says_message_place_and_group() {
+fn panic_in_reduce_reports_message_location_and_group() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nbad\nc\n");
     job(&folder, "panic-in-reduce", &["--reduces", "1"])
@@ -51,14 +51,14 @@ fn a_panic_in_reduce_says_message_place_and_group() {
 }
 
 #[test]
-fn an_error_of_the_map_function_is_its_message_and_the_place_in_the_input() {
+fn map_error_reports_message_and_input_position() {
     let folder = Folder::new();
     folder.write("in", "17\nx\n");
     job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", "reading in byte 3"]);
 }
 
 #[test]
-fn an_existing_output_is_refused_and_replaced_only_on_success() {
+fn existing_output_is_replaced_only_on_success() {
     let folder = Folder::new();
     folder.write("in", "bad\n");
     folder.write("out/part-r-00000", "old\n");
@@ -73,7 +73,7 @@ fn an_existing_output_is_refused_and_replaced_only_on_success() {
 }
 
 #[test]
-fn places_that_must_never_be_an_output_are_refused_before_anything_is_touched() {
+fn unsafe_output_paths_are_refused_untouched() {
     let folder = Folder::new();
     folder.write("books/in", "x\n");
     let refused = |output: &str, says: &str| {
@@ -121,7 +121,7 @@ fn on_a_small_disk(folder: &Folder, arguments: &str) -> Option<Ended> {
 }
 
 #[test]
-fn a_disk_that_is_full_while_spilling_fails_the_job_at_once_and_leaves_nothing() {
+fn full_disk_during_spill_fails_job_and_leaves_nothing() {
     let folder = Folder::new();
     let text: String = (0..900_000).map(|number| format!("word{number}\n")).collect();
     folder.write("in", text);
@@ -132,7 +132,7 @@ fn a_disk_that_is_full_while_spilling_fails_the_job_at_once_and_leaves_nothing()
 }
 
 #[test]
-fn a_disk_that_is_full_while_writing_output_fails_the_job_at_once_and_leaves_nothing() {
+fn full_disk_during_output_fails_job_and_leaves_nothing() {
     let folder = Folder::new();
     folder.write("in", "abc\n".repeat(5000));
     // Map output is small once compressed; the parts are not.
@@ -208,7 +208,7 @@ fn wait_for_end(task: &OwnedFd) {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_end_every_process_remove_everything_and_say_so_by_status() {
+fn interrupted_job_removes_output_and_sets_status() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let folder = Folder::new();
         let ended = start_endless(&folder).end(signal);
@@ -219,7 +219,7 @@ fn ctrl_c_and_sigterm_end_every_process_remove_everything_and_say_so_by_status()
 
 /// Without a word, the program is gone; its job goes with it only if nobody else knows of it.
 #[test]
-fn the_death_of_a_program_ends_an_embedded_job_and_not_one_of_a_cluster() {
+fn killed_program_ends_only_embedded_job() {
     let folder = Folder::new();
     let running = start_endless(&folder);
     if cluster().is_some() {
@@ -238,7 +238,7 @@ fn the_death_of_a_program_ends_an_embedded_job_and_not_one_of_a_cluster() {
 }
 
 #[test]
-fn wrong_usage_ends_with_status_2_and_says_what_is_allowed() {
+fn wrong_usage_exits_2_and_lists_allowed_values() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     job(&folder, "nothing", &[]).failed(2, &["defines no job \"nothing\"", "words-of-bytes"]);

@@ -31,7 +31,7 @@ fn state_of(workers: &Value, name: &str) -> String {
 }
 
 #[test]
-fn deterministic_errors_are_fatal_at_once() {
+fn deterministic_error_fails_job_without_retry() {
     let folder = Folder::new();
     folder.write("latin", b"fine\nnot \xff fine\n");
     folder.write("damaged.gz", b"\x1f\x8b\x08\x00nothing that gzip made");
@@ -48,7 +48,7 @@ fn deterministic_errors_are_fatal_at_once() {
 }
 
 #[test]
-fn a_worker_without_disk_says_so_and_gets_nothing_until_there_is_space() {
+fn worker_without_disk_gets_no_tasks_until_space() {
     let folder = Folder::new();
     folder.write("in", "a b\nb\n");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -70,7 +70,7 @@ fn a_worker_without_disk_says_so_and_gets_nothing_until_there_is_space() {
 }
 
 #[test]
-fn a_full_scratch_moves_the_task_and_fails_no_job() {
+fn full_scratch_moves_task_to_other_worker() {
     let folder = Folder::new();
     let text: String = (0..400_000).map(|number| format!("word{number}\n")).collect();
     folder.write("in", text);
@@ -115,7 +115,7 @@ fn a_full_scratch_moves_the_task_and_fails_no_job() {
 }
 
 #[test]
-fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
+fn worker_with_name_in_use_is_refused() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let workers = cluster.json(&["worker", "list"]);
@@ -131,7 +131,7 @@ fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
 }
 
 #[test]
-fn a_job_that_kills_its_workers_fails_and_the_next_one_runs() {
+fn job_that_crashes_workers_fails_alone() {
     let folder = Folder::new();
     folder.write("in", "a b\nb\n");
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

@@ -44,7 +44,7 @@ fn restores(job: &NotedJob) -> (u64, u64) {
 }
 
 #[test]
-fn what_was_done_before_a_guest_was_told_to_end_is_not_done_again() {
+fn terminated_guest_saves_and_resumes_work() {
     let mut job = start(NEVER, &[]);
     for _ in 0..2 {
         job.wait_for_some("m_0000");
@@ -61,7 +61,7 @@ fn what_was_done_before_a_guest_was_told_to_end_is_not_done_again() {
 }
 
 #[test]
-fn a_guest_that_is_killed_loses_what_it_did_since_it_saved_last() {
+fn killed_guest_loses_work_since_last_checkpoint() {
     let mut job = start(OFTEN, &[]);
     let mut done = Vec::new();
     for task in ["m_0000", "r_0000"] {
@@ -85,7 +85,7 @@ fn a_guest_that_is_killed_loses_what_it_did_since_it_saved_last() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_not_used() {
+fn damaged_checkpoint_is_ignored() {
     let mut job = start_held();
     job.wait_for_some("m_0000");
     job.end("m_0000", Signal::TERM);
@@ -109,7 +109,7 @@ fn a_damaged_checkpoint_is_not_used() {
 }
 
 #[test]
-fn a_reduce_of_other_map_attempts_starts_anew_and_removes_what_was_saved() {
+fn reduce_over_other_map_attempts_discards_checkpoint() {
     let mut job = start(NEVER, &["--on-conf", "remade=7"]);
     job.open("m_0000");
     job.wait_for_some("r_0000");
@@ -125,7 +125,7 @@ fn a_reduce_of_other_map_attempts_starts_anew_and_removes_what_was_saved() {
 }
 
 #[test]
-fn nothing_is_left_of_an_interrupted_job() {
+fn interrupted_job_removes_checkpoints() {
     let mut job = start(OFTEN, &[]);
     job.wait_for_checkpoint("m_0000");
     kill_process(Pid::from_raw(job.program.id().cast_signed()).expect("a process"), Signal::INT)
@@ -136,7 +136,7 @@ fn nothing_is_left_of_an_interrupted_job() {
 }
 
 #[test]
-fn nothing_is_left_of_a_job_that_failed() {
+fn failed_job_removes_checkpoints() {
     let folder = Folder::new();
     folder.write("in.txt", "good\nbad\n");
     folder.write("saved/napreduce-checkpoints-of-another/kept", "kept");
@@ -147,7 +147,7 @@ fn nothing_is_left_of_a_job_that_failed() {
 }
 
 #[test]
-fn jobs_that_cannot_be_saved_and_places_that_are_none_are_refused() {
+fn unsaveable_job_and_invalid_checkpoint_place_are_refused() {
     let folder = Folder::new();
     folder.write("in.txt", "one\n");
     fs::create_dir(folder.path("saved")).expect("made");

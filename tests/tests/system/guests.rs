@@ -27,7 +27,7 @@ fn wordcount(folder: &Folder, output: &str, engine: &[&str]) -> Command {
 }
 
 #[test]
-fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+fn every_job_shape_equals_embedded_run() {
     let folder = Folder::new();
     write_input(&folder, 3, 400);
     assert_every_shape_is_as_embedded(&folder, &["--on", &engine(), "--on-conf", "chunk=700"], |_| {});
@@ -37,7 +37,7 @@ fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
 }
 
 #[test]
-fn ten_thousand_frames_in_random_order_of_maps_make_the_same_parts() {
+fn ten_thousand_frames_in_random_order_make_same_parts() {
     let folder = Folder::new();
     write_input(&folder, 24, 2_000);
     run(&mut wordcount(&folder, "own", &[])).succeeded();
@@ -55,7 +55,7 @@ fn broken_wordcount(folder: &Folder, broken: &str) -> Command {
 }
 
 #[test]
-fn each_rule_that_is_broken_fails_the_job_with_its_name() {
+fn broken_engine_rule_fails_job_by_name() {
     let folder = Folder::new();
     write_input(&folder, 3, 200);
     for rule in [
@@ -84,7 +84,7 @@ fn each_rule_that_is_broken_fails_the_job_with_its_name() {
 }
 
 #[test]
-fn what_an_engine_loses_or_makes_up_fails_the_job() {
+fn missing_or_extra_guest_output_fails_job() {
     let folder = Folder::new();
     write_input(&folder, 3, 200);
     for (broken, says) in [
@@ -102,7 +102,7 @@ fn what_an_engine_loses_or_makes_up_fails_the_job() {
 }
 
 #[test]
-fn an_engine_that_cannot_be_started_or_ends_is_named() {
+fn failing_engine_command_is_named() {
     let folder = Folder::new();
     write_input(&folder, 1, 10);
     let missing = run(&mut wordcount(&folder, "out", &["--on", "exec:/nowhere/engine"]));
@@ -117,7 +117,7 @@ fn an_engine_that_cannot_be_started_or_ends_is_named() {
 }
 
 #[test]
-fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+fn fatal_error_fails_job_after_one_attempt() {
     let folder = Folder::new();
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = without_cluster("testjobs", &folder);
@@ -128,7 +128,7 @@ fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
 }
 
 #[test]
-fn an_interrupted_job_leaves_nothing() {
+fn interrupted_job_leaves_nothing() {
     let folder = Folder::new();
     folder.write("in.txt", "forever\n");
     let mut command = without_cluster("testjobs", &folder);
@@ -166,7 +166,7 @@ fn plan(folder: &Folder, splits: &str) -> PathBuf {
 }
 
 #[test]
-fn a_guest_says_by_its_status_whether_another_try_helps() {
+fn guest_exit_status_tells_retryable_errors() {
     let folder = Folder::new();
     plan(&folder, "");
     let map = ["map", "--plan", "plan.json", "--task", "0", "--scratch", "scratch"];
@@ -187,7 +187,7 @@ fn a_guest_says_by_its_status_whether_another_try_helps() {
 }
 
 #[test]
-fn a_guest_that_is_told_to_end_says_so() {
+fn terminated_guest_reports_signal() {
     let folder = Folder::new();
     plan(&folder, "");
     let mut reduce =
@@ -202,7 +202,7 @@ fn a_guest_that_is_told_to_end_says_so() {
 }
 
 #[test]
-fn people_are_not_told_of_guests() {
+fn help_hides_guest_options() {
     let ended = run(without_cluster("wordcount", &Folder::new()).arg("--help")).succeeded();
     assert!(!ended.stdout.contains("napreduce-guest"), "{}", ended.stdout);
     assert!(ended.stdout.contains("--on <ENGINE>"), "{}", ended.stdout);

@@ -29,7 +29,7 @@ fn output(folder: &Folder) -> String {
 }
 
 #[test]
-fn an_empty_file_gives_empty_parts() {
+fn empty_file_gives_empty_parts() {
     let folder = Folder::new();
     folder.write("empty", "");
     wordcount(&folder, "empty", &["--reduces", "3"]).succeeded();
@@ -38,7 +38,7 @@ fn an_empty_file_gives_empty_parts() {
 }
 
 #[test]
-fn an_empty_directory_gives_empty_parts() {
+fn empty_directory_gives_empty_parts() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("nothing")).expect("a directory");
     wordcount(&folder, "nothing", &["--reduces", "1"]).succeeded();
@@ -46,7 +46,7 @@ fn an_empty_directory_gives_empty_parts() {
 }
 
 #[test]
-fn the_last_line_needs_no_newline() {
+fn last_line_without_newline_is_read() {
     let folder = Folder::new();
     folder.write("text", "one two\ntwo");
     wordcount(&folder, "text", &[]).succeeded();
@@ -54,7 +54,7 @@ fn the_last_line_needs_no_newline() {
 }
 
 #[test]
-fn carriage_returns_before_newlines_are_no_part_of_a_line() {
+fn carriage_return_before_newline_is_stripped() {
     let folder = Folder::new();
     folder.write("text", "a b\r\n\r\nb\r\n");
     job(&folder, "lines-as-keys", "text", &[]).succeeded();
@@ -64,7 +64,7 @@ fn carriage_returns_before_newlines_are_no_part_of_a_line() {
 }
 
 #[test]
-fn nul_bytes_are_ordinary_bytes() {
+fn nul_bytes_are_kept() {
     let folder = Folder::new();
     folder.write("bytes", b"a\0b a\0b \0 a\n");
     job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
@@ -72,7 +72,7 @@ fn nul_bytes_are_ordinary_bytes() {
 }
 
 #[test]
-fn bytes_that_are_no_text_fail_a_text_job_by_offset_and_not_a_job_over_bytes() {
+fn invalid_utf8_fails_text_job_but_not_bytes_job() {
     let folder = Folder::new();
     folder.write("bytes", b"fine\nnot \xff fine\n");
     wordcount(&folder, "bytes", &[])
@@ -83,7 +83,7 @@ fn bytes_that_are_no_text_fail_a_text_job_by_offset_and_not_a_job_over_bytes() {
 }
 
 #[test]
-fn a_line_of_200_megabytes_is_one_record() {
+fn line_of_200_megabytes_is_one_record() {
     let folder = Folder::new();
     let mut line = vec![b'x'; 200 << 20];
     line.extend_from_slice(b"\nshort\n");
@@ -93,7 +93,7 @@ fn a_line_of_200_megabytes_is_one_record() {
 }
 
 #[test]
-fn a_line_longer_than_the_memory_is_an_error_that_says_so() {
+fn line_longer_than_task_memory_is_refused() {
     let folder = Folder::new();
     folder.write("long", vec![b'x'; 40 << 20]);
     job(&folder, "one-key", "long", &["--task-memory", "16MiB"])
@@ -101,7 +101,7 @@ fn a_line_longer_than_the_memory_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_thousand_tiny_files_are_eight_maps_or_a_thousand() {
+fn thousand_tiny_files_are_combined_into_eight_maps() {
     let folder = Folder::new();
     for number in 0..1000 {
         folder.write(&format!("many/{number:04}"), format!("word{} all\n", number % 10));
@@ -129,7 +129,7 @@ fn globs_and_several_inputs_are_read_together() {
 }
 
 #[test]
-fn a_directory_of_directories_is_refused_unless_they_are_meant() {
+fn nested_directory_needs_recursive_flag() {
     let folder = Folder::new();
     folder.write("logs/2024/a.log", "x\n");
     folder.write("logs/2025/01/b.log", "y\n");
@@ -148,7 +148,7 @@ fn a_directory_of_directories_is_refused_unless_they_are_meant() {
 }
 
 #[test]
-fn a_file_is_read_once_however_often_it_is_named() {
+fn file_named_several_times_is_read_once() {
     let folder = Folder::new();
     folder.write("in/one.txt", "x\n");
     folder.write("in/two.txt", "y\n");
@@ -159,7 +159,7 @@ fn a_file_is_read_once_however_often_it_is_named() {
 }
 
 #[test]
-fn a_compression_that_is_not_read_is_refused_by_name() {
+fn unsupported_compression_is_refused_by_name() {
     let folder = Folder::new();
     folder.write("text.bz2", "it does not matter what is in it\n");
     folder.write("logs/a", b"\xfd7zXZ\0 and so on");
@@ -171,7 +171,7 @@ fn a_compression_that_is_not_read_is_refused_by_name() {
 }
 
 #[test]
-fn a_missing_input_is_named_and_leaves_nothing() {
+fn missing_input_is_named_and_leaves_nothing() {
     let folder = Folder::new();
     wordcount(&folder, "data/x", &[]).failed(2, &["data/x does not exist"]);
     wordcount(&folder, "data/*.log", &[]).failed(2, &["data/*.log matches no file"]);
@@ -179,7 +179,7 @@ fn a_missing_input_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn an_unreadable_input_is_named_with_the_reason() {
+fn unreadable_input_is_named_with_reason() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let input = folder.write("locked", "text\n");
@@ -203,7 +203,7 @@ fn an_unreadable_input_is_named_with_the_reason() {
 }
 
 #[test]
-fn gzip_input_is_one_map_and_every_member_is_read() {
+fn gzip_input_is_one_map_over_all_members() {
     let folder = Folder::new();
     let mut packed = Vec::new();
     for text in ["one two\n", "two three\n"] {
@@ -221,7 +221,7 @@ fn gzip_input_is_one_map_and_every_member_is_read() {
 }
 
 #[test]
-fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored_and_told_of() {
+fn trailing_gzip_zeros_are_padding_and_garbage_warns() {
     let folder = Folder::new();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(b"one two\n").expect("memory takes it");
@@ -241,7 +241,7 @@ fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored_and_told_of() {
 }
 
 #[test]
-fn a_truncated_gzip_file_is_named_as_damaged() {
+fn truncated_gzip_is_reported_as_damaged() {
     let folder = Folder::new();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all("some words in a file\n".repeat(100).as_bytes()).expect("memory takes it");
@@ -251,7 +251,7 @@ fn a_truncated_gzip_file_is_named_as_damaged() {
 }
 
 #[test]
-fn fixed_records_that_do_not_fill_the_file_are_refused() {
+fn partial_fixed_record_is_refused() {
     let folder = Folder::new();
     folder.write("rows", vec![b'x'; 250]);
     let mut command = program("terasort");

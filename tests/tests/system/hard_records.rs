@@ -13,7 +13,7 @@ fn output(folder: &Folder) -> String {
 }
 
 #[test]
-fn all_equal_keys_make_one_group() {
+fn equal_keys_make_one_group() {
     let folder = Folder::new();
     folder.write("in", "same\n".repeat(200_000));
     job(&folder, "words-without-combiner", &["--reduces", "3", "--split-size", "100k"]).succeeded();
@@ -21,7 +21,7 @@ fn all_equal_keys_make_one_group() {
 }
 
 #[test]
-fn ten_million_values_of_one_key_fit_a_small_memory() {
+fn ten_million_values_of_one_key_fit_small_memory() {
     let folder = Folder::new();
     folder.write("in", "abc\n".repeat(1000));
     job(&folder, "one-key", &["--number", "10000", "--task-memory", "8MiB"]).succeeded();
@@ -31,7 +31,7 @@ fn ten_million_values_of_one_key_fit_a_small_memory() {
 }
 
 #[test]
-fn keys_of_length_0_and_of_more_than_65536_bytes_keep_their_order_and_count() {
+fn keys_of_any_length_keep_order_and_count() {
     let folder = Folder::new();
     let lines: Vec<String> = [0usize, 1, 7, 8, 9, 10, 11, 12, 65_534, 65_535, 65_536, 65_537, 300_000]
         .iter()
@@ -51,7 +51,7 @@ fn keys_of_length_0_and_of_more_than_65536_bytes_keep_their_order_and_count() {
 }
 
 #[test]
-fn values_larger_than_a_block_travel_whole() {
+fn value_larger_than_block_is_kept() {
     let folder = Folder::new();
     folder.write("in", "ab\ncd\nef\n");
     job(&folder, "big-values", &["--number", "700000", "--reduces", "1", "--task-memory", "1MiB"])
@@ -62,7 +62,7 @@ fn values_larger_than_a_block_travel_whole() {
 }
 
 #[test]
-fn secondary_sort_gives_each_group_its_values_in_order() {
+fn secondary_sort_orders_values_in_group() {
     let folder = Folder::new();
     let mut lines = String::new();
     for number in 0..500u64 {
@@ -84,7 +84,7 @@ fn secondary_sort_gives_each_group_its_values_in_order() {
 }
 
 #[test]
-fn values_that_a_reduce_does_not_read_are_skipped() {
+fn unread_values_of_group_are_skipped() {
     let folder = Folder::new();
     let lines: String = (0..3000).map(|number| format!("k{}\tv{number:04}\n", number % 3)).collect();
     folder.write("in", lines);
@@ -93,7 +93,7 @@ fn values_that_a_reduce_does_not_read_are_skipped() {
 }
 
 #[test]
-fn a_partitioner_of_ones_own_decides_the_part_file() {
+fn custom_partitioner_selects_part_file() {
     let folder = Folder::new();
     folder.write("in", (0..100).map(|number| format!("{number}\n")).collect::<String>());
     job(&folder, "by-remainder", &["--reduces", "3"]).succeeded();
@@ -107,7 +107,7 @@ fn a_partitioner_of_ones_own_decides_the_part_file() {
 }
 
 #[test]
-fn a_partition_that_does_not_exist_is_named() {
+fn partition_out_of_range_is_named() {
     let folder = Folder::new();
     folder.write("in", "line\n");
     job(&folder, "bad-partition", &["--reduces", "2"])
@@ -115,7 +115,7 @@ fn a_partition_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn a_record_of_the_wrong_length_is_named() {
+fn record_of_wrong_length_is_named() {
     let folder = Folder::new();
     folder.write("in", "0123456789\nshort\n");
     job(&folder, "bad-length", &["--reduces", "1"])
@@ -123,7 +123,7 @@ fn a_record_of_the_wrong_length_is_named() {
 }
 
 #[test]
-fn set_up_finish_and_state_are_of_each_attempt() {
+fn setup_finish_and_state_belong_to_attempt() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nc\n");
     job(&folder, "stateful", &["--reduces", "1", "--split-size", "2"]).succeeded();
@@ -131,7 +131,7 @@ fn set_up_finish_and_state_are_of_each_attempt() {
 }
 
 #[test]
-fn a_chain_passes_results_from_job_to_job_and_removes_what_lies_between() {
+fn chain_passes_results_and_removes_intermediate_data() {
     let folder = Folder::new();
     folder.write("in", "b a c\na b\na\n");
     let mut command = program("testjobs");
@@ -152,7 +152,7 @@ fn a_chain_passes_results_from_job_to_job_and_removes_what_lies_between() {
 }
 
 #[test]
-fn a_chain_whose_output_exists_is_refused_before_its_first_job() {
+fn chain_with_existing_output_is_refused_before_start() {
     let folder = Folder::new();
     folder.write("in", "b a c\n");
     folder.write("out/part-r-00000", "kept");
@@ -169,7 +169,7 @@ fn a_chain_whose_output_exists_is_refused_before_its_first_job() {
 }
 
 #[test]
-fn matching_lines_keeps_lines_in_order_and_counts_by_pattern() {
+fn matching_lines_keeps_order_and_counts_patterns() {
     let folder = Folder::new();
     folder.write("in", "alpha\nbeta\nalphabet\ngamma\n");
     let mut command = program("matching-lines");
@@ -183,7 +183,7 @@ fn matching_lines_keeps_lines_in_order_and_counts_by_pattern() {
 }
 
 #[test]
-fn compression_of_map_output_changes_nothing_that_a_person_sees() {
+fn map_output_compression_keeps_output() {
     let folder = Folder::new();
     folder.write("in", "some words and some more words\n".repeat(5000));
     job(&folder, "words-without-combiner", &["--conf", "compression=lz4", "--task-memory", "1MiB"])

@@ -25,7 +25,7 @@ fn in_bash(folder: &Folder, script: &str) -> Command {
 }
 
 #[test]
-fn inputs_that_are_read_once_are_kept_in_whatever_spelling() {
+fn pipes_and_stdin_are_buffered_in_any_spelling() {
     let folder = Folder::new();
     folder.write("words", "be\nto\nbe\n");
     let more = "--output out --overwrite --reduces 1 --split-size 3B";
@@ -50,7 +50,7 @@ fn inputs_that_are_read_once_are_kept_in_whatever_spelling() {
 }
 
 #[test]
-fn compressed_files_without_a_byte_are_warned_of() {
+fn empty_compressed_files_warn() {
     let folder = Folder::new();
     folder.write("in/a.txt", "be\n");
     for name in ["in/b.gz", "in/c.zst", "in/d.txt"] {
@@ -66,7 +66,7 @@ fn compressed_files_without_a_byte_are_warned_of() {
 }
 
 #[test]
-fn braces_and_file_uris_name_files() {
+fn braces_and_file_uris_select_inputs() {
     let folder = Folder::new();
     for (name, text) in
         [("in/a.txt", "a\n"), ("in/b.txt", "b\n"), ("in/c/d.log", "d\n"), ("in/x{1,2}", "x\n")]
@@ -96,7 +96,7 @@ fn braces_and_file_uris_name_files() {
 }
 
 #[test]
-fn side_files_may_have_commas_and_hashes_in_their_names() {
+fn side_file_names_escape_commas_and_hashes() {
     let folder = Folder::new();
     folder.write("in", "be\nto\n");
     folder.write("odd,na#me", "be\n");

@@ -39,17 +39,17 @@ fn check_bound(mode: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_task_that_takes_too_much_is_ended_alone_by_its_group() {
+fn task_over_memory_limit_is_killed_by_cgroup() {
     check_bound("auto", &["cgroup v1", "cgroup v2", "watchdog"]);
 }
 
 #[test]
-fn a_task_that_takes_too_much_is_ended_alone_by_the_watchdog() {
+fn task_over_memory_limit_is_killed_by_watchdog() {
     check_bound("watchdog", &["watchdog"]);
 }
 
 #[test]
-fn tasks_find_neither_secrets_nor_descriptors_of_their_daemon() {
+fn task_inherits_no_secrets_or_descriptors() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     let secret = folder.write("secret-of-somebody", "hush");
@@ -84,7 +84,7 @@ fn tasks_find_neither_secrets_nor_descriptors_of_their_daemon() {
 }
 
 #[test]
-fn an_input_that_changes_between_attempts_fails_the_job() {
+fn input_changed_between_attempts_fails_job() {
     let folder = Folder::new();
     for cluster in [false, true] {
         let output = if cluster { "of-cluster" } else { "embedded" };
@@ -103,7 +103,7 @@ fn an_input_that_changes_between_attempts_fails_the_job() {
 }
 
 #[test]
-fn bounds_that_make_no_sense_are_refused_before_anything_starts() {
+fn invalid_limits_are_refused_before_start() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let worker = |arguments: &[&str]| run(cluster.nap().args(["worker", "--name", "wrong"]).args(arguments));
@@ -130,7 +130,7 @@ fn short_slices(process: Process) -> Option<Vec<(String, bool)>> {
 }
 
 #[test]
-fn who_waits_for_news_has_short_slices_and_the_work_has_not() {
+fn control_threads_get_short_time_slices() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated", "slices", 1, 1);

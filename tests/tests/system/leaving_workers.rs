@@ -102,7 +102,7 @@ fn reason(cluster: &OwnCluster) -> String {
 }
 
 #[test]
-fn a_worker_that_is_sent_sigterm_saves_what_it_runs_and_leaves() {
+fn worker_on_sigterm_checkpoints_tasks_and_leaves() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let mut other = Worker::start(&folder, &cluster, "1", &[]);
@@ -122,7 +122,7 @@ fn a_worker_that_is_sent_sigterm_saves_what_it_runs_and_leaves() {
 }
 
 #[test]
-fn what_its_maps_have_written_outlives_a_worker_that_is_sent_sigterm() {
+fn map_output_outlives_worker_on_sigterm() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let mut other = Worker::start(&folder, &cluster, "1", &[]);
@@ -143,7 +143,7 @@ fn what_its_maps_have_written_outlives_a_worker_that_is_sent_sigterm() {
 
 /// As Slurm does when it takes an allocation back.
 #[test]
-fn a_signal_to_every_process_of_an_allocation_ends_the_worker_alone() {
+fn sigterm_to_whole_allocation_saves_tasks() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let mut other = Worker::start(&folder, &cluster, "2", &[]);
@@ -167,7 +167,7 @@ fn a_signal_to_every_process_of_an_allocation_ends_the_worker_alone() {
 }
 
 #[test]
-fn tasks_outlive_sigterm_and_a_suspended_one_stays_suspended() {
+fn sigterm_to_task_keeps_it_suspended() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let other = Worker::start(&folder, &cluster, "2", &[]);
@@ -189,7 +189,7 @@ fn tasks_outlive_sigterm_and_a_suspended_one_stays_suspended() {
 }
 
 #[test]
-fn what_cannot_be_saved_is_killed_after_half_of_the_grace() {
+fn unsaveable_task_is_killed_after_half_grace() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let mut other = Worker::start(&folder, &cluster, "1", &["--grace", "2s"]);
@@ -205,7 +205,7 @@ fn what_cannot_be_saved_is_killed_after_half_of_the_grace() {
 }
 
 #[test]
-fn a_worker_that_is_to_leave_gives_back_at_once_what_it_runs() {
+fn worker_told_to_leave_returns_tasks_at_once() {
     for (options, signal) in [(&["--on-terminate", "leave"][..], Signal::TERM), (&[], Signal::INT)] {
         let folder = Folder::new();
         let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -221,7 +221,7 @@ fn a_worker_that_is_to_leave_gives_back_at_once_what_it_runs() {
 }
 
 #[test]
-fn a_worker_leaves_by_itself_before_its_time_is_over() {
+fn worker_with_time_limit_drains_before_it() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 2);
@@ -240,7 +240,7 @@ fn a_worker_leaves_by_itself_before_its_time_is_over() {
 }
 
 #[test]
-fn nap_up_lets_its_workers_save_their_work_unless_it_is_interrupted() {
+fn nap_up_on_sigterm_saves_work_but_not_on_interrupt() {
     for (signal, saved) in [(Signal::TERM, 1), (Signal::INT, 0)] {
         let folder = Folder::new();
         let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -266,7 +266,7 @@ fn no_namespace() -> Option<String> {
 }
 
 #[test]
-fn a_pod_that_is_evicted_loses_next_to_nothing() {
+fn evicted_pod_saves_its_work() {
     if let Some(why) = no_namespace() {
         return skipped("pod", &format!("{why}; run this test as root"));
     }

@@ -21,7 +21,7 @@ fn sorted_out(folder: &Folder, job: &str) {
 }
 
 #[test]
-fn named_files_are_committed_listed_and_replaced_with_the_parts() {
+fn named_outputs_are_committed_and_replaced_with_parts() {
     let folder = Folder::new();
     folder.write("in", "1\nx\n2\n");
     sorted_out(&folder, "sorted-out");
@@ -46,7 +46,7 @@ fn named_files_are_committed_listed_and_replaced_with_the_parts() {
 }
 
 #[test]
-fn tasks_that_are_checkpointed_suspended_and_killed_write_the_same_named_files() {
+fn preempted_tasks_write_same_named_outputs() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated-named", "named", 1, 1);

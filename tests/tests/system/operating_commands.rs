@@ -28,7 +28,7 @@ fn queue<'a>(queues: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn jobs_are_held_changed_and_found_and_their_output_is_that_of_an_undisturbed_run() {
+fn held_and_changed_job_equals_undisturbed_run() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fair", FAIR);
     let job = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 2);
@@ -72,7 +72,7 @@ fn jobs_are_held_changed_and_found_and_their_output_is_that_of_an_undisturbed_ru
 }
 
 #[test]
-fn logs_are_followed_to_the_end_of_the_job_cut_to_their_tail_and_shown_of_what_failed() {
+fn logs_follow_tail_and_failed_select_output() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     folder.write("in", "ada\nbob\neve\n");
@@ -113,7 +113,7 @@ fn logs_are_followed_to_the_end_of_the_job_cut_to_their_tail_and_shown_of_what_f
 }
 
 #[test]
-fn a_worker_is_drained_for_a_reason_and_had_back_and_a_journal_is_checked() {
+fn worker_drains_with_reason_and_undrains_and_journal_checks() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated", "only", 1, 1);
@@ -141,7 +141,7 @@ fn a_worker_is_drained_for_a_reason_and_had_back_and_a_journal_is_checked() {
 }
 
 #[test]
-fn an_ended_job_is_run_again_with_the_program_and_the_files_that_it_had() {
+fn ended_job_reruns_with_its_program_and_files() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     folder.write("in", "ada\nbob\neve\n");
@@ -168,7 +168,7 @@ fn an_ended_job_is_run_again_with_the_program_and_the_files_that_it_had() {
 }
 
 #[test]
-fn command_on_several_things_acts_on_those_that_can_be_acted_on() {
+fn command_on_several_jobs_acts_on_each_possible() {
     let folder = Folder::new();
     folder.write("in", "one\n");
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
@@ -203,7 +203,7 @@ fn command_on_several_things_acts_on_those_that_can_be_acted_on() {
 }
 
 #[test]
-fn wrong_usage_is_refused_with_status_2_before_anything_starts() {
+fn wrong_usage_exits_2_before_start() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let simulation = ["sim", "--workload", "fcs-map-heavy"];
@@ -249,7 +249,7 @@ fn wrong_usage_is_refused_with_status_2_before_anything_starts() {
 }
 
 #[test]
-fn nap_up_uses_a_directory_whose_name_is_not_utf_8() {
+fn nap_up_accepts_non_utf8_directory() {
     let folder = Folder::new();
     let directory = folder.root().join(OsStr::from_bytes(b"n\xff"));
     let nap = || {

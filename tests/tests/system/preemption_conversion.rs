@@ -58,7 +58,7 @@ fn by_engine(history: &Value) -> Value {
 }
 
 #[test]
-fn work_that_waits_on_a_busy_worker_goes_on_on_a_free_one() {
+fn suspended_task_moves_from_busy_to_free_worker() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("300ms", "checkpoint"));
     let (low, high) = wait_for_a_slot(&folder, &cluster, "gated");
@@ -87,7 +87,7 @@ fn work_that_waits_on_a_busy_worker_goes_on_on_a_free_one() {
 }
 
 #[test]
-fn work_that_cannot_be_saved_waits_for_its_worker() {
+fn unsaveable_suspended_task_waits_for_worker() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("10ms", "checkpoint"));
     let (low, high) = wait_for_a_slot(&folder, &cluster, "gated-unsaved");
@@ -104,7 +104,7 @@ fn work_that_cannot_be_saved_waits_for_its_worker() {
 }
 
 #[test]
-fn work_that_cannot_be_saved_is_lost_where_that_is_wanted() {
+fn unsaveable_task_is_killed_if_configured() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("300ms", "kill"));
     let (low, high) = wait_for_a_slot(&folder, &cluster, "gated-unsaved");
@@ -145,7 +145,7 @@ fn drained(definition: &'static str, then: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_suspended_on_a_worker_that_drains_goes_on_elsewhere() {
+fn suspended_task_on_draining_worker_moves() {
     let saved = drained("gated", &["launch .1", "suspend .1", "checkpoint .1", "restore from .1 .2"]);
     assert_eq!(saved["end"], "checkpointed");
     let lost = drained("gated-unsaved", &["launch .1", "suspend .1", "kill .1", "launch .2"]);

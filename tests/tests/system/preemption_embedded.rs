@@ -84,7 +84,7 @@ impl Drop for Running<'_> {
 }
 
 #[test]
-fn all_tasks_are_suspended_before_their_program_stands_still_and_go_on_with_it() {
+fn stopped_program_suspends_and_resumes_all_tasks() {
     let folder = Folder::new();
     let running = Running::start(&folder);
     let first = running.until_at_work(3);
@@ -105,7 +105,7 @@ fn all_tasks_are_suspended_before_their_program_stands_still_and_go_on_with_it()
 }
 
 #[test]
-fn a_program_that_is_told_to_stand_still_and_to_go_on_in_one_breath_goes_on() {
+fn stop_and_continue_in_quick_succession_continues() {
     let folder = Folder::new();
     let running = Running::start(&folder);
     running.until_at_work(3);
@@ -122,7 +122,7 @@ fn a_program_that_is_told_to_stand_still_and_to_go_on_in_one_breath_goes_on() {
 }
 
 #[test]
-fn one_task_that_is_sent_a_stop_gives_its_slot_and_takes_the_next_free_one() {
+fn stopped_task_gives_up_slot_and_takes_next() {
     let folder = Folder::new();
     let running = Running::start(&folder);
     let tasks = running.until_at_work(3);
@@ -133,7 +133,7 @@ fn one_task_that_is_sent_a_stop_gives_its_slot_and_takes_the_next_free_one() {
 }
 
 #[test]
-fn a_program_that_is_killed_while_it_stands_still_leaves_no_task_behind() {
+fn killed_stopped_program_leaves_no_task() {
     let folder = Folder::new();
     let mut running = Running::start(&folder);
     running.until_at_work(3);
@@ -144,7 +144,7 @@ fn a_program_that_is_killed_while_it_stands_still_leaves_no_task_behind() {
 }
 
 #[test]
-fn a_program_that_is_interrupted_while_it_stands_still_ends_when_it_goes_on() {
+fn stopped_program_with_sigterm_ends_on_continue() {
     let folder = Folder::new();
     let mut running = Running::start(&folder);
     running.until_at_work(3);

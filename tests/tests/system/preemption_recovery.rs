@@ -25,7 +25,7 @@ fn used_slots(cluster: &OwnCluster) -> u64 {
 }
 
 #[test]
-fn what_is_suspended_stays_so_over_a_coordinator_that_is_killed_and_goes_on_when_it_is_told() {
+fn suspended_tasks_survive_coordinator_restart() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
     let reducing = GatedJob::submit(&folder, &cluster, "gated", "reducing", 1, 1);
@@ -110,7 +110,7 @@ fn killed_while_work_is_saved(complete_before: bool) {
 }
 
 #[test]
-fn work_that_is_being_saved_when_the_coordinator_is_killed_is_restored() {
+fn checkpoint_during_coordinator_restart_is_restored() {
     killed_while_work_is_saved(true);
     killed_while_work_is_saved(false);
 }

@@ -39,7 +39,7 @@ fn check(output: Vec<u8>, in_scratch: bool) -> usize {
 }
 
 #[test]
-fn attempts_of_a_program_that_runs_its_job_find_their_own_surroundings() {
+fn prestarted_attempts_embedded_have_own_environment() {
     let folder = Folder::new();
     for (first, expected) in
         [("nothing", LINES), ("print", LINES), ("begin-a-thread", 0), ("end-when-idle", 0)]
@@ -73,7 +73,7 @@ fn idle(worker: &Child) -> Vec<Process> {
 }
 
 #[test]
-fn attempts_of_a_cluster_find_their_own_surroundings_and_logs() {
+fn prestarted_attempts_on_cluster_have_own_environment() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     run(cluster.nap().args(["worker", "drain", "local-a", "--wait"])).succeeded();

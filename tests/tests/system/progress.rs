@@ -17,7 +17,7 @@ fn job(folder: &Folder, name: &str, number: &str) -> Ended {
 }
 
 #[test]
-fn slow_records_groups_and_values_are_no_standstill() {
+fn slow_records_and_groups_are_not_hung() {
     for name in ["slow-records", "slow-groups", "slow-values"] {
         let folder = Folder::new();
         folder.write("in", (100..130).map(|line| format!("{line}\n")).collect::<String>());
@@ -27,14 +27,14 @@ fn slow_records_groups_and_values_are_no_standstill() {
 }
 
 #[test]
-fn user_code_that_says_progress_is_no_standstill() {
+fn explicit_progress_prevents_hang_kill() {
     let folder = Folder::new();
     folder.write("in", "one\n");
     job(&folder, "busy-record", "2500").succeeded();
 }
 
 #[test]
-fn a_task_that_hangs_is_ended_however_far_it_came() {
+fn hung_task_is_killed_at_any_progress() {
     let folder = Folder::new();
     let never = folder.path("never");
     folder.write("in", format!("{}wait {}\n", "line\n".repeat(1_000), never.display()));
@@ -72,7 +72,7 @@ fn live(cluster: &OwnCluster, job: &str) -> Vec<Value> {
 }
 
 #[test]
-fn progress_is_seen_in_the_middle_of_a_batch() {
+fn progress_is_reported_within_batch() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for (number, name, file) in
@@ -113,7 +113,7 @@ job.main()
 "#;
 
 #[test]
-fn progress_of_a_program_in_python_is_the_records_that_it_has_done() {
+fn python_progress_counts_finished_records() {
     if Command::new("python3").arg("--version").output().is_err() {
         eprintln!("skipped: there is no python3");
         return;
@@ -137,7 +137,7 @@ fn progress_of_a_program_in_python_is_the_records_that_it_has_done() {
 }
 
 #[test]
-fn rules_about_progress_fire_while_a_batch_is_read() {
+fn progress_rule_fires_within_batch() {
     let folder = Folder::new();
     let rules = "[scheduler.trigger]\nrules = \"\"\"\nwhen progress(low/m0) >= 1/3 do suspend(low/m0)\n\
                  when finished(high) do resume(low/m0)\n\"\"\"\n";
@@ -160,7 +160,7 @@ fn rules_about_progress_fire_while_a_batch_is_read() {
 /// Two maps of one job stand at different places; who goes for a production job is the one that the
 /// setting names.
 #[test]
-fn natjam_chooses_its_victim_by_what_remains() {
+fn natjam_selects_victim_by_remaining_work() {
     for (eviction, victim) in [("shortest-remaining", "_m_0000.1"), ("longest-remaining", "_m_0001.1")] {
         let folder = Folder::new();
         let tables = format!(

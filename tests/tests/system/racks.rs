@@ -53,7 +53,7 @@ fn reduces_on(cluster: &OwnCluster, job: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_checkpoint_goes_on_on_its_rack_and_not_on_another() {
+fn checkpoint_restores_on_same_rack() {
     let folder = Folder::new();
     // Maps pause for each line, and reduces for each word.
     let line = (0..400).map(|index| format!("word{index:03} ")).collect::<String>() + "\n";
@@ -83,7 +83,7 @@ fn a_checkpoint_goes_on_on_its_rack_and_not_on_another() {
 }
 
 #[test]
-fn a_rack_without_a_name_is_refused() {
+fn invalid_rack_name_is_refused() {
     let folder = Folder::new();
     let mut command = program("nap");
     command.env_remove("NAPREDUCE_CLUSTER").arg("--dir").arg(folder.path("cluster"));

@@ -61,7 +61,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn what_a_cluster_did_is_run_again_by_its_policy_and_by_others() {
+fn recorded_cluster_replays_under_its_and_other_policies() {
     let folder = Folder::new();
     let cluster = run_jobs(&folder);
     let beside = json(&folder, &["--recorded", "cluster"]);
@@ -141,7 +141,7 @@ fn check_windows_and_copies(folder: &Folder) {
 }
 
 #[test]
-fn what_is_no_history_is_refused() {
+fn invalid_history_is_refused() {
     let folder = Folder::new();
     folder.write("notes/todo.txt", "nothing");
     sim(&folder, &["--recorded", "notes"])
@@ -155,7 +155,7 @@ fn what_is_no_history_is_refused() {
 }
 
 #[test]
-fn a_run_that_is_recorded_is_read_and_run_again_as_a_cluster_is() {
+fn recorded_simulation_replays_like_cluster() {
     let folder = Folder::new();
     // Containers would be slots of two kinds in its history.
     let slots = ["--map-slots", "8", "--reduce-slots", "8"];

@@ -15,7 +15,7 @@ fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_task_killed_at_a_random_record_is_tried_again_with_the_same_output() {
+fn task_killed_at_random_record_retries_to_same_output() {
     let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_120);
     println!("seed {seed} (set NAPREDUCE_SEED to choose)");
     let mut random = Pcg64::seed_from_u64(seed);
@@ -40,7 +40,7 @@ fn a_task_killed_at_a_random_record_is_tried_again_with_the_same_output() {
 }
 
 #[test]
-fn a_damaged_map_output_is_noticed_and_only_its_map_runs_again() {
+fn damaged_map_output_reruns_only_that_map() {
     let folder = Folder::new();
     let lines: String =
         (0..9000).map(|number| format!("word{} word{}\n", number % 500, number % 7)).collect();

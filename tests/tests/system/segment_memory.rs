@@ -42,7 +42,7 @@ fn kept_by(process: Process) -> usize {
 }
 
 #[test]
-fn output_of_maps_stays_in_memory_until_its_job_has_ended() {
+fn map_output_in_memory_is_freed_at_job_end() {
     let folder = Folder::new();
     input(&folder);
     let cluster = OwnCluster::start(&folder, 2, "fifo", "[worker]\nsegment-memory = \"64MiB\"\n");
@@ -63,7 +63,7 @@ fn output_of_maps_stays_in_memory_until_its_job_has_ended() {
 }
 
 #[test]
-fn too_little_memory_for_all_of_it_sends_the_rest_to_the_disk() {
+fn map_output_beyond_segment_memory_goes_to_disk() {
     let folder = Folder::new();
     input(&folder);
     let cluster = OwnCluster::start(&folder, 1, "fifo", "[worker]\nsegment-memory = \"5MiB\"\n");
@@ -75,7 +75,7 @@ fn too_little_memory_for_all_of_it_sends_the_rest_to_the_disk() {
 }
 
 #[test]
-fn what_a_killed_worker_kept_is_made_again() {
+fn map_output_of_killed_worker_is_recomputed() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "[worker]\nsegment-memory = \"64MiB\"\n");
     let job = GatedJob::submit(&folder, &cluster, "gated", "again", 1, MAPS as usize);

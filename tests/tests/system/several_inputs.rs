@@ -24,7 +24,7 @@ const PATHS: [&str; 4] = ["orders=orders.csv", "users=users", "orders=late=order
 const NAMED: &str = "1\tann\t12\n2\tbob\t5\n2\tbob\t30\n";
 
 #[test]
-fn each_path_is_read_as_its_name_says_embedded_and_on_a_cluster() {
+fn named_inputs_are_joined_embedded_and_on_cluster() {
     let folder = folder();
     run(&mut join(&folder, &PATHS)).succeeded();
     let embedded = joined(&folder.path("named"));
@@ -35,7 +35,7 @@ fn each_path_is_read_as_its_name_says_embedded_and_on_a_cluster() {
 }
 
 #[test]
-fn paths_that_no_input_takes_are_refused_with_what_to_do() {
+fn unnamed_or_unknown_inputs_are_refused() {
     let folder = folder();
     for (paths, says) in [
         (&["orders.csv"][..], "orders.csv has no name; give users=orders.csv or orders=orders.csv"),
@@ -53,7 +53,7 @@ fn paths_that_no_input_takes_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn help_and_usage_name_the_inputs() {
+fn help_names_inputs() {
     let folder = folder();
     let help = run(program("join-orders").arg("--help")).succeeded().stdout;
     assert!(help.contains("<NAME=PATH>..."), "{help}");
@@ -64,7 +64,7 @@ fn help_and_usage_name_the_inputs() {
 }
 
 #[test]
-fn standard_input_is_read_by_several_tasks_and_refused_on_a_cluster() {
+fn stdin_is_split_embedded_and_refused_on_cluster() {
     let folder = folder();
     let mut command = join(&folder, &["orders=-", "users=users", "--split-size=8B"]);
     let orders = std::fs::File::open(folder.path("orders.csv")).expect("a file");

@@ -37,7 +37,7 @@ fn script(folder: &Folder, name: &str, text: &str) {
 }
 
 #[test]
-fn a_command_finds_side_files_where_it_starts_embedded_and_on_a_cluster() {
+fn side_files_are_in_working_directory_of_command() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nc\n");
     folder.write("lists/stop.txt", "b\n");
@@ -60,7 +60,7 @@ fn a_command_finds_side_files_where_it_starts_embedded_and_on_a_cluster() {
 }
 
 #[test]
-fn the_program_that_a_command_begins_with_is_taken_along() {
+fn program_of_command_is_shipped() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nc\n");
     script(&folder, "scripts/map.sh", "#!/bin/sh\ngrep -v \"$1\"\n");
@@ -82,7 +82,7 @@ fn the_program_that_a_command_begins_with_is_taken_along() {
 }
 
 #[test]
-fn a_program_that_cannot_be_run_is_refused_before_the_job_begins() {
+fn unrunnable_command_is_refused_before_start() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     folder.write("map.py", "print(1)\n");
@@ -105,7 +105,7 @@ fn a_program_that_cannot_be_run_is_refused_before_the_job_begins() {
 }
 
 #[test]
-fn a_command_starts_in_a_directory_of_its_own_that_is_removed() {
+fn command_runs_in_temporary_directory() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     folder.write("stop.txt", "b\n");
@@ -123,7 +123,7 @@ fn a_command_starts_in_a_directory_of_its_own_that_is_removed() {
 }
 
 #[test]
-fn quiet_prints_nothing_of_what_tasks_print() {
+fn quiet_hides_task_output() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     let rest = ["--conf", "attempts-max=1", "--mapper", "echo he\"\"ard >&2; exit 3"];
@@ -135,7 +135,7 @@ fn quiet_prints_nothing_of_what_tasks_print() {
 }
 
 #[test]
-fn only_regular_files_are_taken_along() {
+fn only_regular_side_files_are_accepted() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     assert!(run(Command::new("mkfifo").arg(folder.path("pipe"))).status.success());
@@ -151,7 +151,7 @@ fn only_regular_files_are_taken_along() {
 }
 
 #[test]
-fn a_side_file_has_a_bound_on_its_way_to_a_cluster() {
+fn side_file_over_limit_is_refused() {
     let folder = Folder::new();
     folder.write("in", "a\n");
     folder.write("side", "0123456789\n");
@@ -186,7 +186,7 @@ fn assert_not_submitted(child: Child, status: i32) {
 }
 
 #[test]
-fn a_signal_ends_the_reading_of_side_files_at_once() {
+fn signal_interrupts_side_file_reading() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
@@ -213,7 +213,7 @@ fn unfinished(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_signal_ends_the_sending_of_side_files_at_once() {
+fn signal_interrupts_side_file_upload() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let child = submission(&folder, &cluster, 256 << 20);

@@ -26,7 +26,7 @@ fn sim(folder: &Folder, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn schedulers_are_compared_in_a_table_and_as_json() {
+fn schedulers_are_compared_as_table_and_json() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let table = sim(&folder, &["--workload", "three.toml", "--scheduler", "fifo,fair,hfsp", "--runs", "3"]);
@@ -55,7 +55,7 @@ fn schedulers_are_compared_in_a_table_and_as_json() {
 }
 
 #[test]
-fn equal_seeds_give_equal_events_and_figures_are_drawn() {
+fn equal_seeds_give_equal_events_and_plots() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = |events: &'static str, seed: &'static str| {
@@ -95,7 +95,7 @@ fn equal_runs_print_equal_json() {
 }
 
 #[test]
-fn numbers_that_do_not_fit_are_refused() {
+fn numbers_out_of_range_are_refused() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     folder.write("huge.tsv", "job0\t1\t1\t18446744073709551615\t1\t5\n");
@@ -114,7 +114,7 @@ fn numbers_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn workers_that_are_lost_too_soon_are_given_up() {
+fn simulation_with_short_lived_workers_gives_up() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--worker-mean", "2s", "--worker-return", "1s"];
@@ -122,7 +122,7 @@ fn workers_that_are_lost_too_soon_are_given_up() {
 }
 
 #[test]
-fn every_job_of_every_run_is_told_to_programs() {
+fn results_list_every_job_of_every_run() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--scheduler", "fifo,hfsp", "--runs", "2", "--results"];
@@ -149,7 +149,7 @@ fn every_job_of_every_run_is_told_to_programs() {
 }
 
 #[test]
-fn a_trace_is_cut_scaled_and_told_by_size_of_jobs() {
+fn trace_is_cut_and_scaled() {
     let folder = Folder::new();
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/traces/FB-2009_samples_24_times_1hr_0_first50jobs.tsv");
     let said = sim(&folder, &["--trace", trace, "--trace-nodes", "600", "--nodes", "60", "--jobs", "30"])
@@ -159,7 +159,7 @@ fn a_trace_is_cut_scaled_and_told_by_size_of_jobs() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn invalid_arguments_are_named() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     folder.write("bad.tsv", "job0\t1\t1\t10\t0\t5\njob1\t2\tx\t10\t0\t5\n");
@@ -194,7 +194,7 @@ fn what_makes_no_sense_is_named() {
 }
 
 #[test]
-fn a_policy_that_goes_by_bytes_is_refused_where_none_are_given() {
+fn policy_by_bytes_without_output_bytes_is_refused() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--scheduler", "fcs"];
@@ -205,7 +205,7 @@ fn a_policy_that_goes_by_bytes_is_refused_where_none_are_given() {
 }
 
 #[test]
-fn a_simulation_can_be_cut_off() {
+fn simulation_with_until_is_cut_off() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let said = sim(&folder, &["--workload", "three.toml", "--until", "5s"]).succeeded().stdout;
@@ -214,7 +214,7 @@ fn a_simulation_can_be_cut_off() {
 }
 
 #[test]
-fn tables_and_primitives_are_tried_with_every_policy() {
+fn configurations_and_primitives_multiply_with_policies() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     folder.write("eager.toml", "[scheduler.hfsp]\nsample-maps = 1\n");
@@ -243,7 +243,7 @@ fn tables_and_primitives_are_tried_with_every_policy() {
 }
 
 #[test]
-fn baselines_of_theory_stand_beside_policies_and_every_run_is_drawn() {
+fn baselines_are_compared_and_every_run_is_plotted() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--scheduler", "fifo", "--baseline", "ps,srpt,sjf"];

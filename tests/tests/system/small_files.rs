@@ -29,7 +29,7 @@ fn copy(folder: &Folder, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn small_files_are_combined_and_the_order_of_the_output_stays() {
+fn combined_small_files_keep_output_order() {
     let folder = Folder::new();
     let stored = files(&folder);
     copy(&folder, &["--conf", "combine-files=false"]).succeeded();
@@ -43,7 +43,7 @@ fn small_files_are_combined_and_the_order_of_the_output_stays() {
 }
 
 #[test]
-fn an_error_names_the_file_it_is_in() {
+fn error_in_combined_split_names_file() {
     let folder = Folder::new();
     files(&folder);
     folder.write("many/31.gz", [&[0x1f, 0x8b][..], b"neither"].concat());
@@ -54,7 +54,7 @@ fn an_error_names_the_file_it_is_in() {
 }
 
 #[test]
-fn a_command_is_run_for_each_of_several_small_files() {
+fn command_runs_once_per_small_file() {
     let folder = Folder::new();
     for number in 0..20 {
         folder.write(&format!("many/{number:02}"), "x\n");

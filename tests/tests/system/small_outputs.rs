@@ -7,7 +7,7 @@ use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_unt
 const MAPS: usize = 70;
 
 #[test]
-fn many_reduces_of_many_small_outputs_write_what_they_wrote() {
+fn merged_small_map_outputs_keep_output() {
     let folder = Folder::new();
     for number in 0..MAPS {
         let line = |word: usize| format!("word{} of all, line {word}\n", (word * 31 + number) % 97);

@@ -101,7 +101,7 @@ impl Drop for Up {
 }
 
 #[test]
-fn a_static_program_counts_as_any_where_there_is_no_libc() {
+fn static_program_runs_without_libc() {
     if !wanted() {
         return;
     }

@@ -41,7 +41,7 @@ fn assert_as_wordcount(folder: &Folder, output: &str) {
 }
 
 #[test]
-fn commands_count_words_as_rust_does() {
+fn command_wordcount_equals_rust() {
     let folder = Folder::new();
     folder.write("in", text());
     wordcount(&folder, "out", &[]).succeeded();
@@ -58,7 +58,7 @@ fn with_own_program(command: &mut Command, folder: &Folder, name: &str, script: 
 }
 
 #[test]
-fn a_relative_folder_of_path_holds_programs_for_commands() {
+fn relative_path_entry_finds_command() {
     let folder = Folder::new();
     folder.write("in", "one\n");
     let mut command = streaming(&folder, "out", &["--mapper", "shout"]);
@@ -68,7 +68,7 @@ fn a_relative_folder_of_path_holds_programs_for_commands() {
 }
 
 #[test]
-fn a_sort_in_front_of_a_combiner_that_fails_fails_the_job() {
+fn failing_sort_before_combiner_fails_job() {
     let folder = Folder::new();
     folder.write("in", "one\n");
     let commands = ["--mapper", "cat", "--combiner", "cat", "--reducer", "cat"];
@@ -78,7 +78,7 @@ fn a_sort_in_front_of_a_combiner_that_fails_fails_the_job() {
 }
 
 #[test]
-fn without_a_reducer_the_mapper_writes_the_output() {
+fn streaming_without_reducer_writes_mapper_output() {
     let folder = Folder::new();
     folder.write("in", "a 1\nb 2\n");
     for (output, rest) in [("out", &[][..]), ("none", &["--reducer", "NONE"])] {
@@ -89,7 +89,7 @@ fn without_a_reducer_the_mapper_writes_the_output() {
 }
 
 #[test]
-fn a_command_finds_where_it_is_in_its_environment() {
+fn command_environment_names_job_task_and_input() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     let mapper = "cat > /dev/null; echo $NAPREDUCE_JOB_ID $NAPREDUCE_TASK_ID $NAPREDUCE_ATTEMPT_ID $NAPREDUCE_INPUT_FILE";
@@ -102,7 +102,7 @@ fn a_command_finds_where_it_is_in_its_environment() {
 }
 
 #[test]
-fn wrong_usage_and_failing_commands_are_told() {
+fn wrong_usage_and_failing_commands_are_reported() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     run(&mut streaming(&folder, "out", &[])).failed(2, &["--mapper <CMD>", "nap streaming"]);
@@ -263,29 +263,29 @@ fn lines(path: &Path) -> usize {
 }
 
 #[test]
-fn commands_are_stopped_with_their_tasks_and_go_on_with_them() {
+fn suspended_task_stops_and_resumes_command() {
     suspend_and_resume("-");
 }
 
 #[test]
-fn a_command_that_ignores_stop_requests_is_stopped_all_the_same() {
+fn command_ignoring_sigtstp_is_stopped() {
     suspend_and_resume("''");
 }
 
 #[test]
-fn a_command_that_handles_stop_requests_has_its_say_first() {
+fn command_handling_sigtstp_stops_itself() {
     let held = suspend_and_resume("'echo asked >> asked; kill -STOP $$'");
     assert_eq!(lines(&held.folder.path("asked")), 2);
 }
 
 #[test]
-fn a_command_that_handles_stop_requests_and_goes_on_is_stopped_when_the_grace_is_over() {
+fn command_continuing_after_sigtstp_is_stopped_after_grace() {
     let held = suspend_and_resume("'echo asked >> asked'");
     assert_eq!(lines(&held.folder.path("asked")), 2);
 }
 
 #[test]
-fn a_command_is_not_checkpointed_and_the_answer_says_so() {
+fn checkpoint_of_command_is_refused() {
     let held = Held::start("-");
     held.process("map");
     held.nap(&["task", "checkpoint", &held.task("map")])
@@ -310,7 +310,7 @@ when finished(urgent) do launch(streaming/m0)
 "#;
 
 #[test]
-fn a_policy_that_checkpoints_does_what_is_configured_instead() {
+fn checkpoint_of_command_falls_back_as_configured() {
     let otherwise = ["map", "reduce"]
         .map(|kind| format!("[preemption.{kind}]\ncheckpoint = false\notherwise = \"kill\"\n"))
         .concat();
@@ -330,7 +330,7 @@ fn a_policy_that_checkpoints_does_what_is_configured_instead() {
 }
 
 #[test]
-fn a_cluster_that_would_checkpoint_commands_does_not_take_them() {
+fn checkpointing_cluster_refuses_streaming_job() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     let cluster = OwnCluster::start(&folder, 1, "trigger", CHECKPOINTS);
@@ -342,7 +342,7 @@ fn a_cluster_that_would_checkpoint_commands_does_not_take_them() {
 }
 
 #[test]
-fn a_killed_task_leaves_nothing_of_its_command_and_is_run_again() {
+fn killed_task_kills_command_and_retries() {
     let held = Held::start("-");
     for who in ["map", "reduce"] {
         let members = family(held.process(who));
@@ -359,7 +359,7 @@ fn a_killed_task_leaves_nothing_of_its_command_and_is_run_again() {
 }
 
 #[test]
-fn a_task_process_that_is_killed_takes_its_command_along_also_while_it_is_stopped() {
+fn killed_task_process_kills_stopped_command() {
     let held = Held::start("''");
     for (who, is_stopped) in [("map", false), ("reduce", true)] {
         let process = held.process(who);
@@ -383,7 +383,7 @@ fn a_task_process_that_is_killed_takes_its_command_along_also_while_it_is_stoppe
 }
 
 #[test]
-fn a_worker_that_is_killed_takes_commands_along_also_while_they_are_stopped() {
+fn killed_worker_kills_stopped_commands() {
     for is_stopped in [false, true] {
         let held = Held::start("-");
         let process = held.process("map");
@@ -409,7 +409,7 @@ fn a_worker_that_is_killed_takes_commands_along_also_while_they_are_stopped() {
 }
 
 #[test]
-fn commands_count_words_on_a_cluster_whatever_becomes_of_their_tasks() {
+fn preempted_command_wordcount_equals_rust() {
     let folder = Folder::new();
     folder.write("in", text());
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

@@ -19,7 +19,7 @@ fn of<'t>(trace: &'t Value, kind: &str, category: &str) -> Vec<&'t Value> {
 }
 
 #[test]
-fn a_trace_shows_a_nap_while_it_lasts_and_when_it_is_over() {
+fn trace_shows_suspend_during_and_after() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);

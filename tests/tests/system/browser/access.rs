@@ -73,7 +73,7 @@ document.activeElement?.blur();
 return reachable.length";
 
 #[test]
-fn every_control_has_a_name_and_is_reached_by_the_tab_key_and_seen_there() {
+fn every_control_is_named_and_reached_by_tab() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
     for page in PAGES {
@@ -95,7 +95,7 @@ fn every_control_has_a_name_and_is_reached_by_the_tab_key_and_seen_there() {
 }
 
 #[test]
-fn a_nap_is_found_ordered_and_heard_of_without_a_mouse() {
+fn suspend_by_keyboard_is_announced_to_screen_reader() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);

@@ -11,7 +11,7 @@ const TOLD: &str = "return fetch('/api/nap/v1/jobs/job_0001/timeline').then((tol
                     [naps.map((nap) => nap.is_suspended), Object.values(restores), new Set(lanes.map((lane) => lane.worker)).size])";
 
 #[test]
-fn a_checkpointed_task_goes_on_at_another_worker_and_a_kill_crosses_out_what_is_lost() {
+fn checkpoint_and_kill_are_drawn_with_lost_work() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);

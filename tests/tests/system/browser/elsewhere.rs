@@ -15,7 +15,7 @@ const JOBS: &str = "return fetch('/api/nap/v1/jobs').then((told) => told.json())
 const CAME: &str = "return fetch('/api/nap/v1/workers/changes?from=0').then((told) => told.json()).then(({ items }) => items.at(-1))";
 
 #[test]
-fn a_page_that_is_served_elsewhere_shows_the_same_numbers() {
+fn page_served_elsewhere_shows_same_numbers() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -63,7 +63,7 @@ fn a_page_that_is_served_elsewhere_shows_the_same_numbers() {
 }
 
 #[test]
-fn a_history_is_served_while_it_is_written_and_what_is_damaged_is_said() {
+fn served_history_follows_writes_and_reports_damage() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", "[web]\nbind = \"off\"\n");
@@ -101,7 +101,7 @@ fn a_history_is_served_while_it_is_written_and_what_is_damaged_is_said() {
 }
 
 #[test]
-fn a_report_opens_from_the_disk_and_strangers_words_are_text_in_it() {
+fn report_opened_from_disk_escapes_markup() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let (history, report) = (folder.path("history"), folder.path("report.html"));

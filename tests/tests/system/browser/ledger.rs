@@ -46,7 +46,7 @@ fn until_rows(browser: &Browser, count: usize) {
 }
 
 #[test]
-fn the_ledger_of_the_cluster_says_who_took_which_slot_from_whom() {
+fn cluster_ledger_names_preemptor_and_victim() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 2, "natjam", &format!("{ANYWHERE}{NATJAM}"));

@@ -37,7 +37,7 @@ fn seen(browser: &Browser, words: &str) -> u64 {
 }
 
 #[test]
-fn a_job_appears_sooner_than_a_page_asks_by_itself() {
+fn job_appears_before_next_poll() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -60,7 +60,7 @@ fn a_job_appears_sooner_than_a_page_asks_by_itself() {
 }
 
 #[test]
-fn eight_tabs_hear_by_one_stream_and_another_one_listens_when_the_first_is_closed() {
+fn tabs_share_one_stream_after_leader_closes() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -112,7 +112,7 @@ fn eight_tabs_hear_by_one_stream_and_another_one_listens_when_the_first_is_close
 }
 
 #[test]
-fn what_happens_while_the_coordinator_is_gone_is_not_missed() {
+fn events_during_coordinator_outage_are_shown() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -137,7 +137,7 @@ fn what_happens_while_the_coordinator_is_gone_is_not_missed() {
 }
 
 #[test]
-fn a_tab_that_nobody_sees_stops_and_catches_up() {
+fn hidden_tab_stops_polling_and_catches_up() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);

@@ -52,7 +52,7 @@ fn named(what: &str, page: &str) -> String {
 }
 
 #[test]
-fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
+fn pages_fit_narrow_screens_and_double_zoom() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
     // 1,280 pixels at 200 % are as wide as 640.
@@ -71,7 +71,7 @@ fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
 }
 
 #[test]
-fn text_is_told_from_its_ground_in_every_light_and_what_is_clicked_is_large_enough() {
+fn text_has_contrast_and_controls_have_size() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
     for scheme in ["light", "dark"] {

@@ -35,7 +35,7 @@ fn origin(link: &str) -> &str {
 }
 
 #[test]
-fn a_link_signs_in_once_and_a_job_appears_and_ends_by_itself() {
+fn link_signs_in_once_and_page_follows_job() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
@@ -70,7 +70,7 @@ fn a_link_signs_in_once_and_a_job_appears_and_ends_by_itself() {
 }
 
 #[test]
-fn a_nap_is_seen_from_its_begin_to_its_end_and_ordered_with_a_reason() {
+fn suspend_ordered_on_page_is_shown_until_resume() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -122,7 +122,7 @@ fn a_nap_is_seen_from_its_begin_to_its_end_and_ordered_with_a_reason() {
 }
 
 #[test]
-fn whoever_waits_is_told_why_and_who_may_only_look_orders_nothing() {
+fn waiting_job_shows_reason_and_viewer_cannot_order() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -153,7 +153,7 @@ fn whoever_waits_is_told_why_and_who_may_only_look_orders_nothing() {
 }
 
 #[test]
-fn narrow_dark_and_hostile_pages_are_pages() {
+fn hostile_history_is_escaped_on_every_page() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
     browser.open(&format!("{}/jobs", origin(&server.link)));
@@ -176,7 +176,7 @@ fn narrow_dark_and_hostile_pages_are_pages() {
 }
 
 #[test]
-fn a_hundred_thousand_bars_are_drawn_as_a_few_are() {
+fn timeline_of_hundred_thousand_bars_is_drawn() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");

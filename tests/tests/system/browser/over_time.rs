@@ -9,7 +9,7 @@ use super::driver::Browser;
 use super::{ANYWHERE, Served, link, origin};
 
 #[test]
-fn what_was_wanted_and_who_came_and_went_is_seen_after_a_kill_and_of_a_copy() {
+fn demand_and_workers_over_time_survive_kill_and_copy() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 2, "fair", ANYWHERE);

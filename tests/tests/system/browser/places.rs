@@ -13,7 +13,7 @@ fn answer(browser: &Browser, reason: &str) {
 }
 
 #[test]
-fn a_task_and_a_worker_have_pages_of_their_own() {
+fn task_and_worker_pages_show_and_order() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);

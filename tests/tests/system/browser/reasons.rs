@@ -41,7 +41,7 @@ fn obey(cluster: &OwnCluster, command: &str) {
 }
 
 #[test]
-fn each_reason_is_that_of_the_command_line_and_the_command_that_is_shown_helps() {
+fn shown_reason_matches_command_line_and_its_command_works() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
@@ -77,7 +77,7 @@ fn each_reason_is_that_of_the_command_line_and_the_command_that_is_shown_helps()
 }
 
 #[test]
-fn what_a_failed_attempt_printed_is_read_when_its_worker_is_gone() {
+fn stderr_of_failed_attempt_outlives_worker() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);

@@ -6,7 +6,7 @@ use super::driver::Browser;
 use super::{Served, origin};
 
 #[test]
-fn two_schedulers_on_one_workload_are_compared() {
+fn recordings_of_two_schedulers_are_compared() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let simulated =
@@ -79,7 +79,7 @@ reduces = { count = 1, seconds = 3 }
 "#;
 
 #[test]
-fn a_report_of_the_lab_shows_the_cluster_of_each_of_its_cells() {
+fn lab_report_shows_cluster_of_each_cell() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let report = folder.path("report");

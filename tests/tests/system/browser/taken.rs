@@ -12,7 +12,7 @@ fn preemptions(cluster: &OwnCluster, job: &str) -> Value {
 }
 
 #[test]
-fn a_slot_that_was_taken_leads_to_who_got_it_and_both_jobs_stand_side_by_side() {
+fn taken_slot_links_to_beneficiary_and_comparison() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "natjam", &format!("{ANYWHERE}{NATJAM}"));

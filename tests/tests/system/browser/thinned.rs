@@ -8,7 +8,7 @@ use super::{Served, histories, origin};
 const BARS: &str = "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints)";
 
 #[test]
-fn more_than_a_page_can_hold_is_thinned_and_each_is_seen_closely() {
+fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");

@@ -15,7 +15,7 @@ fn simulate(browser: &Browser, schedulers: &[&str]) {
 }
 
 #[test]
-fn a_history_is_simulated_under_another_policy_and_compared() {
+fn history_is_simulated_under_other_policy() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let mut record = program("nap");
@@ -71,7 +71,7 @@ fn a_history_is_simulated_under_another_policy_and_compared() {
 }
 
 #[test]
-fn a_cluster_that_runs_is_simulated_and_who_may_only_look_sees_no_form() {
+fn running_cluster_is_simulated_and_viewer_sees_no_form() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);

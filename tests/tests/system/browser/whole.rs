@@ -23,7 +23,7 @@ fn filter(browser: &Browser, text: &str) {
 }
 
 #[test]
-fn totals_and_filters_cover_all_jobs_and_rows() {
+fn totals_and_filters_cover_all_jobs() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
@@ -63,7 +63,7 @@ fn totals_and_filters_cover_all_jobs_and_rows() {
 }
 
 #[test]
-fn windows_end_now_by_the_clock_of_the_server() {
+fn time_window_with_skewed_browser_clock_ends_now() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
@@ -94,7 +94,7 @@ fn windows_end_now_by_the_clock_of_the_server() {
 }
 
 #[test]
-fn a_task_names_its_doer_and_tells_causes_before_effects() {
+fn task_page_names_worker_and_orders_events() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
@@ -132,7 +132,7 @@ fn a_task_names_its_doer_and_tells_causes_before_effects() {
 }
 
 #[test]
-fn what_does_not_exist_is_named_and_the_selected_nap_is_seen() {
+fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");
@@ -188,7 +188,7 @@ return [...document.querySelectorAll('main .scroll, main .timeline .view, main p
   .map((one) => `${one.scrollWidth} of ${one.clientWidth}: ${one.innerText.slice(0, 60)}`)";
 
 #[test]
-fn pages_of_many_jobs_fit_on_narrow_screens_and_on_paper() {
+fn pages_of_many_jobs_fit_narrow_screens_and_paper() {
     let folder = Folder::new();
     let Some(browser) = Browser::start(&folder) else { return };
     let history = folder.path("history");

@@ -27,7 +27,7 @@ fn on_hadoop(name: &str, folder: &Folder) -> Command {
 }
 
 #[test]
-fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+fn every_job_shape_equals_embedded_run() {
     let folder = Folder::new();
     write_input(&folder, 3, 400);
     let flags = emulated(&folder);
@@ -38,7 +38,7 @@ fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
 }
 
 #[test]
-fn more_reduces_than_there_is_anything_for_have_parts() {
+fn reduces_without_input_write_empty_parts() {
     let folder = Folder::new();
     folder.write("in.txt", "a b a\n");
     folder.write("empty.txt", "");
@@ -51,7 +51,7 @@ fn more_reduces_than_there_is_anything_for_have_parts() {
 }
 
 #[test]
-fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+fn fatal_error_fails_job_after_one_attempt() {
     let folder = Folder::new();
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = on_hadoop("testjobs", &folder);
@@ -63,14 +63,14 @@ fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
 }
 
 #[test]
-fn an_interrupted_job_leaves_nothing() {
+fn interrupted_job_leaves_nothing() {
     let folder = Folder::new();
     let command = on_hadoop("testjobs", &folder);
     assert_interrupted_leaves_nothing(&folder, command, |runs| wait_until("a guest runs", runs));
 }
 
 #[test]
-fn a_hadoop_that_is_not_there_or_fails_is_named() {
+fn missing_or_failing_hadoop_is_named() {
     let folder = Folder::new();
     folder.write("in.txt", "a b\n");
     let mut command = without_cluster("wordcount", &folder);
@@ -113,7 +113,7 @@ fn jars() -> Option<PathBuf> {
 }
 
 #[test]
-fn hadoops_own_tasks_partitioner_and_sort_make_the_same_parts() {
+fn hadoop_partitioner_and_sort_make_same_parts() {
     let Some(jars) = jars() else { return };
     let folder = Folder::new();
     write_input(&folder, 5, 2_000);
@@ -152,7 +152,7 @@ fn hadoops_own_tasks_partitioner_and_sort_make_the_same_parts() {
 
 /// Its one machine, or all of them, see the folders of tests under the same paths.
 #[test]
-fn a_cluster_with_yarn_makes_the_same_parts() {
+fn yarn_cluster_makes_same_parts() {
     let Some(hadoop) = std::env::var_os("NAPREDUCE_HADOOP") else {
         eprintln!("skipped: jobs on YARN: set NAPREDUCE_HADOOP to the command hadoop of a cluster with YARN");
         return;

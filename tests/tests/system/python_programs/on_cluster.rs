@@ -78,7 +78,7 @@ fn slow(folder: &Folder, output: &str) -> Command {
 }
 
 #[test]
-fn tasks_in_python_are_suspended_checkpointed_and_killed_on_a_cluster() {
+fn preempted_python_tasks_write_same_output() {
     if !has_python() {
         return;
     }

@@ -70,7 +70,7 @@ fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn terasort_survives_a_link_that_is_cut_in_the_middle() {
+fn terasort_survives_cut_link() {
     let network = match Network::start() {
         Ok(network) => network,
         Err(why) => return println!("skipped: {why}"),

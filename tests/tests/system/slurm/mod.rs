@@ -31,7 +31,7 @@ fn up(cluster: &OwnCluster, begins: &str) -> Option<String> {
 }
 
 #[test]
-fn an_allocation_that_is_preempted_loses_next_to_nothing() {
+fn preempted_slurm_allocation_saves_its_work() {
     let folder = Folder::new();
     let Some(slurm) = slurm(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -97,7 +97,7 @@ impl Drop for Scaling {
 }
 
 #[test]
-fn there_are_as_many_workers_as_there_is_work_for() {
+fn slurm_scaling_follows_demand() {
     let folder = Folder::new();
     let Some(slurm) = slurm(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -117,7 +117,7 @@ fn there_are_as_many_workers_as_there_is_work_for() {
 }
 
 #[test]
-fn what_is_pending_is_cancelled_when_nothing_waits_any_more() {
+fn pending_slurm_workers_are_cancelled_without_demand() {
     let folder = Folder::new();
     let Some(slurm) = slurm(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");

@@ -63,7 +63,7 @@ fn wait_for_start(mut come: impl FnMut() -> bool) {
 /// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and
 /// attempts of maps and of reduces that are killed: one start of Spark for all of them.
 #[test]
-fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+fn every_job_shape_equals_embedded_run() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     write_input(&folder, 3, 400);
@@ -74,7 +74,7 @@ fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
 }
 
 #[test]
-fn terasort_is_in_total_order_also_by_the_usual_shuffle_of_pyspark() {
+fn terasort_by_pyspark_shuffle_is_totally_ordered() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     let mut state = 1_u64;
@@ -94,7 +94,7 @@ fn terasort_is_in_total_order_also_by_the_usual_shuffle_of_pyspark() {
 }
 
 #[test]
-fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+fn fatal_error_fails_job_after_one_attempt() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     let input = folder.write("in.txt", "good\nbad\n");
@@ -106,7 +106,7 @@ fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
 }
 
 #[test]
-fn an_interrupted_job_leaves_nothing() {
+fn interrupted_job_leaves_nothing() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     let command = on_spark("testjobs", &folder, &python);
@@ -114,7 +114,7 @@ fn an_interrupted_job_leaves_nothing() {
 }
 
 #[test]
-fn without_spark_it_says_what_to_install() {
+fn missing_spark_reports_what_to_install() {
     let folder = Folder::new();
     folder.write("in.txt", "a b\n");
     let mut command = without_cluster("wordcount", &folder);
@@ -129,7 +129,7 @@ fn without_spark_it_says_what_to_install() {
 }
 
 #[test]
-fn a_task_whose_guest_is_ended_goes_on_from_what_it_has_saved() {
+fn task_of_killed_guest_resumes_from_checkpoint() {
     let Some(python) = python() else { return };
     let mut job = NotedJob::start("1s", &on(&master(&python)), |command, _| with_spark(command, &python));
     wait_for_start(|| !job.done("m_0000").is_empty());
@@ -147,7 +147,7 @@ fn a_task_whose_guest_is_ended_goes_on_from_what_it_has_saved() {
 }
 
 #[test]
-fn a_task_whose_executor_ends_goes_on_elsewhere_from_what_it_has_saved() {
+fn task_of_lost_executor_resumes_from_checkpoint() {
     let Some(python) = python() else { return };
     let master = master(&python);
     if master.starts_with("local[") {

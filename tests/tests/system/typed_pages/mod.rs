@@ -155,7 +155,7 @@ fn has_python() -> bool {
 }
 
 #[test]
-fn readme_commands_work_as_they_are_typed() {
+fn readme_commands_run_as_typed() {
     if !has_python() {
         return;
     }
@@ -163,7 +163,7 @@ fn readme_commands_work_as_they_are_typed() {
 }
 
 #[test]
-fn commands_of_streaming_work_as_they_are_typed() {
+fn streaming_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
@@ -184,7 +184,7 @@ fn commands_of_streaming_work_as_they_are_typed() {
 }
 
 #[test]
-fn commands_of_a_cluster_work_as_they_are_typed() {
+fn cluster_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
@@ -199,7 +199,7 @@ fn commands_of_a_cluster_work_as_they_are_typed() {
 }
 
 #[test]
-fn commands_of_python_work_as_they_are_typed() {
+fn python_page_commands_run_as_typed() {
     if !has_python() {
         return;
     }
