@@ -49,7 +49,7 @@ fn count_naively(text: &str) -> String {
 }
 
 #[test]
-fn wordcount_equals_the_reference_for_every_combination() {
+fn wordcount_with_every_setting_equals_reference() {
     let folder = Folder::new();
     let text = words(7, 3 << 20);
     let expected = count_naively(&text);
@@ -89,7 +89,7 @@ fn rows(path: &Path, format: tera::Format, count: u64) -> Vec<[u8; 100]> {
 }
 
 #[test]
-fn terasort_equals_the_reference_for_every_combination_and_format() {
+fn terasort_with_every_setting_equals_reference() {
     let folder = Folder::new();
     // Formats differ in their keys: what there is once beside that is tried with one of them.
     for (format, name) in
@@ -130,7 +130,7 @@ fn count_in(folder: &Path, arguments: &[&str]) -> napreduce_tests::Ended {
 }
 
 #[test]
-fn overwrite_never_replaces_input_however_spelled() {
+fn overwrite_of_input_is_refused_in_any_spelling() {
     let folder = Folder::new();
     let input = folder.write("w/part-r-00000", "alpha beta\n");
     let w = folder.path("w");

@@ -42,7 +42,7 @@ const HFSP: &str = "[scheduler.hfsp]\nupdate-interval = \"200ms\"\n\
 const COMPOSED: &str = "[scheduler.composed]\nmap = \"fifo\"\nreduce = \"natjam\"\n\
                         [scheduler.natjam]\npreemptor-interval = \"100ms\"\n";
 
-/// When the small job comes.
+/// When the small job is submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// While the maps of the large one run.
@@ -60,7 +60,7 @@ fn arguments(name: &str, pause: &str) -> Vec<String> {
     all.into_iter().chain(more).map(str::to_owned).collect()
 }
 
-/// Hands one in; its id. The small one is more urgent in every respect.
+/// Submits a job; returns its id. The small one is more urgent in every respect.
 fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, pause: &str) -> String {
     let (queue, priority, deadline) = match name {
         "small" => ("production", "5", "20s"),
@@ -87,7 +87,7 @@ const PAUSE: &str = "6000";
 /// Part files by name.
 type Parts = Vec<(String, Vec<u8>)>;
 
-/// The outputs of the large and the small job when nobody disturbs them.
+/// The outputs of undisturbed runs of the large and the small job.
 fn undisturbed() -> &'static [(&'static str, Parts); 2] {
     static OUTPUTS: OnceLock<[(&str, Parts); 2]> = OnceLock::new();
     OUTPUTS.get_or_init(|| {
@@ -102,7 +102,7 @@ fn undisturbed() -> &'static [(&'static str, Parts); 2] {
     })
 }
 
-/// How many of its tasks have begun, and may therefore be preempted.
+/// How many tasks of the job run and can be preempted.
 fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> usize {
     let kind = if phase == Phase::Map { "_m_" } else { "_r_" };
     let tasks = cluster.json(&["task", "list", job]);
@@ -117,7 +117,7 @@ fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> usize {
     live.filter(runs).count()
 }
 
-/// Runs both jobs under a policy; what became of the requests to preempt the large one.
+/// Runs both jobs under a policy; returns the preemptions of the large one.
 fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -> Vec<Value> {
     let what = format!("{scheduler} by {primitive}");
     let folder = Folder::new();
@@ -148,7 +148,7 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     preemptions
 }
 
-/// Runs every policy with a primitive, each request of which ends so.
+/// Runs every policy with a primitive; at least one preemption must have this end.
 fn check_every_policy(primitive: &str, end: &str) {
     for (scheduler, tables, phase) in POLICIES {
         let preemptions = run_preempted(scheduler, tables, phase, primitive);
@@ -159,29 +159,29 @@ fn check_every_policy(primitive: &str, end: &str) {
 }
 
 #[test]
-fn every_policy_suspends_real_tasks() {
+fn every_policy_suspends_tasks() {
     check_every_policy("suspend", "suspended");
 }
 
 #[test]
-fn every_policy_checkpoints_real_tasks() {
+fn every_policy_checkpoints_tasks() {
     check_every_policy("checkpoint", "checkpointed");
 }
 
 #[test]
-fn every_policy_kills_real_tasks() {
+fn every_policy_kills_tasks() {
     check_every_policy("kill", "killed");
 }
 
 #[test]
-fn a_policy_that_may_only_wait_lets_everything_finish() {
+fn policy_with_wait_primitive_preempts_nothing() {
     let (scheduler, tables, phase) = POLICIES[2];
     let preemptions = run_preempted(scheduler, tables, phase, "wait");
     assert!(preemptions.iter().all(|known| known["end"] == "finished"), "{preemptions:#?}");
 }
 
 #[test]
-fn a_primitive_chosen_for_each_victim_keeps_the_outputs_and_says_why() {
+fn auto_primitive_keeps_outputs_and_gives_reason() {
     for (scheduler, tables, phase) in [POLICIES[2], POLICIES[0]] {
         let preemptions = run_preempted(scheduler, tables, phase, "auto");
         let chosen = |known: &&Value| {
@@ -192,7 +192,7 @@ fn a_primitive_chosen_for_each_victim_keeps_the_outputs_and_says_why() {
     }
 }
 
-/// All that rules can do on a cluster: each of it to a task of one job.
+/// Every action of rules, each on a task of one job.
 const RULES: &str = r#"
 [scheduler.trigger]
 rules = """
@@ -210,7 +210,7 @@ when finished(large/r1) do launch(large/r0)
 "#;
 
 #[test]
-fn rules_do_all_they_can_to_real_tasks() {
+fn trigger_rules_apply_every_action() {
     let folder = Folder::new();
     inputs(&folder);
     let third = fs::read(folder.path("large/1")).expect("an input");
