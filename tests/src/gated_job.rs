@@ -76,12 +76,12 @@ impl<'test> GatedJob<'test> {
         format!("{}_{name}", self.id)
     }
 
-    /// The file for which a task waits.
+    /// The gate of a task.
     pub fn gate(&self, task: &str) -> PathBuf {
         self.folder.path(&format!("gates/{}_{task}", self.id))
     }
 
-    /// Lets a task go on to its end.
+    /// Opens the gate of a task.
     pub fn open(&self, task: &str) {
         std::fs::write(self.gate(task), "").expect("an open gate");
     }
@@ -109,7 +109,7 @@ impl<'test> GatedJob<'test> {
         live
     }
 
-    /// Does something to a task by the operator's program.
+    /// Runs `nap task COMMAND` on a task.
     pub fn command(&self, command: &str, task: &str) {
         run(self.cluster.nap().args(["task", command, &self.task(task), "--no-wait"])).succeeded();
     }

@@ -92,7 +92,7 @@ impl NotedJob {
         });
     }
 
-    /// Lets a task go on to its end.
+    /// Opens the gate of a task.
     pub fn open(&self, task: &str) {
         self.folder.write(&format!("gates/{task}"), "");
     }

@@ -21,7 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub struct OwnCluster {
     process: Mutex<Child>,
     directory: PathBuf,
-    /// What `nap up` is told, and finds in its environment.
+    /// Arguments and environment of `nap up`.
     options: Vec<String>,
     variables: Vec<(String, String)>,
     log: PathBuf,
@@ -135,7 +135,7 @@ impl OwnCluster {
         self.workers().iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
     }
 
-    /// What a command of `nap` prints as JSON.
+    /// Runs a command of `nap` with `--format json`; returns the value it prints.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let said = run(self.nap().args(arguments).args(["--format", "json"])).succeeded().stdout;
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
@@ -151,7 +151,7 @@ impl OwnCluster {
         run(self.nap().args(["worker", "drain", &worker])).succeeded();
         let_go();
         wait_until("nothing of it is suspended", || live()["state"] != "suspended");
-        // What an operator suspended waits for an operator, wherever it is.
+        // A task that an operator suspended stays held until an operator resumes it.
         run(self.nap().args(["task", "resume", &map])).succeeded();
     }
 
@@ -172,7 +172,7 @@ impl OwnCluster {
 impl Drop for OwnCluster {
     fn drop(&mut self) {
         let mut process = self.process();
-        // One that has ended is not signalled: its number may be somebody else's.
+        // The process number of an ended child may be reused.
         if let Ok(None) = process.try_wait()
             && kill_process(Pid::from_child(&process), Signal::INT).is_ok()
         {
@@ -185,7 +185,7 @@ impl Drop for OwnCluster {
 pub struct NapUp(Child);
 
 impl NapUp {
-    /// What was started.
+    /// Takes over a started `nap up`.
     pub fn of(child: Child) -> NapUp {
         NapUp(child)
     }

@@ -32,7 +32,7 @@ fn stat(number: i32) -> Option<Stat> {
 }
 
 impl Process {
-    /// The one with this number, if there is one.
+    /// The process with this number, if it exists.
     pub fn of(number: u32) -> Option<Process> {
         let number = i32::try_from(number).ok()?;
         Some(Process { number, started: stat(number)?.started })
@@ -76,7 +76,7 @@ impl Process {
             .collect()
     }
 
-    /// Whose child it is, while it runs.
+    /// Its parent, while it runs.
     pub fn parent(&self) -> Option<Process> {
         Process::of(self.stat()?.parent.cast_unsigned())
     }
@@ -90,12 +90,12 @@ impl Process {
         stat(self.number).filter(|stat| stat.started == self.started)
     }
 
-    /// Whether it is gone, or only waits to be reaped.
+    /// Whether it has ended, reaped or not.
     pub fn is_gone(&self) -> bool {
         self.stat().is_none_or(|stat| stat.state == 'Z')
     }
 
-    /// Whether it is stopped, as the kernel says.
+    /// Whether the kernel reports it as stopped.
     pub fn is_stopped(&self) -> bool {
         self.stat().is_some_and(|stat| stat.state == 'T')
     }
@@ -108,7 +108,7 @@ impl Process {
         mask & (1 << (signal.as_raw() - 1)) != 0
     }
 
-    /// Sends a signal; false when the process is gone.
+    /// Sends a signal; returns false if the process has ended.
     pub fn signal(&self, signal: Signal) -> bool {
         let Some(pid) = Pid::from_raw(self.number).filter(|_| !self.is_gone()) else { return false };
         kill_process(pid, signal).is_ok()

@@ -6,25 +6,25 @@ use std::sync::OnceLock;
 
 use crate::shared_cluster::shared_cluster;
 
-/// How a program ended and what it said.
+/// Exit status and output of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Ended {
-    /// Panics with what the program said unless it succeeded.
+    /// Panics with standard error unless the program succeeded.
     pub fn succeeded(self) -> Ended {
         assert!(self.status.success(), "{}\n{}", self.status, self.stderr);
         self
     }
 
-    /// Panics unless the program ended with this status and said each of these on standard error.
+    /// Panics unless the program ended with this status and standard error contains each of these.
     pub fn failed(self, status: i32, says: &[&str]) -> Ended {
         assert_eq!(self.status.code(), Some(status), "{}\n{}", self.status, self.stderr);
         for words in says {
@@ -45,7 +45,7 @@ pub fn program(name: &str) -> Command {
     if let Some(directory) = cluster() {
         command.env("NAPREDUCE_CLUSTER", directory).env("NAPREDUCE_DIR", directory);
     }
-    // What a program says must not depend on who runs the tests.
+    // Output must not depend on the environment of the tests.
     command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, skipped, wait_until};
 
-/// Room for all that the task of the test holds.
+/// Size of the swap file: the memory of the task.
 const SWAP_BYTES: u64 = 512 << 20;
 const PAGE_BYTES: u64 = 4096;
 

@@ -40,7 +40,7 @@ fn keep() -> Result<(), Box<dyn std::error::Error>> {
         .spawn()?;
     let served = wait_until_ready(&log, &mut cluster).and_then(|()| {
         writeln!(io::stdout(), "{}", directory.display())?;
-        // Until whoever started this process is gone or has no more use for the cluster.
+        // Standard input ends with the process that started this one.
         Ok(io::stdin().read_to_end(&mut Vec::new()).map(drop)?)
     });
     // Not reaped yet, so its number is its own.

@@ -16,11 +16,11 @@ use crate::mounts::{Disk, can_mount};
 use crate::processes::{Process, wait_until};
 use crate::proxy::Proxy;
 
-/// A worker that is silent for so long is lost.
+/// The liveness limit of workers.
 pub const LIVENESS: Duration = Duration::from_millis(1000);
-/// A task that is silent for so long is ended.
+/// The liveness limit of tasks.
 pub const TASK_SILENCE: Duration = Duration::from_millis(1500);
-/// A graceful end takes no longer.
+/// Deadline of a graceful end.
 const END: Duration = Duration::from_secs(30);
 
 pub struct Daemons {
@@ -129,7 +129,7 @@ impl Daemons {
         &self.directory
     }
 
-    /// Kills the coordinator; true when it really ended by that.
+    /// Kills the coordinator; returns whether the kill ended it.
     pub fn kill_coordinator(&mut self) -> bool {
         self.coordinator.kill().expect("a process of this test");
         self.coordinator.wait().expect("a process of this test").signal() == Some(Signal::KILL.as_raw())
@@ -139,7 +139,7 @@ impl Daemons {
         self.coordinator = start_coordinator(&self.directory, &self.logs, self.address);
     }
 
-    /// Kills a worker; true when it really ended by that.
+    /// Kills a worker; returns whether the kill ended it.
     pub fn kill_worker(&mut self, index: usize) -> bool {
         let worker = &mut self.workers[index];
         worker.process.kill().expect("a process of this test");
@@ -153,7 +153,7 @@ impl Daemons {
         self.workers[index].process = process;
     }
 
-    /// Nothing but what a test does may end a daemon.
+    /// Fails if a daemon ended by itself.
     pub fn check(&mut self) -> Result<(), String> {
         if let Ok(Some(status)) = self.coordinator.try_wait() {
             return Err(format!("the coordinator ended by itself: {status}"));
@@ -166,7 +166,7 @@ impl Daemons {
         Ok(())
     }
 
-    /// Lets everything pass and run again.
+    /// Undoes all faults.
     pub fn heal(&self) {
         for worker in &self.workers {
             worker.link.silence(false);
@@ -178,13 +178,13 @@ impl Daemons {
         }
     }
 
-    /// How often the coordinator's log has said these words.
+    /// How often the coordinator's log contains these words.
     pub fn said(&self, words: &str) -> usize {
         let log = std::fs::read_to_string(self.logs.join("coordinator.log")).unwrap_or_default();
         log.matches(words).count()
     }
 
-    /// Why jobs do not get on, for people.
+    /// Why jobs make no progress.
     pub fn explain(&self) -> String {
         let nap = |words: &[&str]| run(program("nap").arg("--dir").arg(&self.directory).args(words)).stdout;
         let jobs: Value =
@@ -217,7 +217,7 @@ impl Daemons {
         wait_until("the end of every task process", END, || tasks.iter().all(Process::is_gone))
     }
 
-    /// The ends of all logs, for people.
+    /// The tails of all logs.
     pub fn logs(&self) -> String {
         let names = self.workers.iter().map(|worker| worker.name.as_str()).chain(["coordinator"]);
         let logs = names.map(|name| {

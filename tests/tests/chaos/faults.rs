@@ -13,7 +13,7 @@ use crate::processes::{Process, wait_until};
 use crate::workload::Workload;
 use crate::{preemptions, reachability, storage_faults};
 
-/// A consequence that must follow takes no longer.
+/// Deadline for the effect of a fault.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub enum Fault {
     OutputsAway,
 }
 
-/// Whether it happened.
+/// The result of an injection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Injected {
-    /// Seen by its effect.
+    /// Its effect was observed.
     Fired,
-    /// There was no task, or no connection, at this moment.
+    /// No task or connection to hit.
     NothingToHit,
     /// Not on this machine, which was said at the beginning, or not on a cluster of this kind.
     CannotBeHad,

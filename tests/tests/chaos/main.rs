@@ -33,7 +33,7 @@ use workload::{Reference, Workload};
 /// A fault that cannot be injected for so long, because nothing of its kind runs, never will be.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Kill, stop, cut and delay, and compare outputs.
+/// Inject faults into a cluster and compare outputs
 #[derive(Debug, Parser)]
 struct Arguments {
     /// How many runs, each with the next seed

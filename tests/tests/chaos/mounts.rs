@@ -13,7 +13,7 @@ const VARIABLE: &str = "NAPREDUCE_CHAOS_MOUNTS";
 /// Room for the programs of all jobs, and what their tasks write.
 const DISK_SIZE: &str = "512m";
 
-/// Goes on in a mount namespace of its own; without one where nobody may make any.
+/// Enters a new mount namespace, if that is permitted.
 pub fn enter() {
     if std::env::var_os(VARIABLE).is_some() {
         return;
@@ -53,7 +53,7 @@ impl Disk {
         Disk(at.to_owned())
     }
 
-    /// Takes all the room that is left.
+    /// Fills the disk.
     pub fn fill(&self) -> Result<(), String> {
         let failed = |error: rustix::io::Errno| format!("cannot fill {}: {error}", self.0.display());
         let ballast = fs::File::create(self.ballast()).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives it back.
+    /// Frees the disk.
     pub fn free(&self) {
         // Not there when it is free already.
         let _ = fs::remove_file(self.ballast());
@@ -110,7 +110,7 @@ impl Shared {
         shared
     }
 
-    /// It is gone, for everybody: what is at its place is an empty directory.
+    /// Hides the outputs: an empty directory takes their place.
     pub fn go_away(&self) {
         unmount(&self.at);
     }
@@ -119,7 +119,7 @@ impl Shared {
         mount(Command::new("mount").arg("--bind").arg(&self.content).arg(&self.at)).expect("a mount");
     }
 
-    /// What somebody has made at its place while it was gone.
+    /// Entries created in its place meanwhile.
     pub fn strays(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.at).expect("a directory");
         entries.map(|entry| entry.expect("an entry").path()).collect()
@@ -143,6 +143,6 @@ fn mount(command: &mut Command) -> Result<(), String> {
 
 /// At once for whoever looks it up; those who have files open there keep them.
 fn unmount(at: &Path) {
-    // It may be gone already.
+    // It may be unmounted already.
     let _ = Command::new("umount").arg("--lazy").arg(at).stdin(Stdio::null()).stderr(Stdio::null()).status();
 }

@@ -57,7 +57,7 @@ fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {
     running.choose(random).map(|live| live.attempt.clone())
 }
 
-/// A suspended attempt that a seed chooses; `None` when none was running, or it ended before it
+/// A suspended attempt that the seed selects; `None` if none was running, or if it ended before it
 /// could be stopped.
 fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, String> {
     let Some(attempt) = any_running(random, cluster) else { return Ok(None) };
@@ -105,7 +105,7 @@ fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
     std::thread::sleep(Duration::from_millis(random.random_range(millis)));
 }
 
-/// Suspended, and resumed after a while.
+/// Suspends an attempt and resumes it later.
 pub fn suspend_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let cluster = daemons.directory();
     let suspended = suspend_one(random, cluster)?;
@@ -116,7 +116,7 @@ pub fn suspend_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, S
     Ok(hit(&suspended))
 }
 
-/// A whole job, which goes on after a while.
+/// Suspends a whole job and resumes it later.
 pub fn suspend_job(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let cluster = daemons.directory();
     let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
@@ -137,7 +137,7 @@ fn has_tasks(cluster: &Path, job: &str) -> bool {
     tasks(cluster).iter().any(|task| task["task"].as_str().is_some_and(|task| task.starts_with(job)))
 }
 
-/// Saved and ended; the task goes on from there by itself.
+/// Checkpoints an attempt; its task restores by itself.
 pub fn checkpoint_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let cluster = daemons.directory();
     let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
@@ -183,7 +183,7 @@ pub fn kill_while_saving(random: &mut Pcg64, daemons: &Daemons) -> Result<Inject
     Ok(if killed > 0 { Injected::Fired } else { Injected::NothingToHit })
 }
 
-/// The coordinator dies while an attempt is suspended, and finds it suspended when it is back.
+/// Kills the coordinator while an attempt is suspended; the next one lists it as suspended.
 pub fn kill_coordinator_while_suspended(
     random: &mut Pcg64,
     daemons: &mut Daemons,
@@ -199,7 +199,7 @@ pub fn kill_coordinator_while_suspended(
     Ok(Injected::Fired)
 }
 
-/// A worker dies with what is suspended on it.
+/// Kills a worker with a suspended attempt.
 pub fn kill_worker_while_suspended(random: &mut Pcg64, daemons: &mut Daemons) -> Result<Injected, String> {
     let suspended = suspend_one(random, daemons.directory())?;
     let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };

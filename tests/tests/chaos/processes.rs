@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 pub use napreduce_tests::Process;
 
-/// Waits for something that must come.
+/// Waits for a condition; a timeout is an error.
 pub fn wait_until(what: &str, deadline: Duration, mut come: impl FnMut() -> bool) -> Result<(), String> {
     let began = Instant::now();
     while !come() {

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Whether somebody with this address is refused.
+/// Whether a client address is refused.
 pub type Refuse = Box<dyn Fn(SocketAddr) -> bool + Send>;
 
-/// Listens, and forwards to where nobody else goes.
+/// Forwards connections to a hidden address.
 pub struct Proxy {
     address: SocketAddr,
     state: Arc<State>,
@@ -18,10 +18,10 @@ pub struct Proxy {
 
 #[derive(Default)]
 struct State {
-    /// Milliseconds that every piece waits.
+    /// Delay of each chunk in milliseconds.
     delay: AtomicU64,
     delayed: AtomicU64,
-    /// Nothing passes, and nobody is told.
+    /// Drops nothing, but forwards nothing.
     silent: AtomicBool,
     silenced: AtomicU64,
     /// Nobody, where there is none.
@@ -57,39 +57,39 @@ impl Proxy {
         self.address
     }
 
-    /// Ends every connection; how many there were.
+    /// Closes every connection; returns their number.
     pub fn cut(&self) -> usize {
         let connections = std::mem::take(&mut *self.state.connections.lock().expect("no panic"));
         // Two ends each; one that is closed already is not cut.
         connections.iter().filter(|connection| connection.shutdown(Shutdown::Both).is_ok()).count()
     }
 
-    /// Has every piece wait so long; zero for none.
+    /// Delays every chunk.
     pub fn delay(&self, delay: Duration) {
         self.state.delay.store(u64::try_from(delay.as_millis()).expect("short"), Ordering::SeqCst);
     }
 
-    /// How many pieces had to wait.
+    /// The number of delayed chunks.
     pub fn delayed(&self) -> u64 {
         self.state.delayed.load(Ordering::SeqCst)
     }
 
-    /// Lets nothing pass, or everything again.
+    /// Holds back all chunks, or none.
     pub fn silence(&self, silent: bool) {
         self.state.silent.store(silent, Ordering::SeqCst);
     }
 
-    /// Ends new connections of those whom it refuses, from now on.
+    /// Refuses new connections of some clients.
     pub fn refuse(&self, whom: Option<Refuse>) {
         *self.state.refuse.lock().expect("no panic") = whom;
     }
 
-    /// How many were refused.
+    /// The number of refused connections.
     pub fn refused(&self) -> u64 {
         self.state.refused.load(Ordering::SeqCst)
     }
 
-    /// How many pieces were held back.
+    /// The number of chunks held back.
     pub fn silenced(&self) -> u64 {
         self.state.silenced.load(Ordering::SeqCst)
     }

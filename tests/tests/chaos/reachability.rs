@@ -16,7 +16,7 @@ use crate::processes::Process;
 /// So long a host stays unreachable at most before nobody seems to look for it.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Nobody reaches the victim; it reaches everybody.
+/// All connections to the victim are refused.
 pub fn cannot_be_reached(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Injected {
     let server = &daemons.workers[victim].data;
     server.refuse(Some(Box::new(|_| true)));
@@ -26,7 +26,7 @@ pub fn cannot_be_reached(random: &mut Pcg64, daemons: &Daemons, victim: usize) -
     seen
 }
 
-/// The victim reaches nobody; everybody reaches it.
+/// All connections of the victim are refused.
 pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Injected {
     let worker = daemons.workers[victim].process.id();
     let others: Vec<_> = (0..daemons.workers.len()).filter(|index| *index != victim).collect();
@@ -40,7 +40,7 @@ pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Inj
     seen
 }
 
-/// Until somebody was refused, and somewhat longer.
+/// Waits for a refused connection, and somewhat longer.
 fn wait_for_refusals(random: &mut Pcg64, refused: impl Fn() -> u64) -> Injected {
     let (before, began) = (refused(), Instant::now());
     while refused() == before && began.elapsed() < PATIENCE {

@@ -15,9 +15,9 @@ use rustix::process::Signal;
 use crate::mounts::{Shared as SharedFolder, can_mount};
 use crate::processes::{Process, wait_until};
 
-/// Jobs at a time.
+/// Concurrent jobs.
 const SUBMITTERS: u64 = 3;
-/// What runs when nothing is done to the cluster any more ends within this time.
+/// Deadline for running jobs after the last fault.
 const END: Duration = Duration::from_secs(120);
 
 /// A job: the program and its arguments, without input and output.
@@ -49,7 +49,7 @@ const SPECS: [Spec; 5] = [
 
 type Parts = Vec<(String, Vec<u8>)>;
 
-/// Inputs, and what each job makes of them when nothing happens.
+/// Inputs, and the outputs of undisturbed runs.
 #[derive(Clone)]
 pub struct Reference {
     root: PathBuf,
@@ -85,7 +85,7 @@ fn text(random: &mut Pcg64, letters: u32, bytes: usize) -> String {
     text
 }
 
-/// Submitters at work.
+/// Running submitters.
 pub struct Workload {
     shared: Arc<Shared>,
     submitters: Vec<JoinHandle<()>>,
@@ -134,7 +134,7 @@ impl Workload {
         self.shared.outputs_needed.write().expect("no panic")
     }
 
-    /// The first thing that went wrong.
+    /// The first failure.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().expect("no panic").clone()
     }
@@ -190,7 +190,7 @@ impl Submitter {
         let mut child = command.spawn().expect("a program");
         let process = Process::of(child.id()).expect("one that nobody has waited for");
         self.shared.programs.lock().expect("no panic").push(process);
-        // It is told nothing of that; a program that has ended claims nothing any more.
+        // A program that has ended claims no output.
         while !output.join("_temporary").exists() && !output.join("_SUCCESS").exists() {
             if !matches!(child.try_wait(), Ok(None)) {
                 break;

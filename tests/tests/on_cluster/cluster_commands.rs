@@ -12,9 +12,9 @@ fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
     run(&mut command)
 }
 
-/// Hands a job in and leaves; its id.
+/// Submits a job with `--detach`; returns its id.
 fn detached(folder: &Folder, name: &str, more: &[&str]) -> String {
-    // Ids as they are, for other commands.
+    // Unchanged ids for other commands.
     let directory = cluster().expect("these tests have a cluster").display().to_string();
     let mut command = program("testjobs");
     command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out"]).args(more);

@@ -39,7 +39,7 @@ impl SlowJob {
         format!("{}_{name}", self.id)
     }
 
-    /// What is listed of a task.
+    /// The listed state of a task.
     fn listed(&self, name: &str) -> Value {
         let (tasks, wanted) = (json(&["task", "list", &self.id]), self.task(name));
         let found = tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
@@ -58,7 +58,7 @@ impl SlowJob {
         json(&["job", "history", &self.id])[0].clone()
     }
 
-    /// The job ends, and its output and counters of records are those of a run that nobody disturbed.
+    /// Waits for the job; its output and record counters equal those of an undisturbed run.
     fn ends_as_undisturbed(&self) {
         nap(&["job", "wait", "--quiet", &self.id]).succeeded();
         let mut command = program("testjobs");
@@ -90,7 +90,7 @@ fn preempted_tasks_make_same_output() {
     let checkpoint = ["task", "checkpoint", &job.task("m_0001"), "--no-wait", "--reason", "to see it move"];
     nap(&checkpoint).succeeded();
     nap(&["task", "kill", "--no-wait", &job.task("m_0002.1")]).succeeded();
-    // The command has returned when this was so.
+    // The command returns after the suspend.
     let listed = job.listed("m_0000");
     assert_eq!(listed["state"], "suspended");
     assert_eq!(listed["reason"], "suspend by operator: asked for by nap task suspend");
@@ -99,7 +99,7 @@ fn preempted_tasks_make_same_output() {
     let job_says = nap(&["job", "explain", &job.id]).succeeded().stdout;
     let way_on = format!("let it go on with: nap task resume {}", job.task("m_0000.1"));
     assert!(job_says.contains(&way_on) && why.contains(&way_on), "{job_says} {why}");
-    // Nothing else resumes it: it is there when all others are done.
+    // It stays suspended until all others are done.
     wait_until("the other maps are done", || json(&["job", "status", &job.id])[0]["map"]["done"] == 3);
     assert_eq!(job.listed("m_0000")["state"], "suspended");
     nap(&["task", "resume", &job.task("m_0000")]).succeeded();
@@ -166,7 +166,7 @@ fn suspended_job_stops_and_resumes() {
     let job = SlowJob::start();
     job.until("m_0000", "running");
     nap(&["job", "suspend", &job.id, "--reason", "it is day"]).succeeded();
-    // The command has returned when nothing of it ran any more.
+    // The command returns after the last attempt stopped.
     let tasks = json(&["task", "list", &job.id]);
     let live: Vec<&Value> = tasks
         .as_array()

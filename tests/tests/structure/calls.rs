@@ -14,7 +14,7 @@ const CORE: [&str; 2] = ["runtime/engine/src/", "runtime/schedulers/src/"];
 /// The language of the core's tests, which runs and prints.
 const SCENARIOS: &str = "runtime/engine/src/scenarios/";
 
-/// What would make the core depend on anything but its arguments.
+/// Calls that make the engine depend on more than its arguments.
 const BANNED_IN_CORE: [&str; 11] = [
     "Instant::now",
     "SystemTime",

@@ -13,7 +13,7 @@ const PLACEHOLDERS: [&str; 5] = ["*", "{", "<", "NAME", "mine"];
 
 pub fn names_are_there(files: &[SourceFile]) -> Vec<Violation> {
     let known = files.iter().flat_map(|file| with_folders(&file.path)).collect::<BTreeSet<&str>>();
-    // What has changed names what was.
+    // A changelog names removed files.
     let pages = files.iter().filter(|file| file.path.ends_with(".md") && file.path != "CHANGELOG.md");
     pages.flat_map(|page| missing(page, &known)).collect()
 }
@@ -92,7 +92,7 @@ pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// What stands between each opening and the next closing behind it.
+/// The texts between each opening and the next closing.
 fn between<'a>(line: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
     let mut rest = line;
     std::iter::from_fn(move || {

@@ -8,7 +8,7 @@ const MACHINE_PATHS: [&str; 4] =
 const PUBLIC_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub fn machine_paths(files: &[SourceFile]) -> Vec<Violation> {
-    // A path begins where no other path goes on: `data/work/` is a folder of someone's own.
+    // A match inside a longer path is allowed: `data/work/` is a relative folder.
     let goes_on = |before: char| before.is_alphanumeric() || "/._-~}>)$*".contains(before);
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.path != "Cargo.lock") {

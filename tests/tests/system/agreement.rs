@@ -78,18 +78,18 @@ const RULES: &str = "[scheduler.trigger]\nrules = \"\"\"\nwhen submitted(b) do s
                      when finished(b) do resume(a/m0)\n\
                      when finished(c) do launch(a)\n\"\"\"\n";
 
-/// What happens in the simulated run, in order.
+/// A step of the simulated run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
-    /// A job is handed in.
+    /// A job is submitted.
     Submit(usize),
-    /// The engine orders this.
+    /// The engine sends an order.
     Decide(String),
     /// A task ends.
     End(String),
 }
 
-/// Collects what is written.
+/// A writer into memory.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -148,7 +148,7 @@ fn step(line: &str) -> Option<Step> {
     }
 }
 
-/// The orders of a cluster so far that are decisions, as the simulator writes them.
+/// The decisions of a cluster so far, in the format of the simulator.
 fn decided(cluster: &OwnCluster) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
@@ -221,7 +221,7 @@ fn check_output(folder: &Folder, number: usize, what: &str) {
     assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
 }
 
-/// Does on the cluster what happened in the simulated run, step by step.
+/// Repeats the simulated run on the cluster, step by step.
 fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[Step], what: &str) {
     let mut expected: Vec<&str> = Vec::new();
     for step in steps {
@@ -286,7 +286,7 @@ fn cluster_under_every_policy_decides_as_simulator() {
         for order in ["kill", "suspend", "checkpoint"] {
             assert_eq!(times(order) > 0, primitive.contains(&order), "{what}: {order}");
         }
-        // What gave up its slot came back.
+        // Preempted tasks have resumed.
         assert_eq!((times("resume"), times("restore")), (times("suspend"), times("checkpoint")), "{what}");
         println!(
             "{scheduler}: {} steps, {} suspends, {} checkpoints",

@@ -19,7 +19,7 @@ fn submission(cluster: &OwnCluster, folder: &Folder, job: &str, output: &str, mo
 fn start(folder: &Folder) -> OwnCluster {
     folder.write("lines/1", "word\n".repeat(20));
     let cluster = OwnCluster::start(folder, 1, "natjam-deadline", NATJAM);
-    // Now it is known how long its tasks take.
+    // The length of its tasks is known from here on.
     run(&mut submission(&cluster, folder, "slow", "first", &[])).succeeded();
     cluster
 }

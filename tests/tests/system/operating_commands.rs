@@ -48,7 +48,7 @@ fn held_and_changed_job_equals_undisturbed_run() {
         "{production}"
     );
     assert_eq!(production["map"]["used"], 1, "{production}");
-    // What runs is let finish, and nothing follows.
+    // A held job finishes its running tasks and starts no more.
     job.open("m_0000");
     wait_until("the end of what ran", || job.live("m_0000").is_null());
     let why = nap(&cluster, &["job", "explain", job.id()]).succeeded().stdout;
@@ -93,7 +93,7 @@ fn logs_follow_tail_and_failed_select_output() {
     let errors = nap(&cluster, &["job", "logs", &good, &attempt, "--stderr"]).succeeded().stdout;
     assert!(errors.contains("not an error: eve"), "{errors}");
     assert_eq!(nap(&cluster, &["job", "logs", &good, "--failed"]).succeeded().stdout, "");
-    // Without the file that it wants it panics behind its first line, and no other try can help.
+    // Without its side file the job panics after the first line, which is fatal.
     let bad = cluster.submit(&folder, &["in", "--job", "known-lines", "--output", "out-bad"]);
     cluster.wait(&[&bad]).failed(1, &["cannot be tried again"]);
     let failed = nap(&cluster, &["job", "logs", &bad, "--failed"]).succeeded().stdout;
@@ -104,7 +104,7 @@ fn logs_follow_tail_and_failed_select_output() {
     let listed = cluster.json(&["job", "logs", &bad, "--failed", "--stderr"]);
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["stream"], "stderr");
-    // What it complained of is there when its worker is not.
+    // The coordinator keeps the stderr of failed attempts after the worker left.
     let wrong = ["job", "logs", &bad, "m_0000.1"];
     let complained = nap(&cluster, &[&wrong[..], &["--stderr"]].concat()).succeeded().stdout;
     nap(&cluster, &["worker", "drain", "local-a", "--wait"]).succeeded();

@@ -134,7 +134,7 @@ fn drained(definition: &'static str, then: &[&str]) -> Value {
     run(cluster.nap().args(["worker", "drain", "--wait", worker])).succeeded();
     wait_until("nothing of it is suspended", || low.live("m_0000")["state"] != "suspended");
     low.open("m_0001");
-    // What an operator suspended waits for an operator, wherever it is.
+    // A task that an operator suspended stays held until an operator resumes it.
     low.command("resume", "m_0000");
     assert_ne!(low.until("m_0000.2", "running")["worker"], from);
     low.ends_as_undisturbed();

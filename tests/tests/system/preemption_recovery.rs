@@ -3,14 +3,14 @@
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, wait_until};
 use rustix::process::Signal;
 
-/// Kills the coordinator, which is started again by `nap up`; `meanwhile` happens while there is none.
+/// Kills the coordinator, calls `meanwhile`, and waits until `nap up` has started the next one.
 fn kill_the_coordinator(cluster: &OwnCluster, meanwhile: impl FnOnce()) {
     let killed = cluster.coordinator();
     assert!(killed.signal(Signal::KILL), "it ran until then");
     wait_until("the end of the coordinator", || killed.is_gone());
     meanwhile();
     assert_ne!(cluster.coordinator(), killed);
-    // It answers, and both workers have come back to it.
+    // Both workers have reconnected.
     cluster.wait_for_workers(2);
 }
 
@@ -48,7 +48,7 @@ fn suspended_tasks_survive_coordinator_restart() {
         assert!(processes.iter().all(Process::is_stopped), "the same, and stopped");
         assert_eq!(used_slots(&cluster), 0);
     }
-    // Every slot can be had by others.
+    // All slots are free for other jobs.
     let other = GatedJob::submit(&folder, &cluster, "gated", "other", 3, 2);
     for map in ["m_0000.1", "m_0001.1"] {
         other.until(map, "running");

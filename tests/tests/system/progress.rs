@@ -7,7 +7,7 @@ use std::process::Command;
 use napreduce_tests::{Ended, Folder, OwnCluster, counter, joined, program, run, wait_until};
 use serde_json::Value;
 
-/// Much less than any of the tasks here takes, much more than a record of it.
+/// Shorter than any task here, and longer than one record.
 const TIMEOUT: &str = "task-timeout=1s";
 
 fn job(folder: &Folder, name: &str, number: &str) -> Ended {
@@ -43,7 +43,7 @@ fn hung_task_is_killed_at_any_progress() {
     }
 }
 
-/// Lines that come to a gate after so many of a hundred parts; compressed, if wanted.
+/// Lines with a gate at this percentage; optionally compressed.
 fn gated_lines(path: &Path, gate: &Path, percent: usize, compressed: bool) {
     let line = |number: usize| format!("{:016x}\n", (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let lines = |from: usize, to: usize| (from..to).map(line).collect::<String>();
@@ -58,7 +58,7 @@ fn gated_lines(path: &Path, gate: &Path, percent: usize, compressed: bool) {
     std::fs::write(path, encoder.finish().expect("compressed text")).expect("an input");
 }
 
-/// How far a task's attempt is, of a hundred parts.
+/// The progress of an attempt in percent.
 fn percent(live: &Value) -> u64 {
     let bytes = |name: &str| live[name].as_u64().unwrap_or(0);
     bytes("bytes_done") * 100 / bytes("bytes_total").max(1)

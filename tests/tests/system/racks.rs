@@ -11,7 +11,7 @@ const NATJAM: &str = "[worker]\nrack = \"/a\"\n\
                       [scheduler.natjam]\npreemptor-interval = \"100ms\"\n\
                       delay = { declines = 1, rack-declines = 1000000000, heartbeat = \"50ms\" }\n";
 
-/// A worker that is interrupted when the test is over.
+/// A worker that is interrupted at the end of the test.
 struct Daemon(Child);
 
 impl Daemon {
@@ -66,7 +66,7 @@ fn checkpoint_restores_on_same_rack() {
     let first = reduces_on(&cluster, &large);
     let small = cluster.submit(&folder, &with("small", "60000", "out-small", "production"));
     wait_until("the small job has its slot", || reduces_on(&cluster, &small) == first);
-    // A worker of another rack is there and idle before one of the same is.
+    // A worker of another rack is idle before a worker of the same rack joins.
     let _far = Daemon::start(&cluster, &folder, "far", "/b");
     cluster.wait_for_workers(2);
     let _near = Daemon::start(&cluster, &folder, "near", "/a");

@@ -49,14 +49,14 @@ fn damaged_map_output_reruns_only_that_map() {
     let expected = joined(&folder.path("out"));
     let maps = counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS");
     for at in ["5000", "20000", "70000"] {
-        // Once reduces run the damage would come too late for some of them.
+        // Running reduces might have read the output before the damage.
         let late = ["--conf", "slowstart=1.0"];
         let more = [&["--reduces", "1", "--split-size", "40k", "--overwrite", "--number", at], &late[..]];
         job(&folder, "damaged", &more.concat()).succeeded();
         assert!(joined(&folder.path("out")) == expected, "byte {at}: other output than undisturbed");
         assert_eq!(counter(&folder.path("out"), "TOTAL_LAUNCHED_MAPS"), maps + 1, "byte {at}");
         assert_eq!(counter(&folder.path("out"), "NUM_FAILED_MAPS"), 0, "byte {at}: the damage was not done");
-        // One that reads the file in place is tried again; one that fetches it waits for the new one.
+        // A reduce that reads in place is retried; a reduce that fetches waits for the new output.
         let reduces = counter(&folder.path("out"), "TOTAL_LAUNCHED_REDUCES");
         assert!((1..=2).contains(&reduces), "byte {at}: {reduces}");
     }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use napreduce_tests::{Ended, Folder, OwnCluster, parts, program, run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A program without the cluster that tests may share.
+/// A program outside the shared cluster.
 fn alone(folder: &Folder, name: &str) -> Command {
     let mut command = program(name);
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
@@ -163,7 +163,7 @@ fn side_file_over_limit_is_refused() {
     assert_eq!(said(&folder, "out"), "0123456789\n");
 }
 
-/// A submission that takes a file of so many zeros along.
+/// A submission with a side file of this size.
 fn submission(folder: &Folder, cluster: &OwnCluster, bytes: u64) -> Child {
     folder.write("in", "a\n");
     let file = fs::File::create(folder.path("zeros")).expect("a file");
@@ -198,7 +198,7 @@ fn signal_interrupts_side_file_reading() {
     }
 }
 
-/// A blob that the coordinator has in part.
+/// Partly received blobs.
 fn unfinished(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

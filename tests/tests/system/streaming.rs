@@ -32,7 +32,7 @@ fn wordcount(folder: &Folder, output: &str, rest: &[&str]) -> Ended {
     run(streaming(folder, output, &commands).args(rest))
 }
 
-/// The same in Rust.
+/// Compares with the word count in Rust.
 fn assert_as_wordcount(folder: &Folder, output: &str) {
     let mut rust = program("wordcount");
     rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
@@ -123,7 +123,7 @@ fn wrong_usage_and_failing_commands_are_reported() {
 
 /// A job of one map and one reduce on a cluster, whose commands are at work until a file appears.
 struct Held {
-    /// Ends before its folder is removed.
+    /// Dropped before its folder.
     cluster: OwnCluster,
     folder: Folder,
     job: String,
@@ -168,7 +168,7 @@ impl Held {
         self.nap(&["task", "resume", "--no-wait", &task]).succeeded();
     }
 
-    /// The command's process, once it is at work.
+    /// The process of the command, once it runs.
     fn process(&self, who: &str) -> i32 {
         let path = self.folder.path(who);
         wait_until(&format!("the {who} is at work"), || path.exists());
@@ -209,7 +209,7 @@ impl Held {
     }
 }
 
-/// The letter of its state; `None` when it is gone.
+/// The state letter of a process; `None` if it has ended.
 fn state(process: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
@@ -300,7 +300,7 @@ fn checkpoint_of_command_is_refused() {
     held.ends_as_undisturbed();
 }
 
-/// A policy that checkpoints what stands in the way of a job called `urgent`.
+/// A policy that checkpoints the first map for a job named `urgent`.
 const CHECKPOINTS: &str = r#"
 [scheduler.trigger]
 rules = """

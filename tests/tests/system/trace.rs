@@ -51,7 +51,7 @@ fn trace_shows_suspend_during_and_after() {
     let expected = [(map.clone(), "suspended"), (map, "done"), (reduce, "done")];
     let expected: Vec<_> = expected.into_iter().map(|(name, end)| (name, end.to_owned())).collect();
     assert_eq!(names.collect::<Vec<_>>(), expected);
-    // The bars and the history tell of the same time.
+    // Trace and history agree on the time.
     let nap = of(&over, "e", "nap")[0]["ts"].as_u64().expect("a number")
         - of(&over, "b", "nap")[0]["ts"].as_u64().expect("a number");
     let suspended = job.history()["preemptions"][0]["suspended_millis"].as_u64().expect("a number");

@@ -20,7 +20,7 @@ use frames::{Frame, Frames};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// What went wrong with a job: the task, and why.
+/// The failed task of a job, and the reason.
 type Failure = (String, String);
 
 fn main() {

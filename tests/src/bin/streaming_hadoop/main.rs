@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use records::Record;
 
-/// What the command line says.
+/// The command line.
 struct Job {
     settings: BTreeMap<String, String>,
     files: Vec<PathBuf>,

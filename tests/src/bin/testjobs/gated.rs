@@ -13,7 +13,7 @@ use napreduce::{Emit, Job, Mapper, Save, TaskError};
 
 use crate::Choice;
 
-/// What each map of `gated_holding` holds, in bytes.
+/// Memory of each map of `gated_holding`, in bytes.
 const HELD_BYTES: u64 = 128 << 20;
 
 /// How long a record or a group takes while the gate is closed.

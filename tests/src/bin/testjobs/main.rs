@@ -17,7 +17,7 @@ use napreduce::program::Error;
 use napreduce::{Driver, Program};
 use serde::{Deserialize, Serialize};
 
-/// What to run and how it should misbehave.
+/// The job to run and its misbehaviour.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 struct Choice {
     /// Name of the definition

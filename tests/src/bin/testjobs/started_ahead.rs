@@ -11,7 +11,7 @@ use crate::Choice;
 /// Says what is done first.
 const VARIABLE: &str = "TESTJOBS_FIRST";
 
-/// What a program may do before anything else.
+/// What a program does before `main` reaches its job.
 pub fn do_first() {
     match env::var(VARIABLE).as_deref() {
         Ok("print") => {

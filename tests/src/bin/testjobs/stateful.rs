@@ -35,7 +35,7 @@ impl Mapper for Summary {
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        // What the set-up finds out, it finds out again.
+        // Setup runs again after a restore.
         state.extend_from_slice(&self.lines.to_le_bytes());
         Ok(Save::Saved)
     }

@@ -67,7 +67,7 @@ fn measure(stints: u32, lanes: u32) {
         browser.open(&format!("{}/jobs", origin(&server.link)));
         browser.until("rows", "return seen.rows");
     };
-    // What the browser has not seen before is not what is measured.
+    // The first load fills the caches of the browser.
     rows();
     rows();
     say("page visible, ms", browser.run(FIRST_PAINT), "200");

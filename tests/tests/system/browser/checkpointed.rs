@@ -56,7 +56,7 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     browser.until_says("then killed for another job by operator");
     browser.picture("killed");
     job.ends_as_undisturbed();
-    // What the page says was lost is what the job has counted.
+    // The page and the counters agree on lost work.
     browser.open(&format!("{}/jobs/job_0001/preemptions", origin(&page)));
     browser.until_says("2 times a slot was wanted back");
     let lost = "return fetch('/api/nap/v1/jobs/job_0001/preemptions').then((told) => told.json())\

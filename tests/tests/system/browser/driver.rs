@@ -30,7 +30,7 @@ pub struct Browser {
 struct Driver(Child);
 
 impl Driver {
-    /// Starts one and gives the port where it listens; `None` says, on standard error, that there is none.
+    /// Starts a driver; returns its port, or `None` after reporting a skip.
     fn start(folder: &Folder) -> Option<(Driver, u16)> {
         for _ in 0..STARTS {
             let log = std::fs::File::create(folder.path("driver.log")).expect("a log");
@@ -62,13 +62,13 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be killed.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Asks the driver for what stood on the console since it was asked last.
+/// Fetches the console lines since the last call.
 #[derive(Debug)]
 struct ConsoleLog;
 
@@ -82,7 +82,7 @@ impl WebDriverCompatibleCommand for ConsoleLog {
     }
 }
 
-/// Something that WebDriver does not know, and the browser's own protocol does.
+/// A command of the DevTools protocol.
 #[derive(Debug)]
 struct DevTools(Value);
 
@@ -97,7 +97,7 @@ impl WebDriverCompatibleCommand for DevTools {
 }
 
 impl Browser {
-    /// Starts one; `None` says, on standard error, that there is none here.
+    /// Starts a browser; returns `None` after reporting a skip.
     pub fn start(folder: &Folder) -> Option<Browser> {
         let (driver, port) = Driver::start(folder)?;
         let arguments = [
@@ -119,7 +119,7 @@ impl Browser {
         Some(Browser { client: connected.expect("a session"), runtime, _driver: driver })
     }
 
-    /// Opens an address, whatever is there.
+    /// Opens an address.
     pub fn show(&self, address: &str) {
         self.runtime.block_on(self.client.goto(address)).expect("the page opens");
     }
@@ -133,20 +133,20 @@ impl Browser {
         );
     }
 
-    /// Has the browser do something by its own protocol; what that gives.
+    /// Runs a command of the DevTools protocol; returns its result.
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         let asked = DevTools(json!({ "cmd": command, "params": parameters }));
         self.runtime.block_on(self.client.issue_cmd(asked)).expect("it is done")
     }
 
-    /// What a script gives.
+    /// Runs a script; returns its result.
     pub fn run(&self, script: &str) -> Value {
         self.runtime
             .block_on(self.client.execute(script, Vec::new()))
             .unwrap_or_else(|error| panic!("{error}: {script}"))
     }
 
-    /// Waits until a script gives something that is not false.
+    /// Waits until a script returns neither null nor false.
     pub fn until(&self, what: &str, script: &str) -> Value {
         let begin = Instant::now();
         loop {
@@ -159,18 +159,18 @@ impl Browser {
         }
     }
 
-    /// Waits until the page says something.
+    /// Waits until the page shows these words.
     pub fn until_says(&self, words: &str) {
         let words = json!(words);
         self.until(&format!("{words} appears"), &format!("return document.body.innerText.includes({words})"));
     }
 
-    /// All that is to be read.
+    /// The visible text.
     pub fn text(&self) -> String {
         self.run("return document.body.innerText").as_str().unwrap_or_default().to_owned()
     }
 
-    /// Clicks on the first button or link that says this, once there is one.
+    /// Waits for a button or link with this text and clicks it.
     pub fn click(&self, words: &str) {
         let path = format!("//*[self::a or self::button][normalize-space()='{words}']");
         let is_there =
@@ -193,22 +193,22 @@ impl Browser {
         handle
     }
 
-    /// What the tab is called that all is about.
+    /// The current tab.
     pub fn this_tab(&self) -> WindowHandle {
         self.runtime.block_on(self.client.window()).expect("a tab")
     }
 
-    /// Turns to a tab.
+    /// Switches to a tab.
     pub fn turn_to(&self, tab: &WindowHandle) {
         self.runtime.block_on(self.client.switch_to_window(tab.clone())).expect("another tab");
     }
 
-    /// Closes the tab that all is about.
+    /// Closes the current tab.
     pub fn close_tab(&self) {
         self.runtime.block_on(self.client.close_window()).expect("it is closed");
     }
 
-    /// Types into what has this selector.
+    /// Types into the element with this selector.
     pub fn keys(&self, selector: &str, keys: &str) {
         let typed = self
             .runtime
@@ -216,7 +216,7 @@ impl Browser {
         typed.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
-    /// Makes the window so large.
+    /// Resizes the window.
     pub fn resize(&self, width: u32, height: u32) {
         self.runtime.block_on(self.client.set_window_size(width, height)).expect("another size");
     }
@@ -231,7 +231,7 @@ impl Browser {
         std::fs::write(folder.join(format!("{name}.png")), picture).expect("a file");
     }
 
-    /// Fails on anything that stood on the console since the last time, but for these words.
+    /// Fails on new console lines, except those that contain an allowed word.
     pub fn has_no_complaints_but(&self, allowed: &[&str]) {
         let log = self.runtime.block_on(self.client.issue_cmd(ConsoleLog)).expect("the console");
         let lines = log.as_array().expect("lines").iter().filter_map(|line| line["message"].as_str());
@@ -247,7 +247,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The test has said what it has to say.
+        // A failure to close does not matter.
         let _ = self.runtime.block_on(self.client.clone().close());
     }
 }

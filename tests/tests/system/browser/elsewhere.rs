@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::driver::Browser;
 use super::{ANYWHERE, Served, histories, link, origin};
 
-/// What a page says of the jobs.
+/// The jobs on a page.
 const JOBS: &str = "return fetch('/api/nap/v1/jobs').then((told) => told.json()).then(({ items }) => items)";
 
 /// And of the first worker's coming.
@@ -40,7 +40,7 @@ fn page_served_elsewhere_shows_same_numbers() {
         "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) === 1",
     );
     browser.picture("served-elsewhere");
-    // Whoever signed in there may order, too.
+    // A session there may issue commands.
     browser.click("Suspend");
     browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
     browser.keys("#reason", "asked from afar");

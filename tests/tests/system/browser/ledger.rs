@@ -64,7 +64,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
     assert_eq!(totals["count"], json!(known.len()));
     assert_eq!(totals["work_saved_millis"], json!(sum("work_saved_millis")));
     assert_eq!(totals["work_lost_millis"], json!(sum("work_lost_millis")));
-    // Natjam wishes a checkpoint; the settings make a suspend of it.
+    // Natjam requests a checkpoint; the configuration converts it to a suspend.
     let converted = &totals["converted"][0];
     assert_eq!([&converted["asked"], &converted["primitive"]], ["checkpoint", "suspend"], "{totals}");
     // From research to production, by queue and by job; each is a link.
@@ -79,7 +79,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
     );
     browser.until_says("No slot was wanted back in these times.");
     assert_eq!(browser.run("return location.search"), "?end=killed");
-    // The address shows its reader the same.
+    // The address reproduces the view.
     browser.open(&format!("{}/preemptions?end=suspended&flows=job", origin(&link)));
     until_rows(&browser, known.iter().filter(|one| one["end"] == "suspended").count());
     browser.until_says("For job_0002");

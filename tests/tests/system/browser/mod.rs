@@ -58,7 +58,7 @@ fn link_signs_in_once_and_page_follows_job() {
     cluster.wait(&[job.id()]).succeeded();
     browser.until_says("Nothing runs. Submit a job");
     browser.has_no_complaints();
-    // Somebody else opens the same link.
+    // A second use of the link.
     browser.open(&format!("{}/about", origin(&link)));
     browser.click("Sign out");
     browser.until_says("Sign in by a link");
@@ -97,7 +97,7 @@ fn suspend_ordered_on_page_is_shown_until_resume() {
     browser.until_says("the auditors come: asked for on the page (browser)");
     browser.has_no_complaints();
     browser.click("Timeline");
-    // What the picture showed when the job was opened stands there until the next answer.
+    // The timeline is stale until the next answer.
     browser.until("its nap", "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'");
     browser.keys("canvas", "n");
     browser.until_says("then suspended by operator (the auditors come");
@@ -198,7 +198,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     // What is shown under the pointer is right at any zoom: the first bar, by keys.
     browser.keys("canvas", "l");
     browser.until_says("job_0001_m_0000.1 on");
-    // As a table there are all of them, though few are in the document.
+    // The table has all rows, few of them in the document.
     browser.keys("canvas", "t");
     let table = "const table = document.querySelector('.timeline table'); \
                  return [table.rows.length, table.getAttribute('aria-rowcount')].join()";

@@ -20,7 +20,7 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
     browser.open(&page);
     let open = |path: &str| browser.open(&format!("{}{path}", origin(&page)));
     open("/workers");
-    // The second look at the cluster, ten seconds after the first.
+    // The second sample of the cluster, ten seconds after the first.
     let both_came = "return [...document.querySelectorAll('h2 + div tbody tr')].filter(row => row.innerText.includes('up')).length >= 2";
     browser.until("both workers came", both_came);
     browser.picture("workers-over-time");

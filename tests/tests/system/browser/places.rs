@@ -5,7 +5,7 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster};
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// Gives the reason that is asked for.
+/// Answers the dialog with a reason.
 fn answer(browser: &Browser, reason: &str) {
     browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
     browser.keys("#reason", reason);
@@ -48,7 +48,7 @@ fn task_and_worker_pages_show_and_order() {
     let kept = "return document.querySelector('h2 + .scroll td.id a')?.textContent";
     browser.until("what it keeps", &format!("{kept} === 'job_0001_m_0000.1'"));
     browser.until("its slots", "return document.querySelector('canvas[data-stints]').dataset.stints === '1'");
-    // What became of it is noted every ten seconds.
+    // The history samples workers every ten seconds.
     browser.until("it came", "return document.querySelectorAll('h2 + .scroll tbody tr').length >= 2");
     browser.picture("worker");
 

@@ -18,7 +18,7 @@ fn until_as_explained(
     code: &str,
 ) -> Option<String> {
     browser.open(&format!("{}/jobs/{job}", origin(page)));
-    // Times go on in both.
+    // Times differ between both.
     let plain = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
     wait_until(&format!("{job} waits for {code}"), || {
         let told = cluster.json(&["job", "explain", job]);
@@ -34,7 +34,7 @@ fn until_as_explained(
     command.as_str().map(str::to_owned)
 }
 
-/// Does what the page says, as who reads it would.
+/// Runs the command that the page shows.
 fn obey(cluster: &OwnCluster, command: &str) {
     let words = command.strip_prefix("nap ").expect("a command").split(' ');
     run(cluster.nap().args(words)).succeeded();
@@ -63,7 +63,7 @@ fn shown_reason_matches_command_line_and_its_command_works() {
     first.until("m_0000.1", "running");
     until_as_explained(&browser, &cluster, &page, "job_0001", "progress");
 
-    // The worker is to leave, and nobody else is there for the reduce.
+    // The only worker drains, so that none is left for the reduce.
     run(cluster.nap().args(["worker", "drain", "worker_0001"])).succeeded();
     first.open("m_0000");
     until_as_explained(&browser, &cluster, &page, "job_0001", "no-worker");

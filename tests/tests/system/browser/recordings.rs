@@ -88,7 +88,7 @@ fn lab_report_shows_cluster_of_each_cell() {
     lab.current_dir(folder.root()).args(["lab", "replay", "jobs.toml", "--time-scale", "10"]);
     lab.args(["--scheduler", "natjam,fifo", "--primitive", "kill", "--launch", "8ms", "--suspend", "2ms"]);
     lab.args(["--resume", "2ms", "--checkpoint-write", "20ms", "--checkpoint-read", "10ms", "--report"]);
-    // A machine that does much else hands jobs in too late, which is status 1.
+    // On a busy machine jobs are submitted too late, which is status 1.
     let said = run(lab.arg(&report)).stdout;
     assert!(said.contains("right") && !said.contains("DIFFER"), "{said}");
     let server = Served::start(&folder, &report);
@@ -101,7 +101,7 @@ fn lab_report_shows_cluster_of_each_cell() {
     browser.click("Compare two");
     browser.until_says("Jobs that differ most");
     browser.until_says("urgent");
-    // What the page says was lost is what is in the report.
+    // The page and the report agree on lost work.
     let lost = "return fetch('/api/nap/v1/recordings').then((told) => told.json())\
                 .then(({ items }) => Object.fromEntries(items.map((item) => [item.recording, item.work_lost_millis])))";
     let lost = browser.run(lost);

@@ -47,7 +47,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
     browser.until_says("resumed later");
     browser.picture("taken");
-    // Who took it is a link.
+    // The beneficiary is a link.
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
     browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");
 

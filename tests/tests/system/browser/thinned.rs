@@ -19,7 +19,7 @@ fn long_timeline_is_thinned_and_zooms_to_each_bar() {
     browser.until_says("300,000 stretches of work are drawn as");
     let bars = browser.run(BARS).as_u64().expect("a number");
     assert!((50_000..=250_000).contains(&bars), "{bars}");
-    // Tasks have no rows of their own in what stands for several.
+    // Merged bars have no row per task.
     let by_task =
         "return [...document.querySelectorAll('button')].find((one) => one.innerText === 'By task').disabled";
     assert_eq!(browser.run(by_task), true);

@@ -167,7 +167,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
                 return view.scrollTop > 0 && words.top >= 0 && words.bottom <= innerHeight";
     assert_eq!(browser.run(seen), true, "the nap or its words are out of sight");
 
-    // On paper nothing can be scrolled: the picture is as high as it has rows.
+    // Paper does not scroll: the picture shows all rows.
     browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
     browser.run("dispatchEvent(new Event('beforeprint'))");
     let canvas =
@@ -181,7 +181,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     browser.has_no_complaints();
 }
 
-/// What is wider than its place, such as a table that is cut off on paper.
+/// Elements wider than their box, such as a table that is cut off on paper.
 const CROPPED: &str = "
 return [...document.querySelectorAll('main .scroll, main .timeline .view, main pre')]
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)

@@ -1,9 +1,5 @@
-//! Programs in Python as whole jobs, embedded and on clusters: what they make, and what becomes of it when
-//! their tasks are suspended, killed and checkpointed.
-//!
-//! Owns the jobs; those on clusters are in `on_cluster`. Does not own the protocol (the framework's tests)
-//! nor the module by itself (its own tests, which are run here). Skipped where there is no python3 with
-//! pytest, unless `NAPREDUCE_REQUIRE` names `python`.
+//! Jobs of Python programs, embedded and on clusters, with preemptions. Skipped without python3 and pytest, unless
+//! `NAPREDUCE_REQUIRE` lists `python`.
 
 mod on_cluster;
 
@@ -17,7 +13,7 @@ use napreduce_tests::{Folder, counter, parts, program, run, skipped};
 
 const WORDS: &str = include_str!("../../../../python/examples/wordcount.py");
 
-/// Both sides have a state, and a combiner of Python has one of its own.
+/// Mapper, combiner and reducer have a state.
 const STATEFUL: &str = r#"
 from napreduce import Job, counter
 job = Job.text()
@@ -45,7 +41,7 @@ class Positions(Numbered):
 job.main()
 "#;
 
-/// Values of a key come in an order of their own.
+/// A secondary order of values.
 const IN_ORDER: &str = r#"
 from napreduce import Job
 job = Job.text()
@@ -63,7 +59,7 @@ fn module() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../python"))
 }
 
-/// Whether these tests can be run here; says so if not.
+/// Whether these tests can run here; reports a skip otherwise.
 fn has_python() -> bool {
     let found = Command::new("python3").args(["-c", "import pytest"]).output();
     if found.is_ok_and(|ended| ended.status.success()) {
@@ -105,7 +101,7 @@ fn program_of(folder: &Folder) -> FramesProgram {
 }
 
 #[test]
-fn the_tests_of_the_module_pass() {
+fn python_module_tests_pass() {
     if !has_python() {
         return;
     }
@@ -116,7 +112,7 @@ fn the_tests_of_the_module_pass() {
 }
 
 #[test]
-fn python_counts_words_as_rust_does() {
+fn python_wordcount_equals_rust() {
     if !has_python() {
         return;
     }
@@ -133,7 +129,7 @@ fn python_counts_words_as_rust_does() {
 }
 
 #[test]
-fn words_are_counted_so_wherever_tasks_are_interrupted() {
+fn python_wordcount_is_preemption_safe() {
     if !has_python() {
         return;
     }
@@ -145,14 +141,14 @@ fn words_are_counted_so_wherever_tasks_are_interrupted() {
 }
 
 #[test]
-fn values_come_in_the_order_that_is_asked_for_wherever_tasks_are_interrupted() {
+fn python_value_order_is_preemption_safe() {
     if !has_python() {
         return;
     }
     let folder = with_program(IN_ORDER, "");
     let program = program_of(&folder);
     let visits = "bob 10 z\nann 2.5 c\nbob -1 x\nann -inf a\nann 2.5 d\nbob 9 y\nann 1e9 e\n";
-    let test = JobTest::new(|| job(&program)).input(visits).split_size(20).reduces(1);
+    let test = JobTest::new(|| job(&program)).input(visits).split_size(40).reduces(1);
     assert_eq!(test.run().text(), "ann\ta\tc\td\te\nbob\tx\ty\tz\n");
     test.assert_preemption_safe();
     // Values of one key and one order are combined, in Rust and in Python, and no others.
@@ -168,7 +164,7 @@ fn values_come_in_the_order_that_is_asked_for_wherever_tasks_are_interrupted() {
 }
 
 #[test]
-fn what_python_keeps_is_saved_and_restored_wherever_tasks_are_interrupted() {
+fn python_state_is_preemption_safe() {
     if !has_python() {
         return;
     }
@@ -182,7 +178,7 @@ fn what_python_keeps_is_saved_and_restored_wherever_tasks_are_interrupted() {
 }
 
 #[test]
-fn whole_numbers_of_any_size_are_never_summed_up_wrong() {
+fn python_sums_of_big_integers_are_exact() {
     if !has_python() {
         return;
     }
@@ -208,7 +204,7 @@ fn whole_numbers_of_any_size_are_never_summed_up_wrong() {
 }
 
 #[test]
-fn an_exception_fails_the_job_with_its_traceback_file_and_line() {
+fn python_exception_fails_job_with_traceback() {
     if !has_python() {
         return;
     }
@@ -233,7 +229,7 @@ fn an_exception_fails_the_job_with_its_traceback_file_and_line() {
 }
 
 #[test]
-fn what_is_wrong_with_a_program_is_told_before_there_is_a_job() {
+fn broken_python_program_is_refused_before_submission() {
     if !has_python() {
         return;
     }
@@ -261,7 +257,7 @@ fn what_is_wrong_with_a_program_is_told_before_there_is_a_job() {
 }
 
 #[test]
-fn a_program_finds_its_parameters_and_files() {
+fn python_program_reads_parameters_and_files() {
     if !has_python() {
         return;
     }
@@ -290,7 +286,7 @@ job.main()
 }
 
 #[test]
-fn modules_in_a_zip_are_taken_along() {
+fn zipped_modules_are_shipped() {
     if !has_python() {
         return;
     }

@@ -37,7 +37,7 @@ job.main()
 
 /// A job on a cluster whose worker finds the module.
 struct OnCluster {
-    /// Ends before its folder is removed.
+    /// Dropped before its folder.
     cluster: OwnCluster,
     folder: Folder,
     job: String,

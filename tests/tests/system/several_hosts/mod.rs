@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use network::Network;
 
-/// A worker that is silent for so long is lost.
+/// The liveness limit of workers.
 const LIVENESS: Duration = Duration::from_millis(1_500);
 const DEADLINE: Duration = Duration::from_secs(90);
 

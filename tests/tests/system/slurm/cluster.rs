@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_tests::{Folder, run, wait_until};
 
-/// How long what is told to end has until it is killed, in seconds.
+/// Seconds between SIGTERM and SIGKILL.
 const KILL_WAIT: u32 = 30;
 
 pub struct Slurm {
@@ -21,7 +21,7 @@ impl Slurm {
     /// Starts it.
     ///
     /// # Errors
-    /// Says what is missing here.
+    /// If a program or root is missing.
     pub fn start(folder: &Folder) -> Result<Slurm, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("the daemons of Slurm want root".to_owned());
@@ -53,14 +53,14 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// Who a message is from, as all of them believe it.
+    /// The authentication service of the daemons.
     fn start_munge(&mut self, root: &Path) {
         let key = root.join("munge/key");
         fs::write(&key, [7; 128]).expect("a key");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("its mode");
         fs::set_permissions(root.join("munge"), fs::Permissions::from_mode(0o700)).expect("its mode");
         let at = |name: &str| root.join("munge").join(name).display().to_string();
-        // Forced, since the folders above are not everybody's.
+        // Forced, since the parent folders are private.
         let flags = ["--force", "--foreground", "--key-file", &at("key"), "--socket", &at("socket")];
         let more = ["--pid-file", &at("pid"), "--seed-file", &at("seed"), "--log-file", &at("log")];
         self.daemon(root, "munged", &[flags, more].concat());
@@ -85,7 +85,7 @@ impl Slurm {
         &self.configuration
     }
 
-    /// Hands in a script; its number.
+    /// Submits a script; returns the job number.
     pub fn submit(&self, arguments: &[&str], script: &str) -> String {
         let mut command = self.command("sbatch", &[&["--parsable"], arguments].concat());
         let said = run(command.args(["--wrap", script])).succeeded().stdout;
@@ -101,7 +101,7 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // What runs in an allocation is no child of this test.
+        // Processes in an allocation are not children of this test.
         let _ =
             self.command("scancel", &["--full", "--signal=KILL", "--state=RUNNING", "--user=root"]).status();
         let _ = self.command("scancel", &["--user=root"]).status();

@@ -51,7 +51,7 @@ fn preempted_slurm_allocation_saves_its_work() {
     let there = maps.map(|map| job.until(&format!("{map}.1"), "running")["worker"] == worker.as_str());
     let (taken, stays) = if there[0] { (maps[0], maps[1]) } else { (maps[1], maps[0]) };
     assert_ne!(there[0], there[1], "a map on each");
-    // Somebody else takes the node, for as long as this takes.
+    // An urgent allocation takes the node.
     let urgent = slurm.submit(&["-p", "high", "--exclusive", "--output=/dev/null"], "sleep 600");
     wait_until("the end of the preempted worker", || up(&cluster, "allocated").is_none());
     job.open(stays);
@@ -126,7 +126,7 @@ fn pending_slurm_workers_are_cancelled_without_demand() {
     let job = GatedJob::submit(&folder, &cluster, "gated", "wide", 1, 4);
     job.until("m_0000.1", "running");
     wait_until("a worker for each slot that is wanted", || slurm.states() == ["PD"; 3]);
-    // However often it looks: those that are on their way are enough.
+    // Later rounds submit no more: the pending workers are enough.
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(slurm.states(), ["PD"; 3]);
     for map in ["m_0000", "m_0001", "m_0002", "m_0003"] {
