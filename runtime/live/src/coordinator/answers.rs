@@ -77,7 +77,7 @@ impl ClusterCoordinator {
             Asked::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
             Asked::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
             Asked::OfferBlob(_)
-            | Asked::Chunk { .. }
+            | Asked::Chunk(_)
             | Asked::FetchBlob(_)
             | Asked::RerunJob(_)
             | Asked::Follow { .. }
