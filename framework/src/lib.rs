@@ -1,6 +1,6 @@
 //! MapReduce whose tasks can nap: suspended, or saved and taken up again elsewhere, without losing work.
 //!
-//! Owns what a user imports. Does not own how attempts run (`napreduce-live`), how records are sorted and
+//! Owns what a user imports. Does not own how attempts run (`napreduce-local`), how records are sorted and
 //! merged (`napreduce-data`) nor the rules about tasks and slots (`napreduce-engine`).
 //!
 //! At the root is what nearly every program names; everything else is on a shelf: [`input`] and [`output`]

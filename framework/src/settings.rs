@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use napreduce_data::BlockCompression;
-use napreduce_live::SIDE_FILE_BYTES_MAX;
+use napreduce_local::SIDE_FILE_BYTES_MAX;
 use napreduce_protocol::{ByteSize, JobPlan, parse_time};
 use serde::{Deserialize, Serialize};
 

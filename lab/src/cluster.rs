@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use napreduce_cluster::{ClusterClient, ClusterDirectory, ClusterPlace, Patience, SubmitOptions};
 use napreduce_engine::{JobId, Slots};
-use napreduce_live::{ClusterClient, ClusterDirectory, ClusterPlace, Patience, SubmitOptions};
 use napreduce_protocol::requests::{GetJob, ListTasks, ListWorkers};
 use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobPlan, JobSummary, TaskSummary, WorkerPhase};
 use rustix::process::{Pid, Signal, kill_process};

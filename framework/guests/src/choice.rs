@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use napreduce_live::ProgressMode;
+use napreduce_local::ProgressMode;
 use napreduce_protocol::{JobError, StorageScheme};
 
 use crate::hadoop::{self, Hadoop};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[cfg(feature = "cli")]
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use napreduce_live::ProgressMode;
+use napreduce_local::ProgressMode;
 use napreduce_protocol::ByteSize;
 
 use super::cluster::ClusterArguments;

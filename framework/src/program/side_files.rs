@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use napreduce_live::SideFileSource;
+use napreduce_local::SideFileSource;
 use napreduce_protocol::no_try_helps;
 
 use crate::input::local_path;

@@ -9,8 +9,8 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use napreduce_cluster::{ClusterClient, SubmitOptions};
 use napreduce_engine::{JobId, Span, Time};
-use napreduce_live::{ClusterClient, SubmitOptions};
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{ByteSize, JobDetail, JobPlan};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};

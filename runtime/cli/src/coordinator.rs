@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use napreduce_cluster::{CoordinatorConfiguration, run_coordinator};
 use napreduce_engine::SuspendedMax;
 use napreduce_history::open_history;
-use napreduce_live::{CoordinatorConfiguration, run_coordinator};
 use napreduce_protocol::ByteSize;
 use napreduce_schedulers::SchedulerConfiguration;
 

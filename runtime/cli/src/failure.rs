@@ -2,7 +2,7 @@
 //!
 //! Owns which error means which status. Does not own the statuses of single errors (live runtime).
 
-use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, WorkerError};
+use napreduce_cluster::{ClientError, ClusterDirectoryError, CoordinatorError, WorkerError};
 use napreduce_protocol::{JobError, printing::print_error, several_lines};
 use napreduce_sim::{LimitError, SimulationError, SwimError, WorkloadError};
 

@@ -6,8 +6,8 @@
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
+use napreduce_cluster::ClusterClient;
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use napreduce_live::ClusterClient;
 use napreduce_protocol::WorkerSummary;
 use napreduce_protocol::requests::ListJobs;
 

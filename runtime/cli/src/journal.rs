@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{JournalCheck, ReplayError, check_journal};
+use napreduce_cluster::{JournalCheck, ReplayError, check_journal};
 use napreduce_protocol::several_lines;
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_web::answers::JobAnswer;

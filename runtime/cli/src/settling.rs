@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
+use napreduce_cluster::ClusterClient;
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_live::ClusterClient;
 use napreduce_protocol::requests::GetOutcomes;
 use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
 

@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_cluster::ClusterClient;
 use napreduce_engine::{Reason, TaskId};
-use napreduce_live::ClusterClient;
 use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
 

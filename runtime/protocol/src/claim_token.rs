@@ -1,6 +1,6 @@
 //! By what the claim of a job on its output directory is known.
 //!
-//! Owns the token and its forms. Does not own the claim (`napreduce-live`).
+//! Owns the token and its forms. Does not own the claim (`napreduce-local`).
 
 use std::str::FromStr;
 use std::{fmt, io};

@@ -10,7 +10,7 @@ use crate::context::TaskContext;
 
 /// The job definitions of one program, by name.
 ///
-/// A task process calls it once, before its map or reduce call. The example of `napreduce-live` is a
+/// A task process calls it once, before its map or reduce call. The example of `napreduce-local` is a
 /// whole program.
 pub trait Definitions {
     /// Builds the job that `definition` names from its encoded parameters.
@@ -20,7 +20,7 @@ pub trait Definitions {
 }
 
 /// A task as one object with a few coarse calls; the loops over records are monomorphised behind them. The
-/// example of `napreduce-live` implements it.
+/// example of `napreduce-local` implements it.
 pub trait TaskRunner {
     /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to
     /// `task.output`.

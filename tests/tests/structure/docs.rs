@@ -141,8 +141,8 @@ mod tests {
     fn missing_names_in_docs_are_reported_with_line() {
         assert_eq!(found("\n[a](gone.md)"), ["docs/page.md:2: a link to gone.md, which is not there"]);
         assert_eq!(
-            found("see `runtime/live/` and `docs/page.md`"),
-            ["docs/page.md:1: runtime/live/ is named, and is not there"]
+            found("see `runtime/dreams/` and `docs/page.md`"),
+            ["docs/page.md:1: runtime/dreams/ is named, and is not there"]
         );
     }
 

@@ -14,14 +14,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("runtime/task", &["napreduce-engine", "napreduce-data", "napreduce-protocol"]),
     ("runtime/history", &["napreduce-engine", "napreduce-protocol"]),
     (
-        "runtime/live",
+        "runtime/local",
         &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-history"],
     ),
-    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history", "napreduce-live"]),
+    (
+        "runtime/cluster",
+        &[
+            "napreduce-engine",
+            "napreduce-data",
+            "napreduce-protocol",
+            "napreduce-task",
+            "napreduce-history",
+            "napreduce-local",
+        ],
+    ),
+    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history", "napreduce-cluster"]),
     ("framework/derive", &[]),
     (
         "framework/guests",
-        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-live"],
+        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-local"],
     ),
     (
         "framework",
@@ -33,7 +44,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-guests",
             "napreduce-protocol",
             "napreduce-task",
-            "napreduce-live",
+            "napreduce-cluster",
+            "napreduce-local",
         ],
     ),
     ("examples", &["napreduce"]),
@@ -48,7 +60,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-schedulers",
             "napreduce-protocol",
             "napreduce-task",
-            "napreduce-live",
+            "napreduce-cluster",
+            "napreduce-local",
             "napreduce-sim",
         ],
     ),
@@ -61,7 +74,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-history",
-            "napreduce-live",
+            "napreduce-cluster",
+            "napreduce-local",
             "napreduce-sim",
             "napreduce-web",
         ],
@@ -116,12 +130,16 @@ mod tests {
         check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));
         check_caught(
             one_direction,
-            schedulers("[dependencies]\nserde = \"1\"\nnapreduce-live = { path = \"../live\" }\n"),
-            "Cargo.toml:3: runtime/schedulers may not name napreduce-live",
+            schedulers("[dependencies]\nserde = \"1\"\nnapreduce-local = { path = \"../local\" }\n"),
+            "Cargo.toml:3: runtime/schedulers may not name napreduce-local",
         );
         for table in ["[build-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n", "\n[dependencies."] {
             let end = if table.ends_with('.') { "]" } else { " = \"1\"" };
-            check_caught(one_direction, schedulers(&format!("{table}napreduce-live{end}\n")), "Cargo.toml:2");
+            check_caught(
+                one_direction,
+                schedulers(&format!("{table}napreduce-local{end}\n")),
+                "Cargo.toml:2",
+            );
         }
         let unknown = SourceFile::sample("runtime/dreams/Cargo.toml", "[dependencies]\n");
         check_caught(one_direction, unknown, "in no layer");

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use napreduce_cluster::{ClusterDirectory, replay_journal};
 use napreduce_engine::{Effect, Event, Order, PreemptionSettings, Record, Report, Slots, Span, Time};
-use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, SimulationSettings, Workload};
 use napreduce_tests::{Folder, OwnCluster, joined, wait_until};

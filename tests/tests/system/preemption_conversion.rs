@@ -1,7 +1,7 @@
 //! Suspended tasks whose worker has no slot for them, or drains, resume on another worker.
 
+use napreduce_cluster::{ClusterDirectory, replay_journal};
 use napreduce_engine::{Effect, Order, Start};
-use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Coordinators that are killed at every step of a commit to HDFS.
 //!
 //! Owns the steps, at which a request is held while its sender dies. Does not own each single call
-//! (`runtime/live`).
+//! (`runtime/local`).
 
 use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};

@@ -2,7 +2,7 @@
 //! or an error names the file.
 //!
 //! Owns programs, clusters, kills and faults at the outside, against a NameNode and a DataNode of Hadoop 2.7.
-//! Does not own the steps of a commit (`runtime/live`) nor how files do what objects do (`runtime/storage`).
+//! Does not own the steps of a commit (`runtime/local`) nor how files do what objects do (`runtime/storage`).
 //! Skipped where there are no jars of Hadoop, unless `NAPREDUCE_REQUIRE` names `hdfs`.
 
 mod changes;

@@ -1,7 +1,7 @@
 //! A small file that many write under conditions: of those who try the same, one does.
 //!
 //! Owns races, and what is left by one who dies between two steps. Does not own what a claim is
-//! (`runtime/live`).
+//! (`runtime/local`).
 
 use std::sync::Barrier;
 

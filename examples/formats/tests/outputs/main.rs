@@ -3,7 +3,7 @@
 //!
 //! Owns programs, clusters, kills and faults at the outside, against servers from elsewhere that speak S3
 //! (`moto`) and as Azure does (`azurite`), and one of this project that speaks as Google does (`google`):
-//! each script with each of them. Does not own the steps of a commit (`runtime/live`) nor requests
+//! each script with each of them. Does not own the steps of a commit (`runtime/local`) nor requests
 //! (`runtime/storage`). Skipped where there is no such server, unless `NAPREDUCE_REQUIRE` names `moto`,
 //! `azurite` or `google`.
 

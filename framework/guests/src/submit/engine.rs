@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use napreduce_live::ProgressMode;
+use napreduce_local::ProgressMode;
 use napreduce_protocol::JobError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -1,14 +1,14 @@
 //! One job on an engine, from the claim of its output to the commit.
 //!
 //! Owns the order of things, and what a signal to this program means. Does not own the steps of claim and
-//! commit (`napreduce-live`), which are those of every job.
+//! commit (`napreduce-local`), which are those of every job.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::JobId;
-use napreduce_live::{GuestOutput, ProgressDisplay, interrupted, next_job};
+use napreduce_local::{GuestOutput, ProgressDisplay, interrupted, next_job};
 use napreduce_protocol::{JobError, JobPlan, JobProgress, JobReport, PhaseProgress};
 use napreduce_task::{Interrupts, signal_name, task_process_requested};
 use tokio::runtime::Builder;

@@ -3,10 +3,8 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use napreduce_live::{
-    ChainKeeper, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
-    SubmitOptions,
-};
+use napreduce_cluster::{ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SubmitOptions};
+use napreduce_local::{ChainKeeper, SideFileSource};
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, JobPlan, JobReport, WorkerPhase, parse_time};
 

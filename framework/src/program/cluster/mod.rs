@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_live::{ChainKeeper, ProgressMode, SideFileSource};
+use napreduce_local::{ChainKeeper, ProgressMode, SideFileSource};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
 
 #[cfg(feature = "cluster")]

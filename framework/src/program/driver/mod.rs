@@ -12,7 +12,7 @@ mod standard_input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{
+use napreduce_local::{
     Chain, EmbeddedSettings, KeepChain, OutputReservation, check_output, check_reads, run_embedded,
 };
 use napreduce_protocol::printing::print_error;

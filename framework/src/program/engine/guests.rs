@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub(in crate::program) use napreduce_guests::EngineKind;
 use napreduce_guests::{EngineError, EngineFlags, GuestEngine};
 pub(in crate::program) use napreduce_guests::{requested, run};
-use napreduce_live::ProgressMode;
+use napreduce_local::ProgressMode;
 use napreduce_protocol::{JobPlan, JobReport};
 
 use super::super::error::Error;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use napreduce_live::ProgressMode;
+use napreduce_local::ProgressMode;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{JobPlan, JobReport};
 use napreduce_task::Definitions;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use napreduce_live::FsyncPolicy;
+use napreduce_cluster::FsyncPolicy;
 use napreduce_protocol::parse_time;
 
 /// When the journal is forced to the disk.

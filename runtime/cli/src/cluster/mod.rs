@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::{
+use napreduce_cluster::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience,
 };
 use napreduce_protocol::parse_time;

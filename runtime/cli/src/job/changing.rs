@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use napreduce_cluster::ClusterClient;
 use napreduce_engine::JobChange;
-use napreduce_live::ClusterClient;
 use napreduce_protocol::requests::{ChangeJob, CommandJob};
 use napreduce_protocol::{
     JobCommand, StorageScheme,

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use napreduce_live::ClusterClient;
+use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{JobSummary, printing::print_error};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};

@@ -17,8 +17,9 @@ pub use report::ReportFile;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_cluster::{ClusterClient, FollowOptions, OnInterrupt};
 use napreduce_engine::{JobId, Reason};
-use napreduce_live::{ClusterClient, FollowOptions, OnInterrupt, ProgressMode};
+use napreduce_local::ProgressMode;
 use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, JobPhase, TaskCommand, printing::print_error, several_lines,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::ClusterClient;
+use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{JobDetail, printing::print_error};
 use napreduce_web::clock::now_micros;

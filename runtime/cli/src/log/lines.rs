@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
 
-use napreduce_live::SPAN_TARGET;
+use napreduce_local::SPAN_TARGET;
 use napreduce_protocol::one_line;
 use thiserror::Error;
 use tracing::field::{Field, Visit};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
-use napreduce_live::ClusterClient;
+use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::{DrainWorker, ListQueues, ListWorkers};
 use napreduce_protocol::{WorkerSummary, parse_time, printing::print_error};
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
-use napreduce_live::ClusterPlace;
+use napreduce_cluster::ClusterPlace;
 
 use super::plan::{BatchJob, BatchPhase};
 use crate::cluster::ClusterArguments;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser};
 use daemon::{Daemon, Ended};
-use napreduce_live::{ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration};
+use napreduce_cluster::{ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration};
 use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;

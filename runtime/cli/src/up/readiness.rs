@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+use napreduce_cluster::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
 use napreduce_protocol::requests::ListWorkers;
 
 use super::Event;

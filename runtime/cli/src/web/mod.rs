@@ -7,7 +7,7 @@ mod what_if;
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
-use napreduce_live::{ClusterDirectory, ClusterPlace};
+use napreduce_cluster::{ClusterDirectory, ClusterPlace};
 use napreduce_protocol::printing::{print, print_error};
 use napreduce_web::clock::now_millis;
 use napreduce_web::{Revocations, WebRole, link, token};

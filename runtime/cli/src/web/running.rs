@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use napreduce_live::{ClusterDirectory, ClusterPlace};
+use napreduce_cluster::{ClusterDirectory, ClusterPlace};
 use napreduce_protocol::Secret;
 use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings};
 use serde::{Deserialize, Serialize};

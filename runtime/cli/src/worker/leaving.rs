@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use napreduce_live::{LeaveRules, OnTerminate};
+use napreduce_cluster::{LeaveRules, OnTerminate};
 use napreduce_protocol::parse_time;
 
 use crate::cluster::{OnTerminateName, WorkerOptions, set};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use napreduce_live::ClusterClient;
+use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
 use napreduce_web::answers::WorkerAnswer;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use napreduce_cluster::{ClusterClient, WorkerConfiguration, run_worker};
 use napreduce_engine::WorkerId;
-use napreduce_live::{ClusterClient, IsolationMode, PageOut, WorkerConfiguration, run_worker};
+use napreduce_local::{IsolationMode, PageOut};
 use napreduce_protocol::requests::{DrainWorker, ListWorkers, UndrainWorker};
 use napreduce_protocol::{ByteSize, WorkerSummary, parse_time, printing::print_error};
 

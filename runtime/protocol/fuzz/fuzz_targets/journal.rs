@@ -5,7 +5,7 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use napreduce_live::{ClusterDirectory, replay_journal};
+use napreduce_cluster::{ClusterDirectory, replay_journal};
 use napreduce_schedulers::SchedulerConfiguration;
 
 const HEAD_BYTES: usize = 8;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use napreduce_cluster::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_history::read_cluster;
-use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::requests::{
     CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetWindow, KillJob, ListJobs, ListQueues,
     ListTasks, ListWorkers, UndrainWorker,

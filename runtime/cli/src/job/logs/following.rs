@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use napreduce_cluster::{ClientError, ClusterClient};
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_live::{ClientError, ClusterClient};
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{LogStream, printing::print_error, several_lines};
 

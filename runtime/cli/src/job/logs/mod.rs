@@ -10,8 +10,8 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use napreduce_cluster::{ClientError, ClusterClient};
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_live::{ClientError, ClusterClient};
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     AttemptSummary, JobDetail, LogStream, one_line, printing::print_error, several_lines,

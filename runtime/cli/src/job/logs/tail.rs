@@ -2,8 +2,8 @@
 //!
 //! Owns how much is read to find them. Does not own the reading.
 
+use napreduce_cluster::{ClientError, ClusterClient, LogRead};
 use napreduce_engine::AttemptId;
-use napreduce_live::{ClientError, ClusterClient, LogRead};
 use napreduce_protocol::LogStream;
 
 /// Lines are looked for in so many bytes first, then in twice as many, and so on.

@@ -47,7 +47,7 @@ fn the_fuzzer_has_each_target() {
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = files.collect();
-    // Segment files are napreduce-data's, journals napreduce-live's, recordings napreduce-history',
+    // Segment files are napreduce-data's, journals napreduce-cluster's, recordings napreduce-history',
     // frames napreduce's, those of guests napreduce-guests'.
     let others = ["segment", "journal", "recording", "frames", "guest_frames"];
     let ours = TARGETS.iter().map(|(name, _)| *name).chain(others).map(|name| format!("{name}.rs"));

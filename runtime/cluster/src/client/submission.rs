@@ -1,0 +1,94 @@
+//! Handing in a job.
+//!
+//! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not
+//! own what becomes of it.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use napreduce_engine::{JobId, fields};
+use napreduce_local::{SIDE_FILE_BYTES_MAX, SideFileSource, current_user, random_u128};
+use napreduce_protocol::{JobPlan, SideFile, Submission};
+
+use super::ClientError;
+use super::sending::{ProgramFile, Reading, SourceFile, offer};
+use super::session::{ANSWER_DEADLINE, Session, exchange_within};
+
+fields! {
+    /// What is said about a job beside its plan. Unless more is said it is this program without side files,
+    /// for the user that runs it.
+    #[derive(Debug, Clone)]
+    pub struct SubmitOptions {
+        /// Who submits it.
+        pub user: String = current_user(),
+        /// Files it takes along.
+        pub files: Vec<SideFileSource>,
+        /// Bytes that each of them may have.
+        pub file_bytes_max: u64 = SIDE_FILE_BYTES_MAX,
+        /// The program its tasks run; `None` is the one that this process runs.
+        pub program: Option<PathBuf>,
+    }
+}
+
+/// A job with everything that belongs to it.
+pub(super) struct Parcel {
+    submission: Submission,
+    sources: Vec<SourceFile>,
+}
+
+impl Parcel {
+    /// Reads every file once, for its digest, unless that is given up.
+    pub(super) fn pack(
+        plan: JobPlan,
+        options: &SubmitOptions,
+        given_up: &AtomicBool,
+    ) -> Result<Parcel, ClientError> {
+        plan.check().map_err(ClientError::Usage)?;
+        let program = match &options.program {
+            Some(path) => ProgramFile::read(path, given_up)?,
+            None => ProgramFile::own(given_up)?,
+        };
+        let reading = Reading { bytes_max: options.file_bytes_max, given_up };
+        let mut sources = vec![program.file.clone()];
+        let mut files = Vec::new();
+        for SideFileSource { path, name } in &options.files {
+            let source = SourceFile::read(path, &reading)?;
+            files.push(SideFile { name: name.clone(), blob: source.blob });
+            sources.push(source);
+        }
+        let submission = Submission {
+            token: random_token()?,
+            plan,
+            user: options.user.clone(),
+            program: program.file.blob,
+            architecture: program.architecture,
+            files,
+            rerun_of: None,
+        };
+        Ok(Parcel { submission, sources })
+    }
+
+    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks.
+    /// Until `handed_in` is set there is no job.
+    pub(super) async fn send(
+        self,
+        session: &mut Session,
+        handed_in: &Cell<bool>,
+    ) -> Result<JobId, ClientError> {
+        let Parcel { submission, sources } = self;
+        let message = submission.into();
+        let submitting = session.persist(async |connection| {
+            for source in &sources {
+                offer(connection, source).await?;
+            }
+            handed_in.set(true);
+            exchange_within::<Submission>(connection, &message, ANSWER_DEADLINE).await
+        });
+        submitting.await
+    }
+}
+
+pub(super) fn random_token() -> Result<u128, ClientError> {
+    random_u128().map_err(|source| ClientError::Io { doing: "draw a random number", source })
+}

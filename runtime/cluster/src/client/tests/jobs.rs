@@ -1,0 +1,367 @@
+//! Submitting, following and asking, across restarts and refusals.
+//!
+//! Owns the client's promises. Does not own blobs and logs (`transfers`).
+
+use std::fmt::Debug;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use napreduce_engine::{AttemptId, JobChange, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_local::ProgressMode;
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetOutcomes, GetWindow, KillJob,
+    ListJobs, ListQueues, ListTasks, ListWorkers, UndrainWorker,
+};
+use napreduce_protocol::{
+    CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, QueueListing, Secret, SlotsWanted,
+    TaskCommand, ToCoordinator,
+};
+
+use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
+use crate::client::{ClientError, ClusterClient, ClusterPlace, FollowOptions, Patience};
+use crate::coordinator::{Refusal, Request};
+
+fn quietly() -> FollowOptions {
+    FollowOptions { progress: ProgressMode::Never, quiet: true, ..FollowOptions::default() }
+}
+
+const AT_ONCE: Patience = Patience {
+    first: Duration::ZERO,
+    later: Duration::ZERO,
+    absent: Duration::ZERO,
+    answer: Duration::from_secs(60),
+    tell: false,
+};
+
+#[test]
+fn a_job_is_submitted_with_its_plan_and_its_user() {
+    let scene = Scene::new();
+    let (tell, told) = channel();
+    let _coordinator = scene.coordinator(move |request| {
+        let Request::Asked(ToCoordinator::Submission(submission), reply) = request else {
+            panic!("{request:?}")
+        };
+        tell.send(submission).expect("the test waits");
+        let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(7))));
+    });
+    let mut options = scene.options();
+    options.user = "ada".to_owned();
+    assert_eq!(scene.client().submit(plan(), &options).expect("it is taken"), JobId(7));
+    let submission = told.recv_timeout(DEADLINE).expect("it was submitted");
+    assert_eq!((submission.plan, submission.user.as_str()), (plan(), "ada"));
+    assert_eq!(submission.architecture, std::env::consts::ARCH);
+}
+
+#[test]
+fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coordinator() {
+    let scene = Scene::new();
+    let (arrived, first_token) = channel();
+    let first = scene.coordinator(move |request| {
+        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
+            arrived.send(submission.token).expect("the test waits");
+            // The answer never comes, as from a coordinator that is killed before its journal has the job.
+            std::mem::forget(reply);
+        }
+    });
+    let (mut client, options) = (scene.client(), scene.options());
+    let submitted = std::thread::spawn(move || client.submit(plan(), &options));
+    let token = first_token.recv_timeout(DEADLINE).expect("it was submitted");
+    drop(first);
+    let (arrived, second_token) = channel();
+    let _second = scene.coordinator(move |request| {
+        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
+            arrived.send(submission.token).expect("the test waits");
+            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(3))));
+        }
+    });
+    assert_eq!(second_token.recv_timeout(DEADLINE), Ok(token));
+    assert_eq!(submitted.join().expect("no panic").expect("it is taken"), JobId(3));
+}
+
+#[test]
+fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| {
+        if let Request::Asked(ToCoordinator::Submission(_), reply) = request {
+            let reason =
+                "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
+            let _ = reply.send(Err(Refusal { status: 2, reason }));
+        }
+    });
+    let error = scene.client().run(plan(), &scene.options(), &quietly()).expect_err("it is refused");
+    assert_eq!(error.exit_status(), 2);
+    assert!(error.to_string().starts_with("output directory /nowhere/out/ exists; pass"), "{error}");
+}
+
+#[test]
+fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
+    let scene = Scene::new();
+    let (tell, told) = channel();
+    let _coordinator = scene.coordinator(move |request| {
+        let Request::Asked(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
+        tell.send(()).expect("the test waits");
+        let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
+    });
+    scene.client().ask(GetJob { job: JobId(9) }).expect_err("it is refused");
+    assert_eq!(told.try_iter().count(), 1, "asked once");
+}
+
+#[test]
+fn what_no_worker_could_run_does_not_reach_the_loop() {
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| panic!("{request:?}"));
+    let mut client = scene.client();
+    let mut relative = plan();
+    relative.output = "out".into();
+    let mut contradictory = plan();
+    contradictory.cuts = vec![vec![1], vec![2]];
+    for (plan, says) in [
+        (relative, "output directory out is not absolute"),
+        (contradictory, "2 cut keys make 3 partitions, but the job has 1 reduces"),
+    ] {
+        let error = client.submit(plan, &scene.options()).expect_err("it is refused");
+        assert_eq!((error.exit_status(), error.to_string().as_str()), (2, says));
+    }
+}
+
+#[test]
+fn a_job_is_followed_across_a_restart_to_its_end() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let job = Job::new();
+    let (followed, first_follow) = channel();
+    let following = Arc::clone(&job);
+    let first = scene.coordinator(move |request| {
+        if let Request::Follow { job: JobId(7), reply } = request {
+            let _ = reply.send(Ok(following.following()));
+            followed.send(()).expect("the test waits");
+        }
+    });
+    let mut client = scene.client();
+    let ended = std::thread::spawn(move || client.follow(JobId(7), &quietly()));
+    first_follow.recv_timeout(DEADLINE).expect("it is followed");
+    drop(first);
+    job.end.send_replace(Some(JobEnd::Succeeded(report())));
+    let _second = scene.coordinator(move |request| {
+        if let Request::Follow { job: JobId(7), reply } = request {
+            let _ = reply.send(Ok(job.following()));
+        }
+    });
+    assert_eq!(ended.join().expect("no panic").expect("it succeeded"), report());
+}
+
+#[test]
+fn ends_other_than_success_are_errors_of_the_job() {
+    let _alone = alone();
+    let scene = Scene::new();
+    let ends = Mutex::new(vec![
+        JobEnd::Killed { job: JobId(7), reason: "asked for by ada".to_owned() },
+        JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned() },
+    ]);
+    let _coordinator = scene.coordinator(move |request| {
+        if let Request::Follow { reply, .. } = request {
+            let job = Job::new();
+            job.end.send_replace(ends.lock().expect("one thread").pop());
+            let _ = reply.send(Ok(job.following()));
+        }
+    });
+    let mut client = scene.client();
+    let failed = client.follow(JobId(7), &quietly()).expect_err("it failed");
+    assert_eq!((failed.exit_status(), failed.to_string().as_str()), (1, "job_0007_m_0000 failed 4 times"));
+    let killed = client.follow(JobId(7), &quietly()).expect_err("it was killed");
+    assert!(matches!(killed, JobError::Killed { .. }));
+    assert_eq!(
+        (killed.exit_status(), killed.to_string().as_str()),
+        (1, "job_0007 was killed: asked for by ada")
+    );
+}
+
+/// Whether a client asks again when the connection breaks before it is answered.
+fn is_repeated<R>(request: R, answer: FromCoordinator) -> bool
+where
+    R: napreduce_protocol::Request<Answer: Debug + Send> + Send + 'static,
+{
+    let scene = Scene::new();
+    let (asked, arrived) = channel();
+    let first = scene.coordinator(move |request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        asked.send(()).expect("the test waits");
+        std::mem::forget(reply);
+    });
+    let mut client = scene.client();
+    let asking = std::thread::spawn(move || client.ask(request));
+    arrived.recv_timeout(DEADLINE).expect("it is asked for");
+    drop(first);
+    let _second = scene.coordinator(move |request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let _ = reply.send(Ok(answer.clone()));
+    });
+    match asking.join().expect("no panic") {
+        Ok(_) => true,
+        Err(error @ ClientError::Unanswered { .. }) => {
+            assert!(error.to_string().contains("look with `nap task list`"), "{error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn requests_that_would_do_something_twice_are_asked_once() {
+    let (job, task) = (JobId(7), TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 });
+    let reason = || "it is slow".to_owned();
+    let kill = CommandTask { task, attempt: None, command: TaskCommand::Kill, reason: reason() };
+    assert!(!is_repeated(kill, FromCoordinator::Commanded(Vec::new())));
+    let suspend = CommandJob { job, command: JobCommand::Suspend, reason: reason() };
+    assert!(!is_repeated(suspend, FromCoordinator::Done));
+    let change = ChangeJob { job, change: JobChange::default(), reason: reason() };
+    assert!(!is_repeated(change, FromCoordinator::Done));
+    assert!(!is_repeated(UndrainWorker { worker: WorkerId(1), reason: reason() }, FromCoordinator::Done));
+}
+
+#[test]
+fn other_requests_are_repeated_at_the_next_coordinator() {
+    let job = JobId(7);
+    let reason = || "it is slow".to_owned();
+    assert!(is_repeated(KillJob { job, reason: reason() }, FromCoordinator::Done));
+    let drain = DrainWorker { worker: WorkerId(1), hand_back: true, reason: reason() };
+    assert!(is_repeated(drain, FromCoordinator::Done));
+    assert!(is_repeated(ListJobs { limit: 5 }, FromCoordinator::Jobs(Vec::new())));
+    assert!(is_repeated(ListTasks { job: None }, FromCoordinator::Tasks(Vec::new())));
+    let outcomes = GetOutcomes { job, attempts: Vec::new(), command: TaskCommand::Kill };
+    assert!(is_repeated(outcomes, FromCoordinator::Outcomes(Vec::new())));
+    assert!(is_repeated(Explain { job, task: None }, FromCoordinator::Explained(Vec::new())));
+    assert!(is_repeated(ListWorkers, FromCoordinator::Workers(Vec::new())));
+    let window = GetWindow { from_millis: 0, until_millis: 1 };
+    assert!(is_repeated(window, FromCoordinator::Window(Box::default())));
+    let queues = QueueListing { scheduler: "fifo".to_owned(), queues: None, wanted: SlotsWanted::default() };
+    assert!(is_repeated(ListQueues, FromCoordinator::Queues(queues)));
+}
+
+#[test]
+fn every_question_gets_its_answer_or_the_refusal() {
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(move |request| {
+        let Request::Asked(asked, reply) = request else { panic!("{request:?}") };
+        let answer = match asked {
+            ToCoordinator::ListJobs(ListJobs { limit: 5 }) => Ok(FromCoordinator::Jobs(Vec::new())),
+            ToCoordinator::GetJob(_) => Err(Refusal { status: 1, reason: "there is no job_0009".to_owned() }),
+            ToCoordinator::KillJob(_) => Ok(FromCoordinator::Done),
+            ToCoordinator::ListTasks(ListTasks { job: None }) => Ok(FromCoordinator::Tasks(Vec::new())),
+            ToCoordinator::CommandTask(CommandTask { task, attempt: Some(number), .. }) => {
+                Ok(FromCoordinator::Commanded(vec![AttemptId { task, number }]))
+            }
+            ToCoordinator::CommandJob(CommandJob { command: JobCommand::Suspend, .. }) => {
+                Ok(FromCoordinator::Done)
+            }
+            ToCoordinator::GetOutcomes(GetOutcomes { attempts, command: TaskCommand::Suspend, .. }) => {
+                let refused = CommandOutcome::Refused("memory is short".to_owned());
+                Ok(FromCoordinator::Outcomes(attempts.into_iter().map(|id| (id, refused.clone())).collect()))
+            }
+            ToCoordinator::Explain(_) => Ok(FromCoordinator::Explained(vec![Reason::new(
+                ReasonCode::AllSlotsTaken,
+                "no slot is free",
+            )])),
+            ToCoordinator::ListWorkers(_) => Ok(FromCoordinator::Workers(Vec::new())),
+            ToCoordinator::DrainWorker(DrainWorker { hand_back: true, reason, .. })
+                if reason == "a new disk" =>
+            {
+                Ok(FromCoordinator::Done)
+            }
+            other => panic!("{other:?}"),
+        };
+        let _ = reply.send(answer);
+    });
+    let mut client = scene.client();
+    assert_eq!(client.ask(ListJobs { limit: 5 }).expect("an answer"), []);
+    let error = client.ask(GetJob { job: JobId(9) }).expect_err("it is refused");
+    assert_eq!((error.exit_status(), error.to_string().as_str()), (1, "there is no job_0009"));
+    let (job, reason) = (JobId(7), "no longer wanted".to_owned());
+    client.ask(KillJob { job, reason: reason.clone() }).expect("an answer");
+    assert_eq!(client.ask(ListTasks { job: None }).expect("an answer"), []);
+    let task = TaskId { job, kind: TaskKind::Reduce, index: 1 };
+    let second = AttemptId { task, number: 2 };
+    let kill = CommandTask { task, attempt: Some(2), command: TaskCommand::Kill, reason: reason.clone() };
+    assert_eq!(client.ask(kill).expect("an answer"), [second]);
+    client.ask(CommandJob { job, command: JobCommand::Suspend, reason }).expect("an answer");
+    let refused = CommandOutcome::Refused("memory is short".to_owned());
+    let outcomes = GetOutcomes { job, attempts: vec![second], command: TaskCommand::Suspend };
+    assert_eq!(client.ask(outcomes).expect("an answer"), [(second, refused)]);
+    let reasons = client.ask(Explain { job, task: Some(task) }).expect("an answer");
+    assert_eq!(reasons, [Reason::new(ReasonCode::AllSlotsTaken, "no slot is free")]);
+    assert_eq!(client.ask(ListWorkers).expect("an answer"), []);
+    let reason = "a new disk".to_owned();
+    client.ask(DrainWorker { worker: WorkerId(1), hand_back: true, reason }).expect("an answer");
+}
+
+#[test]
+fn an_answer_to_another_request_is_an_internal_error() {
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let _ = reply.send(Ok(FromCoordinator::Done));
+    });
+    let error = scene.client().ask(ListWorkers).expect_err("workers were asked for");
+    assert!(matches!(error, ClientError::Nonsense { .. }), "{error}");
+}
+
+#[test]
+fn without_a_coordinator_it_is_said_how_to_start_one() {
+    let scene = Scene::new();
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there");
+    let directory = scene.directory().path().display().to_string();
+    let expected =
+        format!("no coordinator is running for {directory}; start one with: nap up --dir {directory}");
+    assert_eq!((error.exit_status(), error.to_string()), (69, expected), "said once");
+    drop(scene.coordinator(drop));
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone");
+    assert_eq!(error.exit_status(), 69);
+    let error = error.to_string();
+    assert!(error.starts_with(&format!("no coordinator answers for {directory} since ")), "{error}");
+    assert!(error.contains("cannot connect to 127.0.0.1:"), "{error}");
+    assert!(error.ends_with(&format!("start a cluster with: nap up --dir {directory}")), "{error}");
+}
+
+#[test]
+fn a_cluster_that_is_not_up_is_said_at_once_and_one_that_is_away_is_waited_for_a_minute() {
+    let Patience { first, later, absent, tell, .. } = Patience::default();
+    assert_eq!((first, later), (Duration::from_secs(60), Duration::from_secs(60)));
+    assert!(absent <= Duration::from_secs(1) && tell);
+    let scene = Scene::new();
+    let patience = Patience { absent: Duration::ZERO, ..patience() };
+    ClusterClient::connect(scene.place(), patience).expect_err("nothing was ever there");
+    // One that goes through its journal has not said yet where it is; one that was killed has said it.
+    let lock = scene.directory().lock_coordinator().expect("nobody is there");
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));
+    let coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
+    drop((coordinator, lock));
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));
+    let _coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
+}
+
+#[test]
+fn a_coordinator_that_is_just_starting_is_waited_for() {
+    let scene = Scene::new();
+    let place = scene.place();
+    let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience()).map(drop));
+    let _coordinator = scene.coordinator(drop);
+    connecting.join().expect("no panic").expect("a connection");
+}
+
+#[test]
+fn a_wrong_secret_is_said_at_once() {
+    let scene = Scene::new();
+    let coordinator = scene.coordinator(drop);
+    let secret = Secret::generate().expect("randomness");
+    let place = ClusterPlace::Address { address: coordinator.address.to_string(), secret };
+    let error = ClusterClient::connect(place, patience()).expect_err("it is refused");
+    assert!(matches!(error, ClientError::Incompatible { .. }), "{error}");
+    assert_eq!(error.exit_status(), 69);
+    assert!(error.to_string().contains("use a copy of the cluster's secret file"), "{error}");
+}

@@ -1,0 +1,146 @@
+//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a
+//! queue that there is not.
+//!
+//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_engine`) nor what a
+//! job's code can save (the framework, which says so in the plan).
+
+use napreduce_engine::{PolicyChoice, PreemptionSettings, TaskKind};
+use napreduce_local::coordinator::spec_of;
+use napreduce_protocol::JobPlan;
+
+use super::ClusterCoordinator;
+use super::requests::Refusal;
+
+impl ClusterCoordinator {
+    /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or
+    /// that the policy does not let in.
+    pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
+        let (scheduler, preemption) = (&*self.configuration.scheduler, &self.configuration.preemption);
+        check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
+        check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
+        let now = self.local.clock.now().max(self.local.state.last);
+        self.local.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
+    }
+
+    /// Whether a job may be in a queue of this name.
+    pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
+        check_queue(&*self.configuration.scheduler, &self.configuration.queues, queue).map_err(Refusal::wrong)
+    }
+}
+
+/// Refuses a name that is most likely a mistake. A policy without a list of queues accepts any name.
+fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Result<(), String> {
+    let Some(own) = scheduler.queues() else { return Ok(()) };
+    let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
+    known.extend(more.iter().map(String::as_str));
+    if known.contains(&queue) {
+        return Ok(());
+    }
+    known.sort_unstable();
+    known.dedup();
+    Err(format!(
+        "there is no queue {queue} under the scheduler {}, only: {}; leave out --queue, or have the operator add it to \
+         [coordinator] queues",
+        scheduler.name(),
+        known.join(", ")
+    ))
+}
+
+fn check(
+    scheduler: &dyn PolicyChoice,
+    preemption: &PreemptionSettings,
+    plan: &JobPlan,
+) -> Result<(), String> {
+    for kind in plan.unsaved() {
+        if let Some(why) = scheduler.checkpoints(kind, &plan.name, preemption) {
+            return Err(refusal(kind, plan, why));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
+    let name = &plan.name;
+    let code = match kind {
+        TaskKind::Map => "mapper",
+        TaskKind::Reduce => "reducer",
+    };
+    format!(
+        "this cluster checkpoints {kind}s ({why}), and the {code} of {name} may keep a state that it does not save; implement \
+         `save` and `restore` for it, or have `save` answer Save::Stateless if it keeps none, or let the cluster do something \
+         else: [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::Ratio;
+    use napreduce_protocol::CheckpointSupport;
+    use napreduce_schedulers::capacity::QueueConfiguration;
+    use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+
+    use super::*;
+
+    fn check_under(scheduler: SchedulerName, map: bool, reduce: bool) -> Result<(), String> {
+        let scheduler = SchedulerConfiguration::named(scheduler);
+        let mut plan = JobPlan::new("count", "/out");
+        plan.checkpoint = CheckpointSupport { map, reduce };
+        check(&scheduler, &PreemptionSettings::default(), &plan)
+    }
+
+    #[test]
+    fn only_what_would_be_checkpointed_must_be_saved() {
+        assert_eq!(check_under(SchedulerName::Fifo, false, false), Ok(()));
+        assert_eq!(check_under(SchedulerName::Natjam, false, true), Ok(()), "it takes no map slots");
+        let refused = check_under(SchedulerName::Natjam, true, false).expect_err("it takes reduce slots");
+        assert!(
+            refused.starts_with(
+                "this cluster checkpoints reduces ([scheduler.natjam] primitive), and the reducer of count "
+            ),
+            "{refused}"
+        );
+        assert!(refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"), "{refused}");
+    }
+
+    #[test]
+    fn a_queue_that_makes_no_difference_is_refused_with_those_there_are() {
+        let named = SchedulerConfiguration::named;
+        let more = ["nightly".to_owned()];
+        for scheduler in [SchedulerName::Fifo, SchedulerName::Fcs, SchedulerName::Trigger] {
+            assert_eq!(check_queue(&named(scheduler), &[], "default"), Ok(()));
+            assert_eq!(check_queue(&named(scheduler), &more, "nightly"), Ok(()));
+            let error = check_queue(&named(scheduler), &more, "prod").expect_err("no such queue");
+            let expected =
+                format!("there is no queue prod under the scheduler {scheduler}, only: default, nightly; ");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        let mut hfsp = named(SchedulerName::Hfsp);
+        hfsp.tables.hfsp.weights.insert("etl".to_owned(), 3);
+        assert_eq!(check_queue(&hfsp, &[], "etl"), Ok(()));
+        let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
+        assert!(error.contains("only: default, etl;"), "{error}");
+        assert_eq!(check_queue(&named(SchedulerName::Natjam), &[], "whatever"), Ok(()));
+        let mut capacity = named(SchedulerName::Capacity);
+        assert_eq!(check_queue(&capacity, &[], "default"), Ok(()));
+        let etl = QueueConfiguration::new("etl", Ratio::whole(100));
+        let part = |name: &str| QueueConfiguration {
+            parent: "etl".to_owned(),
+            ..QueueConfiguration::new(name, Ratio::whole(50))
+        };
+        capacity.tables.capacity.queue = vec![etl, part("daily"), part("weekly")];
+        assert_eq!(check_queue(&capacity, &more, "nightly"), Ok(()));
+        assert_eq!(check_queue(&capacity, &[], "weekly"), Ok(()));
+        for wrong in ["typo", "etl"] {
+            let error = check_queue(&capacity, &[], wrong).expect_err("it takes no jobs");
+            assert!(error.contains("only: daily, default, weekly;"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_job_without_reduces_need_save_none() {
+        let mut plan = JobPlan::new("copy", "/out");
+        plan.reduces = 0;
+        plan.checkpoint = CheckpointSupport { map: true, reduce: false };
+        assert_eq!(plan.unsaved(), []);
+    }
+}

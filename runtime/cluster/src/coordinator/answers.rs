@@ -1,0 +1,337 @@
+//! Answers to clients: submissions, listings, orders of operators.
+//!
+//! Owns what a request means for the jobs, and what is said of them. Does not own the connections that ask.
+
+use std::fmt::Display;
+
+use napreduce_engine::{
+    AttemptId, AttemptState, Explanation, Job, JobId, Reason, ReasonCode, Start, TaskId, TaskKind, TaskState,
+    WorkerId, WorkerState,
+};
+use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, is_out_of_reach, unix_micros};
+use napreduce_local::output::ClaimMark;
+use napreduce_protocol::requests::{EndChain, Explain, GetJob, HoldChain, ListJobs, ListTasks};
+use napreduce_protocol::{
+    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
+    ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
+};
+
+use super::ClusterCoordinator;
+use super::history::{explain_ended, log_holder};
+use super::requests::{Refusal, Reply, Request, send, unknown_job};
+
+/// So many commands are named for a whole job.
+const WAYS_MAX: usize = 5;
+
+impl ClusterCoordinator {
+    pub(super) fn answer(&mut self, request: Request) {
+        match request {
+            Request::Asked(asked, reply) => self.answer_message(asked, reply),
+            Request::Follow { job, reply } => match self.local.state.jobs.contains_key(&job) {
+                true => send(reply, Ok(self.local.follow(job))),
+                false => self.follow_ended(job, reply),
+            },
+            Request::LogHolder { attempt, reply } => match self.local.state.jobs.get(&attempt.task.job) {
+                Some(known) => {
+                    send(
+                        reply,
+                        log_holder(&self.local.detail(known), &known.logs, attempt, &self.data_addresses()),
+                    );
+                }
+                None => self.log_holder_of_ended(attempt, reply),
+            },
+            Request::Definition { job, reply } => self.definition(job, reply),
+            Request::ReleaseChain { chain } => self.release_chain(chain),
+        }
+    }
+
+    fn answer_message(&mut self, asked: ToCoordinator, reply: Reply) {
+        use FromCoordinator as Answer;
+        use ToCoordinator as Asked;
+        if let Some(job) = self.ended_that_is_meant(&asked) {
+            return self.answer_about_ended(job, asked, reply);
+        }
+        let answer = match asked {
+            Asked::Submission(submission) => return self.submit(*submission, reply),
+            Asked::HoldChain(HoldChain { chain, root }) => return self.hold_chain(chain, root, reply),
+            Asked::EndChain(EndChain { chain }) => return self.end_chain(chain, reply),
+            Asked::GetWindow(window) => return self.answer_about_window(window, reply),
+            Asked::KillJob(_)
+            | Asked::CommandTask(_)
+            | Asked::CommandJob(_)
+            | Asked::ChangeJob(_)
+            | Asked::DrainWorker(_)
+            | Asked::UndrainWorker(_) => {
+                let commanded = self.command(asked);
+                return self.local.afterwards(move || send(reply, commanded));
+            }
+            Asked::ListJobs(ListJobs { limit }) => Ok(Answer::Jobs(self.list_jobs(limit))),
+            Asked::GetJob(GetJob { job }) => self.find(job).map(Answer::Job),
+            Asked::ListTasks(ListTasks { job }) => self.list_tasks(job).map(Answer::Tasks),
+            Asked::GetOutcomes(asked) => self.outcomes(&asked).map(Answer::Outcomes),
+            Asked::Explain(Explain { job, task }) => self.explain(job, task).map(Answer::Explained),
+            Asked::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
+            Asked::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
+            Asked::OfferBlob(_)
+            | Asked::Chunk(_)
+            | Asked::FetchBlob(_)
+            | Asked::RerunJob(_)
+            | Asked::Follow { .. }
+            | Asked::ReadLog(_) => Err(Refusal::wrong("only a connection of its own answers this")),
+        };
+        send(reply, answer);
+    }
+
+    fn submit(&mut self, submission: Submission, reply: Reply) {
+        let token = submission.token;
+        let running = self.local.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let ended = self.history.of_token(token);
+        if let Some(job) = running.or(ended) {
+            return send(reply, Ok(FromCoordinator::Submitted(job)));
+        }
+        if let Some((_, submitters)) = self.local.claiming.get_mut(&token) {
+            submitters.push(client(reply));
+            return;
+        }
+        if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
+            return send(reply, Err(refusal));
+        }
+        let job = self.local.next_job();
+        let Submission { plan, user, program, files, rerun_of, .. } = submission;
+        let claim = ClaimMark::default();
+        let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
+        self.local.claim(accepted, client(reply));
+    }
+
+    fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let running = self.local.state.jobs.values().rev().map(|job| self.local.summary(job));
+        let mut jobs: Vec<JobSummary> = running.take(limit).collect();
+        // A job whose end is not in the journal has not ended, though its files may be there.
+        let running = |job| self.local.state.jobs.contains_key(&job);
+        jobs.extend(self.history.summaries(limit - jobs.len(), &running));
+        jobs
+    }
+
+    /// Everything about a job that has not left for the history.
+    pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
+        let known = self.local.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
+        Ok(Box::new(self.local.detail(known)))
+    }
+
+    fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
+        let Some(job) = job else {
+            let all = self.local.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
+            let is_suspended = |task: &TaskSummary| task.state == TaskPhase::Suspended;
+            return Ok(all.filter(|task| !task.live.is_empty() || is_suspended(task)).collect());
+        };
+        if self.local.state.view().job(job).is_some() {
+            return Ok(self.tasks_of(job));
+        }
+        Ok(self.find(job)?.tasks_begun())
+    }
+
+    fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {
+        let view = self.local.state.view();
+        let (Some(job), Some(kept)) = (view.job(id), self.local.state.jobs.get(&id)) else {
+            return Vec::new();
+        };
+        let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
+        for attempt in &kept.attempts {
+            *launched.entry(attempt.attempt.task).or_default() += 1;
+        }
+        let ids = TaskKind::ALL
+            .into_iter()
+            .flat_map(|kind| (0..job.tasks_total(kind)).map(move |index| TaskId { job: id, kind, index }));
+        let mut tasks: Vec<TaskSummary> = ids
+            .map(|task| {
+                let attempts = launched.get(&task).copied().unwrap_or(0);
+                TaskSummary::of(task, phase_of(job.task_state(task)), attempts)
+            })
+            .collect();
+        let maps = job.tasks_total(TaskKind::Map) as usize;
+        for attempt in job.attempts().filter_map(|attempt| view.attempt(attempt)) {
+            let AttemptId { task, .. } = attempt.id();
+            let position = task.index as usize + if task.kind == TaskKind::Reduce { maps } else { 0 };
+            tasks[position].live.push(LiveAttempt {
+                attempt: attempt.id(),
+                worker: attempt.worker(),
+                state: attempt.state(),
+                reason: kept.book.why(attempt.id()).filter(|_| attempt.state() != AttemptState::Running),
+                bytes_done: attempt.bytes_done(),
+                bytes_total: attempt.bytes_total(),
+            });
+        }
+        for task in &mut tasks {
+            let stopped = |live: &LiveAttempt| live.state == AttemptState::Suspended;
+            let from = job.start_of(task.task);
+            if !task.live.is_empty() && task.live.iter().all(stopped) {
+                task.state = TaskPhase::Suspended;
+                task.reason = task.live.iter().find_map(|live| live.reason.clone());
+            } else if job.held_attempt(task.task).is_some() {
+                task.state = TaskPhase::Suspended;
+                task.reason = job.why_held(task.task).map(str::to_owned);
+            } else if let Start::Checkpoint(saved) = from
+                && job.task_state(task.task) == Some(TaskState::Pending)
+            {
+                task.state = TaskPhase::Checkpointed;
+                task.reason = kept.book.why_checkpointed(saved);
+            }
+        }
+        tasks
+    }
+
+    fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, Refusal> {
+        let view = self.local.state.view();
+        let Some(known) = view.job(job) else {
+            if let Some(reasons) = self.local.explain_ending(job) {
+                return Ok(reasons);
+            }
+            return Ok(explain_ended(&*self.find(job)?));
+        };
+        let remedy = |text: String| Reason::new(ReasonCode::Remedy, text);
+        let held = known.held().map(|reason| match is_out_of_reach(reason) {
+            true => {
+                remedy(format!("it goes on by itself when that is back; end it with: nap job kill {job}"))
+            }
+            false if known.lets_finish() => remedy(format!("let it go on with: nap job release {job}")),
+            false => remedy(format!("let it go on with: nap job resume {job}")),
+        });
+        match task {
+            Some(task) if known.task_state(task).is_none() => {
+                Err(Refusal::wrong(format!("{job} has no task {task}")))
+            }
+            Some(task) => {
+                let mut reasons = with_state(&task, view.explain(task));
+                self.put_limit_first(job, &mut reasons);
+                reasons.extend(held);
+                reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
+                let lately =
+                    self.local.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
+                reasons.extend(lately.map(|line| Reason::new(ReasonCode::Preempted, line)));
+                Ok(reasons)
+            }
+            None => {
+                let mut reasons = with_state(&job, view.explain_job(job));
+                self.put_limit_first(job, &mut reasons);
+                let remarks =
+                    self.local.state.engine.remarks(self.local.clock.now().max(self.local.state.last), job);
+                let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));
+                let is_new = |remark: &Reason| !reasons.contains(remark);
+                let remarks: Vec<Reason> = remarks.filter(is_new).collect();
+                reasons.extend(remarks);
+                reasons.extend(held);
+                reasons.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
+                Ok(reasons)
+            }
+        }
+    }
+
+    /// A job beyond a limit of its queue or user waits for that, whatever becomes of slots.
+    fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
+        use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
+        if let Some(why) = self.local.state.engine.why_limited(job) {
+            reasons.retain(|one| !matches!(one.code, AllSlotsTaken | Declined | JobsBefore | TasksBefore));
+            let at = reasons.iter().position(|one| one.code.is_why()).unwrap_or(reasons.len());
+            reasons.insert(at, Reason::new(ReasonCode::Scheduler, why));
+        }
+    }
+
+    /// The commands that let go on what operators have suspended of a job.
+    fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<Reason> {
+        let view = self.local.state.view();
+        let held = |attempt: &AttemptId| {
+            view.attempt(*attempt)
+                .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
+        };
+        let live = job.attempts().filter(held);
+        let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+        let attempts =
+            live.chain(gone.filter_map(|task| job.held_attempt(task))).filter(|attempt| of(*attempt));
+        let command = |attempt| format!("let it go on with: nap task resume {attempt}");
+        attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
+    }
+
+    pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
+        // One that may leave is there until it has left.
+        let gone = self.local.state.gone.summaries(unix_micros() / 1_000).into_iter();
+        let gone = gone.filter(|gone| !self.local.state.links.contains_key(&gone.worker));
+        let there = self.local.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
+        workers.sort_by_key(|worker| worker.worker);
+        workers
+    }
+
+    fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
+        let link = self.local.state.links.get(&worker)?;
+        let known = self.local.state.view().worker(worker)?;
+        let lacks = known.lacks().map(str::to_owned);
+        let (state, remark) = match known.state() {
+            _ if link.is_leaving() => (WorkerPhase::Leaving, None),
+            WorkerState::Up if !link.is_connected() => {
+                (WorkerPhase::Up, Some("but not connected".to_owned()))
+            }
+            WorkerState::Up if known.excluded_until().is_some() => {
+                (WorkerPhase::Excluded, Some("much failed there".to_owned()))
+            }
+            WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),
+            WorkerState::Up if known.is_cleared() => {
+                (WorkerPhase::Up, Some("kept for a task that runs alone".to_owned()))
+            }
+            WorkerState::Up => (WorkerPhase::Up, None),
+            WorkerState::Draining => (WorkerPhase::Draining, None),
+            WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
+        };
+        let mut remarks: Vec<String> = remark.into_iter().collect();
+        let unread = self.local.state.view().unread_from(worker).collect::<Vec<_>>();
+        if !unread.is_empty() {
+            remarks.push(format!("not readable from {}", unread.join(", ")));
+        }
+        let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
+        // Its last word may be older than what it was told since.
+        let is_suspended = |held: &&SuspendedMemory| {
+            let attempt = self.local.state.view().attempt(held.attempt);
+            attempt.is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
+        };
+        Some(WorkerSummary {
+            worker,
+            name: link.identity().name.clone(),
+            host: link.identity().host.clone(),
+            rack: link.identity().rack.clone(),
+            state,
+            remarks,
+            isolation: link.identity().isolation.clone(),
+            gone_millis: None,
+            reason: link.drain_reason().filter(|_| state == WorkerPhase::Draining).map(str::to_owned),
+            map_slots: slots(TaskKind::Map),
+            reduce_slots: slots(TaskKind::Reduce),
+            silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
+            memory: WorkerMemory {
+                suspended: link.memory().suspended.iter().filter(is_suspended).copied().collect(),
+                free_bytes: link.memory().free_bytes,
+            },
+        })
+    }
+}
+
+/// A client that waits for its submission to be accepted.
+fn client(reply: Reply) -> Submitter {
+    Submitter::Client(Box::new(|submitted| {
+        let answer = submitted.map(FromCoordinator::Submitted);
+        send(reply, answer.map_err(Refusal::of));
+    }))
+}
+
+fn phase_of(state: Option<TaskState>) -> TaskPhase {
+    match state {
+        Some(TaskState::Active) => TaskPhase::Active,
+        Some(TaskState::Done) => TaskPhase::Done,
+        Some(TaskState::Pending) | None => TaskPhase::Pending,
+    }
+}
+
+fn with_state(what: &dyn Display, explanation: Explanation) -> Vec<Reason> {
+    let mut reasons = vec![Reason::new(ReasonCode::State, format!("{what} is {}", explanation.state))];
+    reasons.extend(explanation.reasons);
+    reasons
+}

@@ -1,0 +1,58 @@
+//! A job handed in once more by an operator: what was submitted then, from the coordinator itself.
+//!
+//! Owns that its program and files are here still. Does not own what is looked at before any submission
+//! reaches the loop.
+
+use std::sync::Arc;
+
+use napreduce_local::coordinator::Accepted;
+use napreduce_protocol::requests::RerunJob;
+use napreduce_protocol::{Blob, CheckpointSupport, StorageScheme, Submission};
+
+use super::{Client, Parting, Refusal};
+use crate::blobs::{PinnedBlob, program_architecture};
+use crate::coordinator::requests::Request;
+
+impl Client {
+    /// Answered as any submission is.
+    pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
+        let job = asked.of.job;
+        let definition = self.question(|reply| Request::Definition { job, reply }).await?;
+        let blobs = Arc::clone(&self.desk.blobs);
+        let prepared = tokio::task::spawn_blocking(move || {
+            let wanted = definition.program.into_iter().chain(definition.files.iter().map(|file| file.blob));
+            let pins = wanted.map(|blob| pin(&blobs, blob)).collect::<Result<Vec<_>, _>>();
+            pins.and_then(|pins| Ok((prepare(*definition, &pins, asked)?, pins)))
+        });
+        let prepared = prepared.await.map_err(|error| Parting::Source(error.to_string()))?;
+        let (submission, pins) =
+            prepared.map_err(|why| Refusal::wrong(format!("{job} cannot be run again: {why}")))?;
+        self.pins = pins.into_iter().map(|(blob, pinned)| (blob.digest, pinned)).collect();
+        self.submit(Box::new(submission)).await
+    }
+}
+
+fn pin(blobs: &Arc<crate::blobs::BlobStore>, blob: Blob) -> Result<(Blob, PinnedBlob), String> {
+    let pinned = blobs.pin(blob.digest).map_err(|error| error.to_string())?;
+    let pinned = pinned.ok_or(
+        "its program, or a file that it took along, is not kept any more; submit it again with its program",
+    )?;
+    Ok((blob, pinned))
+}
+
+fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -> Result<Submission, String> {
+    let RerunJob { token, of, output } = asked;
+    let Accepted { mut plan, user, program, files, .. } = definition;
+    if plan.chain.is_some() {
+        return Err("it is one of several jobs of a program; start that again".to_owned());
+    }
+    let program = program.ok_or("it has no program of its own")?;
+    let (_, pinned) = pins.first().ok_or("it has no program of its own")?;
+    let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?.to_owned();
+    plan.output = output.unwrap_or(plan.output);
+    if StorageScheme::of(&plan.output).is_some() {
+        // What it saved would have no place.
+        plan.checkpoint = CheckpointSupport::default();
+    }
+    Ok(Submission { token, plan, user, program, architecture, files, rerun_of: Some(of) })
+}

@@ -1,0 +1,166 @@
+//! What operators have done to jobs, attempts and workers.
+//!
+//! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an
+//! entry leads to (the engine).
+
+use napreduce_engine::{AttemptId, Event, JobId, Primitive, WorkerId};
+use napreduce_local::coordinator::Extra;
+use napreduce_protocol::requests::{ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker};
+use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
+
+use super::ClusterCoordinator;
+use super::requests::{Refusal, unknown_job};
+
+impl ClusterCoordinator {
+    /// Carries out a message that orders something; it is answered when what it led to is in the journal.
+    pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
+        match asked {
+            ToCoordinator::KillJob(KillJob { job, reason }) => self.kill_job(job, reason)?,
+            ToCoordinator::CommandJob(asked) => self.command_job(asked)?,
+            ToCoordinator::ChangeJob(asked) => self.change_job(asked)?,
+            ToCoordinator::DrainWorker(asked) => self.drain(asked)?,
+            ToCoordinator::UndrainWorker(UndrainWorker { worker, reason }) => self.undrain(worker, reason)?,
+            ToCoordinator::CommandTask(asked) => {
+                let attempts = self.command_task(asked)?;
+                return Ok(FromCoordinator::Commanded(attempts));
+            }
+            other => return Err(Refusal::wrong(format!("{other:?} orders nothing"))),
+        }
+        Ok(FromCoordinator::Done)
+    }
+
+    fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
+        if self.local.kill_ending(job, &reason) {
+            return Ok(());
+        }
+        self.check_active(job)?;
+        self.local.enter(Event::JobKillRequested { job, reason });
+        Ok(())
+    }
+
+    fn check_active(&self, job: JobId) -> Result<(), Refusal> {
+        if self.local.state.view().job(job).is_some() {
+            return Ok(());
+        }
+        let ended = self.local.state.jobs.contains_key(&job) || self.history.has(job);
+        Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
+    }
+
+    /// Does it to those live attempts of a task that it can be done to, or to the one that is named.
+    fn command_task(&mut self, asked: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
+        let CommandTask { task, attempt, command, reason } = asked;
+        self.check_active(task.job)?;
+        let view = self.local.state.view();
+        let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
+        if job.task_state(task).is_none() {
+            return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
+        }
+        let wanted =
+            |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
+        let mut live: Vec<AttemptId> = job.attempts().filter(wanted).collect();
+        if command == TaskCommand::Resume {
+            live.extend(
+                job.held_attempt(task).filter(|held| attempt.is_none_or(|number| held.number == number)),
+            );
+        }
+        if live.is_empty() {
+            let what = attempt.map_or_else(
+                || format!("no attempt at {task} is live"),
+                |number| format!("{} is not live", AttemptId { task, number }),
+            );
+            return Err(Refusal::wrong(format!("{what}; see: nap task list {}", task.job)));
+        }
+        let tried: Vec<Result<AttemptId, String>> =
+            live.into_iter().map(|id| self.can(id, command).map(|()| id)).collect();
+        if tried.iter().all(Result::is_err) {
+            let why: Vec<String> = tried.into_iter().filter_map(Result::err).collect();
+            return Err(Refusal::wrong(format!("cannot {} {}", command.in_words(), why.join("; "))));
+        }
+        let able: Vec<AttemptId> = tried.into_iter().flatten().collect();
+        for attempt in &able {
+            self.local.enter(entry(*attempt, command, &reason));
+        }
+        Ok(able)
+    }
+
+    /// Whether it can be done to an attempt; why not, beginning with its name.
+    fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
+        let engine = &self.local.state.engine;
+        let can = match command {
+            TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
+            TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
+            TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
+            TaskCommand::Resume => engine.can_resume(attempt),
+        };
+        can.map_err(|why| format!("{attempt}: {why}"))
+    }
+
+    /// Suspends a job as a whole, or lets it go on.
+    fn command_job(&mut self, asked: CommandJob) -> Result<(), Refusal> {
+        let CommandJob { job, command, reason } = asked;
+        self.check_active(job)?;
+        let engine = &self.local.state.engine;
+        let can = match command {
+            JobCommand::Suspend => engine.can_suspend_job(job),
+            JobCommand::Resume => engine.can_resume_job(job),
+            JobCommand::Hold => engine.can_hold_job(job),
+            JobCommand::Release => engine.can_release_job(job),
+        };
+        can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
+        self.local.enter(match command {
+            JobCommand::Suspend => Event::JobSuspendRequested { job, reason },
+            JobCommand::Hold => Event::JobHoldRequested { job, reason },
+            JobCommand::Resume | JobCommand::Release => Event::JobResumeRequested { job, reason },
+        });
+        Ok(())
+    }
+
+    /// Gives a job another priority or queue, where the policy makes a difference of it.
+    fn change_job(&mut self, asked: ChangeJob) -> Result<(), Refusal> {
+        let ChangeJob { job, change, reason } = asked;
+        self.check_active(job)?;
+        if let Some(queue) = &change.queue {
+            check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
+            self.check_queue(queue)?;
+        }
+        let can = self.local.state.engine.can_change_job(job, &change);
+        can.map_err(|why| {
+            let (what, scheduler) = (change.in_words(), &self.local.state.policy);
+            Refusal::wrong(format!("{job} cannot have {what} under the scheduler {scheduler}: {why}"))
+        })?;
+        self.local.enter(Event::JobChangeRequested { job, change, reason });
+        Ok(())
+    }
+
+    fn drain(&mut self, asked: DrainWorker) -> Result<(), Refusal> {
+        let DrainWorker { worker, hand_back, reason } = asked;
+        if !self.is_there(worker) {
+            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+        }
+        let event = Event::WorkerDrainRequested { worker, hand_back, grace: None };
+        self.local.enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
+        Ok(())
+    }
+
+    fn undrain(&mut self, worker: WorkerId, reason: String) -> Result<(), Refusal> {
+        if !self.is_there(worker) {
+            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+        }
+        let can = self.local.state.engine.can_undrain(worker);
+        can.map_err(|why| Refusal::wrong(format!("cannot undrain {worker}: {why}")))?;
+        let event = Event::WorkerUndrainRequested { worker };
+        self.local.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
+        Ok(())
+    }
+}
+
+fn entry(attempt: AttemptId, command: TaskCommand, reason: &str) -> Event {
+    let reason = reason.to_owned();
+    let preempt = |primitive, reason| Event::AttemptPreemptRequested { attempt, primitive, reason };
+    match command {
+        TaskCommand::Suspend => preempt(Primitive::Suspend, reason),
+        TaskCommand::Checkpoint => preempt(Primitive::Checkpoint, reason),
+        TaskCommand::Resume => Event::AttemptResumeRequested { attempt, reason },
+        TaskCommand::Kill => Event::AttemptKillRequested { attempt, reason },
+    }
+}

@@ -1,0 +1,65 @@
+//! Snapshots in the place of a journal that has grown.
+//!
+//! Owns when one is made, and that the loop does no more for it than copy what it knows. Does not own the
+//! files (`journal`) nor what is in a snapshot (`recovery`).
+
+use std::io;
+use std::time::Instant;
+
+use tokio::task::spawn_blocking;
+
+use super::recovery::Snapshot;
+use super::{ClusterCoordinator, ClusterInput};
+use crate::journal::JournalError;
+
+impl ClusterCoordinator {
+    /// Syncs the journal when that is due, and begins a snapshot when it has grown and none is being written.
+    pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
+        self.journal.sync_if_due()?;
+        if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let compaction = self.journal.begin_compaction()?;
+        let path = compaction.path();
+        let (snapshot, inputs) = (Snapshot::of(&self.local.state), self.inputs.clone());
+        let copied = began.elapsed();
+        let writing = spawn_blocking(move || {
+            let written = compaction.write(&snapshot);
+            tracing::info!(
+                target: "coordinator",
+                "snapshot: the loop stood still for {:.1} ms, written after {:.1} ms",
+                copied.as_secs_f64() * 1_000.0,
+                began.elapsed().as_secs_f64() * 1_000.0
+            );
+            written
+        });
+        self.compacting = Some(tokio::spawn(async move {
+            let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
+            let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
+            // A coordinator that has ended hears nothing, and has waited for it.
+            let _ = inputs.send(ClusterInput::Compacted(written));
+        }));
+        Ok(())
+    }
+
+    pub(super) fn on_compacted(&mut self, written: Result<(), JournalError>) {
+        self.compacting = None;
+        if let Err(error) = written {
+            self.local.say(&format!(
+                "warning: {error}; the journal's files are kept, and a snapshot is tried again when the last of them has grown"
+            ));
+        }
+    }
+
+    /// The last snapshot: a later version of this program may decide otherwise, but it can read what
+    /// was decided.
+    pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
+        if let Some(compacting) = self.compacting.take() {
+            // What became of it matters no more: another one is written.
+            let _ = compacting.await;
+        }
+        let rules = self.journal.header().rules.clone();
+        self.journal.compact(&Snapshot::of(&self.local.state), rules)
+    }
+}

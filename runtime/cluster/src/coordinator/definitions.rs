@@ -1,0 +1,220 @@
+//! What was submitted of jobs that have ended, so that they can be run again.
+//!
+//! Owns the files, `definitions/job_0007.json`, and how many there are. Does not own the programs, which may
+//! have been dropped (`blobs`). A file that is lost costs nothing but that its job cannot be run again, so
+//! that none is synced.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use napreduce_engine::{JobChange, JobId};
+use napreduce_local::coordinator::Accepted;
+use napreduce_protocol::{IoResult, read_regular};
+
+use super::ClusterCoordinator;
+use super::requests::{Refusal, Reply, send, unknown_job};
+
+/// Definitions that are kept, and the bytes of them; the oldest go first.
+const KEPT_MAX: usize = 1_000;
+const BYTES_MAX: u64 = 256 << 20;
+
+impl ClusterCoordinator {
+    /// Answers with what was submitted of a job, which may have ended.
+    pub(super) fn definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
+        if let Some(known) = self.local.state.jobs.get(&job) {
+            return send(reply, Ok(Box::new(known.definition())));
+        }
+        let (definitions, is_known) = (Arc::clone(&self.definitions), self.history.has(job));
+        tokio::task::spawn_blocking(move || {
+            let read = read(&definitions.folder, job);
+            send(reply, read.map_err(|refusal| if is_known { refusal } else { unknown_job(job) }));
+        });
+    }
+}
+
+/// The definitions of a cluster directory.
+#[derive(Debug)]
+pub(super) struct Definitions {
+    folder: PathBuf,
+    /// Listed when the first is kept: a folder of a thousand takes longer than all else about the
+    /// end of a job.
+    kept: Mutex<Option<Kept>>,
+}
+
+/// The jobs whose definitions are there, with the bytes of each, and of all.
+#[derive(Debug, Default)]
+struct Kept {
+    lengths: BTreeMap<JobId, u64>,
+    bytes: u64,
+}
+
+impl Definitions {
+    pub(super) fn of(cluster: &Path) -> Definitions {
+        Definitions { folder: cluster.join("coordinator/definitions"), kept: Mutex::default() }
+    }
+
+    /// Keeps what was submitted, with what was changed since, and removes what is too much. Blocking.
+    pub(super) fn keep(&self, accepted: &Accepted, change: &JobChange) -> io::Result<()> {
+        let definition = serde_json::to_vec(&accepted.with(change))?;
+        // A panic while it was held: what is there is listed anew.
+        let mut kept = self.kept.lock().unwrap_or_else(|poisoned| {
+            let mut kept = poisoned.into_inner();
+            *kept = None;
+            kept
+        });
+        if kept.is_none() {
+            fs::create_dir_all(&self.folder)?;
+            *kept = Some(Kept::list(&self.folder)?);
+        }
+        let path = file(&self.folder, accepted.job);
+        let unfinished = path.with_extension("unfinished");
+        fs::write(&unfinished, &definition)?;
+        fs::rename(&unfinished, &path)?;
+        let Some(kept) = kept.as_mut() else { return Ok(()) };
+        kept.add(accepted.job, definition.len() as u64);
+        while let Some(oldest) = kept.too_much() {
+            fs::remove_file(file(&self.folder, oldest)).if_there()?;
+            kept.forget(oldest);
+        }
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn list(folder: &Path) -> io::Result<Kept> {
+        let mut kept = Kept::default();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let job = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<JobId>().ok());
+            if let Some(job) = job {
+                kept.add(job, entry.metadata()?.len());
+            }
+        }
+        Ok(kept)
+    }
+
+    fn add(&mut self, job: JobId, length: u64) {
+        let before = self.lengths.insert(job, length).unwrap_or(0);
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(length);
+    }
+
+    fn forget(&mut self, job: JobId) {
+        self.bytes = self.bytes.saturating_sub(self.lengths.remove(&job).unwrap_or(0));
+    }
+
+    /// The oldest when there are too many of them; the last one stays, however large it is.
+    fn too_much(&self) -> Option<JobId> {
+        let count = self.lengths.len();
+        let oldest = self.lengths.keys().next().copied();
+        oldest.filter(|_| count > 1 && (count > KEPT_MAX || self.bytes > BYTES_MAX))
+    }
+}
+
+fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
+    let path = file(folder, job);
+    let text = read_regular(&path, BYTES_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Refusal::wrong(format!(
+            "what was submitted as {job} is not kept any more; that of the last {KEPT_MAX} ended jobs is. Submit it again with its program"
+        )),
+        _ => Refusal { status: 1, reason: format!("cannot read {}: {error}", path.display()) },
+    })?;
+    serde_json::from_slice(&text).map_err(|error| Refusal {
+        status: 1,
+        reason: format!("{} cannot be read: {error}; submit the job again with its program", path.display()),
+    })
+}
+
+fn file(folder: &Path, job: JobId) -> PathBuf {
+    folder.join(format!("{job}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::JobPlan;
+
+    use super::*;
+    use napreduce_local::output::ClaimMark;
+
+    fn accepted(job: u32) -> Arc<Accepted> {
+        Arc::new(Accepted {
+            job: JobId(job),
+            token: 7,
+            plan: JobPlan::new("count", "/out"),
+            user: "ada".to_owned(),
+            program: None,
+            files: Vec::new(),
+            claim: ClaimMark::default(),
+            rerun_of: None,
+        })
+    }
+
+    /// A cluster directory, and its definitions.
+    fn begin() -> (tempfile::TempDir, Definitions) {
+        let cluster = tempfile::tempdir().expect("a folder");
+        let definitions = Definitions::of(cluster.path());
+        fs::create_dir_all(&definitions.folder).expect("made");
+        (cluster, definitions)
+    }
+
+    fn numbers(definitions: &Definitions) -> Vec<u32> {
+        let mut kept: Vec<u32> =
+            Kept::list(&definitions.folder).expect("listed").lengths.keys().map(|job| job.0).collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    #[test]
+    fn a_definition_is_read_as_it_was_kept_and_changed() {
+        let (_cluster, definitions) = begin();
+        let change = JobChange { priority: Some(5), queue: Some("nightly".to_owned()) };
+        definitions.keep(&accepted(7), &change).expect("kept");
+        let folder = &definitions.folder;
+        let read = read(folder, JobId(7)).expect("it is there");
+        assert_eq!((read.plan.priority, read.plan.queue.as_str(), read.user.as_str()), (5, "nightly", "ada"));
+        let refused = super::read(folder, JobId(8)).expect_err("it is not");
+        let said = &refused.reason;
+        assert!(said.starts_with("what was submitted as job_0008 is not kept any more"), "{said}");
+        fs::write(file(folder, JobId(9)), "{").expect("written");
+        let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
+        let said = &refused.reason;
+        assert!(refused.status == 1 && said.contains("job_0009.json cannot be read"), "{said}");
+    }
+
+    #[test]
+    fn the_oldest_definitions_go_first_also_those_of_an_earlier_coordinator() {
+        let (_cluster, definitions) = begin();
+        let most = KEPT_MAX as u32;
+        for number in 1..=most {
+            fs::write(file(&definitions.folder, JobId(number)), "{}").expect("written");
+        }
+        for number in most + 1..=most + 2 {
+            definitions.keep(&accepted(number), &JobChange::default()).expect("kept");
+        }
+        assert_eq!(numbers(&definitions), (3..=most + 2).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn definitions_that_are_too_large_together_go_and_the_last_one_stays() {
+        let (_cluster, definitions) = begin();
+        let large = fs::File::create(file(&definitions.folder, JobId(1))).expect("made");
+        large.set_len(BYTES_MAX).expect("a hole");
+        definitions.keep(&accepted(2), &JobChange::default()).expect("kept");
+        assert_eq!(numbers(&definitions), [2]);
+        definitions.keep(&accepted(2), &JobChange::default()).expect("kept again");
+        assert_eq!(numbers(&definitions), [2], "once");
+    }
+
+    #[test]
+    fn one_that_somebody_else_has_removed_is_no_trouble() {
+        let (_cluster, definitions) = begin();
+        definitions.keep(&accepted(1), &JobChange::default()).expect("kept");
+        definitions.kept.lock().expect("no panic").as_mut().expect("listed").bytes = BYTES_MAX;
+        fs::remove_file(file(&definitions.folder, JobId(1))).expect("removed");
+        definitions.keep(&accepted(2), &JobChange::default()).expect("kept");
+        assert_eq!(numbers(&definitions), [2]);
+    }
+}

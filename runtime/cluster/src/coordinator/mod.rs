@@ -1,0 +1,261 @@
+//! The coordinator of a cluster: the local one, with a journal, a history, programs of jobs and workers behind connections.
+//!
+//! ```text
+//! connections -- inputs, requests --> this loop -- entries --> journal
+//!                                         |                       | written
+//!                                         v                       v
+//!                                   local coordinator (engine, jobs, links) -- flush --> connections
+//! ```
+
+mod admission;
+mod answers;
+mod chains;
+mod clients;
+mod commands;
+mod compaction;
+mod configuration;
+mod definitions;
+mod history;
+mod journal_check;
+mod outcomes;
+mod queues;
+mod recovery;
+mod replay;
+mod requests;
+mod samples;
+mod server;
+#[cfg(test)]
+mod tests;
+mod worker_connection;
+mod worker_conversations;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use napreduce_engine::{Event, WorkerId};
+use napreduce_history::HistoryStore;
+use napreduce_local::chain::Removal;
+use napreduce_local::coordinator::{
+    Accepted, BATCH, Caller, ClusterServices, Coordinator, CoordinatorState, Input, KeepEnded, LastHeard,
+    Pins, Waiting, sleep_until_some, ticks,
+};
+use napreduce_protocol::{FromWorker, Hello, ToWorker};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+
+use self::chains::ChainWatch;
+use self::definitions::Definitions;
+use self::history::recorded_cluster;
+use self::samples::Samples;
+use crate::blobs::{BlobStore, PinnedBlob};
+use crate::journal::{Journal, JournalError};
+
+#[cfg(test)]
+pub(crate) use clients::{ClientDesk, ClientLimits};
+pub use configuration::CoordinatorConfiguration;
+pub use journal_check::{JournalCheck, check_journal};
+pub use replay::{ReplayError, replay_journal};
+pub(crate) use requests::Request;
+#[cfg(test)]
+pub(crate) use requests::{LogHolder, Refusal};
+pub use server::{CoordinatorError, run_coordinator};
+
+/// An event for the coordinator of a cluster.
+#[derive(Debug)]
+enum ClusterInput {
+    /// For the local coordinator.
+    Local(Input),
+    /// A worker said hello on a new connection.
+    Connected {
+        connection: u64,
+        hello: Box<Hello>,
+        messages: UnboundedSender<ToWorker>,
+        heard: LastHeard,
+    },
+    Said {
+        connection: u64,
+        message: FromWorker,
+        waiting: Waiting,
+    },
+    Disconnected {
+        connection: u64,
+    },
+    /// A snapshot is written, or not.
+    Compacted(Result<(), JournalError>),
+    /// The directory of a chain of jobs was removed, or not.
+    ChainRemoved {
+        chain: u128,
+        removed: Result<Removal, String>,
+    },
+    /// End when what has arrived is in the journal; jobs go on with the next coordinator.
+    Stop,
+}
+
+struct ClusterCoordinator {
+    local: Coordinator,
+    configuration: CoordinatorConfiguration,
+    journal: Journal,
+    /// Tasks beside the loop read and write it.
+    history: Arc<dyn HistoryStore>,
+    definitions: Arc<Definitions>,
+    chains: ChainWatch,
+    samples: Samples,
+    /// A snapshot that is being written.
+    compacting: Option<JoinHandle<()>>,
+    connections: BTreeMap<u64, WorkerId>,
+    inputs: UnboundedSender<ClusterInput>,
+    ticked: Instant,
+    stopping: bool,
+}
+
+impl ClusterCoordinator {
+    fn new(
+        state: CoordinatorState,
+        configuration: CoordinatorConfiguration,
+        (journal, history, blobs): (Journal, Arc<dyn HistoryStore>, Arc<BlobStore>),
+        inputs: UnboundedSender<ClusterInput>,
+    ) -> ClusterCoordinator {
+        let definitions = Arc::new(Definitions::of(configuration.directory.path()));
+        let services = JobServices {
+            configuration: configuration.clone(),
+            history: Arc::clone(&history),
+            definitions: Arc::clone(&definitions),
+            blobs,
+        };
+        let own = inputs.clone();
+        // A coordinator that has ended does it again when it is back.
+        let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
+        ClusterCoordinator {
+            local: Coordinator::new(state, Some(Box::new(services)), Arc::new(send_back)),
+            configuration,
+            journal,
+            history,
+            definitions,
+            chains: ChainWatch::default(),
+            samples: Samples::default(),
+            compacting: None,
+            connections: BTreeMap::new(),
+            inputs,
+            ticked: Instant::now(),
+            stopping: false,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    async fn run(
+        mut self,
+        mut requests: UnboundedReceiver<Request>,
+        mut inputs: UnboundedReceiver<ClusterInput>,
+    ) -> Result<(), JournalError> {
+        let (mut tick, mut batch, mut open) = (ticks(), Vec::new(), true);
+        self.local.begin_to_listen();
+        self.ticked = Instant::now();
+        self.conclude()?;
+        while !self.stopping {
+            tokio::select! {
+                _ = inputs.recv_many(&mut batch, BATCH) => {
+                    for input in batch.drain(..) {
+                        self.take(input);
+                    }
+                    self.local.decide();
+                }
+                request = requests.recv(), if open => match request {
+                    Some(request) => self.answer(request),
+                    None => open = false,
+                },
+                () = sleep_until_some(self.local.wake_at()) => self.local.enter(Event::Woken),
+                _ = tick.tick() => self.on_tick(),
+            }
+            self.conclude()?;
+        }
+        self.compact_at_the_end().await
+    }
+
+    /// Keeps every event from now on with what followed.
+    #[cfg(test)]
+    fn record(&mut self, recording: Option<napreduce_local::coordinator::Recording>) {
+        self.local.state.recorded = recording;
+    }
+
+    fn take(&mut self, input: ClusterInput) {
+        if !matches!(input, ClusterInput::Local(_) | ClusterInput::Said { .. }) {
+            self.local.decide();
+        }
+        match input {
+            ClusterInput::Local(input) => self.local.take(input),
+            ClusterInput::Connected { connection, hello, messages, heard } => {
+                self.on_hello(*hello, Caller { connection, messages, heard });
+            }
+            ClusterInput::Said { connection, message, waiting } => {
+                drop(waiting);
+                self.on_message(connection, message);
+            }
+            ClusterInput::Disconnected { connection } => self.on_disconnected(connection),
+            ClusterInput::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
+            ClusterInput::Compacted(written) => self.on_compacted(written),
+            ClusterInput::Stop => self.stopping = true,
+        }
+    }
+
+    /// Writes the journal, and then releases what follows.
+    fn conclude(&mut self) -> Result<(), JournalError> {
+        let journal = &mut self.journal;
+        self.local.conclude(|entries, sync| {
+            journal.append(entries)?;
+            if sync { journal.sync() } else { Ok(()) }
+        })?;
+        self.compact_if_due()
+    }
+
+    fn on_tick(&mut self) {
+        let paused = self.ticked.elapsed();
+        self.ticked = Instant::now();
+        self.look_after_workers(paused);
+        self.look_after_chains();
+        self.sample();
+        self.local.on_tick();
+    }
+}
+
+/// The parts of a cluster that the local coordinator calls for its jobs.
+struct JobServices {
+    configuration: CoordinatorConfiguration,
+    history: Arc<dyn HistoryStore>,
+    definitions: Arc<Definitions>,
+    blobs: Arc<BlobStore>,
+}
+
+impl ClusterServices for JobServices {
+    fn directory(&self) -> PathBuf {
+        self.configuration.directory.path().to_owned()
+    }
+
+    fn pinning(&self) -> Box<dyn FnOnce(&Accepted) -> Pins + Send> {
+        let blobs = Arc::clone(&self.blobs);
+        Box::new(move |accepted| pin(accepted, &blobs))
+    }
+
+    fn keeping(&self, state: &CoordinatorState) -> KeepEnded {
+        let (history, definitions) = (Arc::clone(&self.history), Arc::clone(&self.definitions));
+        let cluster = recorded_cluster(state, &self.configuration);
+        Box::new(move |job, ended, remarks| {
+            if let Err(error) = definitions.keep(&job.accepted, &job.change) {
+                remarks.push(format!("{} cannot be run again by its number: {error}", job.id()));
+            }
+            ended.cluster = Some(cluster());
+            let untidy = history.add(ended).map_err(|error| format!("cannot write {error}"))?;
+            remarks.extend(untidy);
+            Ok(())
+        })
+    }
+}
+
+/// Keeps the blobs of a job in the store as long as the result lives. A worker that asks for one that is missing reports it.
+/// Blocking.
+fn pin(accepted: &Accepted, blobs: &Arc<BlobStore>) -> Pins {
+    let all = accepted.program.into_iter().chain(accepted.files.iter().map(|file| file.blob));
+    let pinned: Vec<PinnedBlob> = all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect();
+    Box::new(pinned)
+}

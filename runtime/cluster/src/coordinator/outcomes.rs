@@ -1,0 +1,93 @@
+//! What has become of the commands of operators.
+//!
+//! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the
+//! commands (`commands`) nor what is kept of preemptions (`napreduce_history`).
+
+use napreduce_engine::{AttemptId, AttemptState};
+use napreduce_history::PreemptionBook;
+use napreduce_protocol::requests::GetOutcomes;
+use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
+
+use super::ClusterCoordinator;
+use super::requests::Refusal;
+
+impl ClusterCoordinator {
+    /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.
+    pub(super) fn outcomes(&self, asked: &GetOutcomes) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
+        let &GetOutcomes { job, ref attempts, command } = asked;
+        let view = self.local.state.view();
+        let (Some(known), Some(kept)) = (view.job(job), self.local.state.jobs.get(&job)) else {
+            // Its end came first, which is what a kill wants.
+            return Ok(outcomes_of_ended(&*self.find(job)?, asked));
+        };
+        let live: Vec<AttemptId> = known.attempts().collect();
+        let wanted = if attempts.is_empty() { &live } else { attempts };
+        let outcome = |attempt: &AttemptId| {
+            let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.is_recalled()));
+            (*attempt, outcome(state, &kept.book, *attempt, command))
+        };
+        Ok(wanted.iter().map(outcome).collect())
+    }
+}
+
+/// Of attempts of a job whose tasks are over.
+pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<(AttemptId, CommandOutcome)> {
+    let command = asked.command;
+    let ended = |attempt: &AttemptId| {
+        if command == TaskCommand::Resume {
+            return (*attempt, CommandOutcome::Done);
+        }
+        let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
+        (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
+    };
+    asked.attempts.iter().map(ended).collect()
+}
+
+/// `state` is that of a live attempt, and whether it waits to go on.
+fn outcome(
+    state: Option<(AttemptState, bool)>,
+    book: &PreemptionBook,
+    attempt: AttemptId,
+    command: TaskCommand,
+) -> CommandOutcome {
+    let last = book.preemptions.iter().rev().find(|known| known.attempt == attempt);
+    match (command, state) {
+        (TaskCommand::Resume, Some((AttemptState::Suspended, true))) => CommandOutcome::Queued,
+        (TaskCommand::Resume, Some((AttemptState::Suspended, false))) => {
+            CommandOutcome::Overtaken("suspended again".to_owned())
+        }
+        (TaskCommand::Resume, Some((AttemptState::Resuming, _))) => CommandOutcome::Pending,
+        (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
+        (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
+        (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
+        // It went on and has ended since, or its task is not held any more.
+        (TaskCommand::Resume, None) => CommandOutcome::Done,
+        (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
+        (_, Some(_)) => {
+            // What was asked for before is no answer: only the last request is.
+            last.and_then(|last| ended_as(last, command)).unwrap_or(CommandOutcome::Pending)
+        }
+    }
+}
+
+/// What the end of a request means for a command; none while it is open.
+fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOutcome> {
+    let end = last.end?;
+    Some(match (command, end) {
+        (TaskCommand::Suspend, PreemptionEnd::Suspended)
+        | (TaskCommand::Checkpoint, PreemptionEnd::Checkpointed)
+        | (TaskCommand::Kill, PreemptionEnd::Killed | PreemptionEnd::Finished | PreemptionEnd::Ended) => {
+            CommandOutcome::Done
+        }
+        (_, PreemptionEnd::Withdrawn) => CommandOutcome::Refused(last.reason.clone()),
+        (_, end) => CommandOutcome::Overtaken(end.in_words().to_owned()),
+    })
+}
+
+/// Nothing is told of an attempt that is not live any more.
+fn gone(command: TaskCommand) -> CommandOutcome {
+    match command {
+        TaskCommand::Kill => CommandOutcome::Done,
+        _ => CommandOutcome::Overtaken(PreemptionEnd::Ended.in_words().to_owned()),
+    }
+}

@@ -1,0 +1,239 @@
+//! A coordinator from its journal: the snapshot, the entries since, and what was left undone.
+//!
+//! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the
+//! journal's files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use napreduce_engine::{
+    Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy, Time, WorkerId,
+};
+use napreduce_history::{HistoryLimits, OpenHistory};
+use napreduce_local::coordinator::{
+    CoordinatorState, Entry, GoneWorkers, KeptLink, KnownChain, Link, LiveJob, unix_micros,
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::configuration::CoordinatorConfiguration;
+use super::{ClusterCoordinator, ClusterInput, pin};
+use crate::blobs::{BlobError, BlobStore};
+use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
+
+/// Version of the snapshot.
+const SNAPSHOT_VERSION: u32 = 4;
+
+/// Everything a coordinator knows, as plain data.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    version: u32,
+    engine: EngineSnapshot,
+    jobs: Vec<LiveJob>,
+    links: Vec<(WorkerId, KeptLink)>,
+    chains: Vec<(u128, KnownChain)>,
+    gone: GoneWorkers,
+    last: Time,
+    last_job: u32,
+    last_worker: u32,
+}
+
+/// A coordinator cannot go on from what is there.
+#[derive(Debug, Error)]
+pub(crate) enum RecoveryError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+    #[error("the scheduler cannot be set up: {what}")]
+    Scheduler { what: String },
+    #[error("cannot draw a random number: {0}")]
+    Random(std::io::Error),
+    #[error("cannot read the history in {path}: {source}")]
+    History { path: PathBuf, source: std::io::Error },
+    #[error(
+        "the snapshot in {path} cannot be taken up: {what}; restore it, or move the directory away to begin anew"
+    )]
+    Snapshot { path: PathBuf, what: String },
+    #[error("entry {number} of the journal in {path} cannot be read: {what}; use the program that wrote it")]
+    Entry { path: PathBuf, number: usize, what: String },
+}
+
+/// Which policy goes on from a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    /// The one that it was made under, with what that remembers.
+    AsBefore,
+    /// Another one, which begins with what it sees.
+    Another,
+}
+
+impl Snapshot {
+    /// For the journal's compaction.
+    pub(super) fn of(state: &CoordinatorState) -> Snapshot {
+        Snapshot {
+            version: SNAPSHOT_VERSION,
+            engine: state.engine.snapshot(),
+            jobs: state.jobs.values().cloned().collect(),
+            links: state.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
+            chains: state.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            gone: state.gone.clone(),
+            last: state.last,
+            last_job: state.last_job,
+            last_worker: state.last_worker,
+        }
+    }
+
+    fn restore(
+        self,
+        epoch_micros: u64,
+        (settings, scheduler): (EngineSettings, &dyn PolicyChoice),
+        policy: Policy,
+    ) -> Result<CoordinatorState, String> {
+        if self.version != SNAPSHOT_VERSION {
+            return Err(format!(
+                "it has version {}, and this program reads {SNAPSHOT_VERSION}",
+                self.version
+            ));
+        }
+        let engine = match policy {
+            Policy::AsBefore => self.engine,
+            Policy::Another => self.engine.for_another_policy(),
+        };
+        let engine =
+            Engine::restore(engine, scheduler.build()?, settings).map_err(|error| error.to_string())?;
+        let mut state = CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros);
+        state.ended = self.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+        state.jobs = self.jobs.into_iter().map(|job| (job.id(), job)).collect();
+        state.links = self.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
+        state.chains = self.chains.into_iter().collect();
+        state.gone = self.gone;
+        state.wake_at = state.engine.next_wake();
+        state.last = self.last;
+        state.last_job = self.last_job;
+        state.last_worker = self.last_worker;
+        Ok(state)
+    }
+}
+
+/// The state after everything in the journal.
+pub(super) fn replay(
+    directory: &Path,
+    recovered: Recovered,
+    header: &Header,
+    read_policy: ReadPolicy,
+    prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
+) -> Result<CoordinatorState, RecoveryError> {
+    let Header { epoch_micros, ref rules, .. } = *header;
+    let unusable = |what| RecoveryError::Scheduler { what };
+    let (settings, scheduler) = (rules.settings, read_policy(&rules.scheduler).map_err(unusable)?);
+    let state = match recovered.snapshot {
+        Some(snapshot) => {
+            let rules = (settings, &*scheduler);
+            snapshot
+                .decode::<Snapshot>()?
+                .restore(epoch_micros, rules, Policy::AsBefore)
+                .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?
+        }
+        None => {
+            let engine = Engine::new(scheduler.build().map_err(unusable)?, settings);
+            CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros)
+        }
+    };
+    let mut state = prepare(state);
+    for (number, text) in (1..).zip(&recovered.entries) {
+        let entry: Entry = serde_json::from_slice(text).map_err(|error| RecoveryError::Entry {
+            path: directory.to_owned(),
+            number,
+            what: error.to_string(),
+        })?;
+        state.apply(entry);
+    }
+    // They were said when they happened.
+    state.notices.clear();
+    Ok(state)
+}
+
+impl ClusterCoordinator {
+    /// The coordinator of a cluster, going on where the last one of its directory ended.
+    pub(super) fn recover(
+        configuration: &CoordinatorConfiguration,
+        blobs: &Arc<BlobStore>,
+        open_history: OpenHistory,
+        inputs: UnboundedSender<ClusterInput>,
+    ) -> Result<ClusterCoordinator, RecoveryError> {
+        let directory = configuration.directory.coordinator_directory();
+        let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
+        let rules = configuration.rules();
+        let (scheduler, read_policy) = (&*configuration.scheduler, configuration.read_policy);
+        let unusable = |what| RecoveryError::Scheduler { what };
+        // Before anything is done by them.
+        scheduler.build().map_err(unusable)?;
+        let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
+        let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
+        let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
+        let history_directory = directory.join("history");
+        let limits =
+            HistoryLimits { jobs_max: configuration.history_max, bytes_max: configuration.history_bytes_max };
+        let (history, remembered) = open_history(&history_directory, limits)
+            .map_err(|source| RecoveryError::History { path: history_directory, source })?;
+        let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
+        remarks.extend(remembered);
+        let mut state = replay(&directory, recovered, journal.header(), read_policy, |state| state)?;
+        let mut before = journal.header().rules.clone();
+        // An earlier program may have written fewer values.
+        before.scheduler = read_policy(&before.scheduler).map_err(unusable)?.to_json();
+        if before != rules {
+            // What is in the journal was decided by the old rules, what follows will be by the new ones.
+            let same = before.scheduler == rules.scheduler;
+            let policy = if same { Policy::AsBefore } else { Policy::Another };
+            let (epoch, by) = (journal.header().epoch_micros, (rules.settings, scheduler));
+            state = Snapshot::of(&state)
+                .restore(epoch, by, policy)
+                .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+            journal.compact(&Snapshot::of(&state), rules)?;
+        }
+        state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));
+        if begun {
+            remarks.extend(forgotten(&directory, history.last(), blobs));
+        }
+        state.notices.extend(remarks);
+        let mut coordinator = ClusterCoordinator::new(
+            state,
+            configuration.clone(),
+            (journal, history, Arc::clone(blobs)),
+            inputs,
+        );
+        coordinator.take_up_jobs(blobs);
+        Ok(coordinator)
+    }
+
+    /// Has the claims of the jobs taken up again, and ends those whose end was decided.
+    fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
+        self.local.state.ended.clear();
+        let jobs: Vec<JobId> = self.local.state.jobs.keys().copied().collect();
+        for job in jobs {
+            let Some(known) = self.local.state.jobs.get(&job) else { continue };
+            let pinned = pin(&known.accepted, blobs);
+            if known.outcome.is_some() {
+                self.local.state.ended.push(job);
+            } else {
+                self.local.resume_claim(job, 0);
+            }
+            self.local.pins.insert(job, pinned);
+            self.local.say(&format!("{job} goes on"));
+        }
+    }
+}
+
+/// What a directory without a journal says of one that was there, for people.
+fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
+    let ended = last.map(|job| format!("a history up to {job}, which numbers go on from"));
+    let left = ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
+    Some(format!(
+        "warning: there is no journal in {}, though there is {left}: jobs that had not ended are forgotten; stop the \
+         coordinator and restore the files journal-* and snapshot-* if there are copies",
+        directory.display()
+    ))
+}

@@ -1,0 +1,125 @@
+//! Looks at the cluster every few seconds, for its history.
+//!
+//! Owns when, and what has changed since the last look. Does not own files (`napreduce-history`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use napreduce_engine::WorkerId;
+use napreduce_local::coordinator::unix_micros;
+use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
+use tokio::task::JoinHandle;
+
+use super::ClusterCoordinator;
+
+/// How often.
+const EVERY: Duration = Duration::from_secs(10);
+/// What stays as it is is said again, so that a coordinator that was away can be told from one that saw
+/// nothing new. Readers count on it.
+const REPEAT: Duration = Duration::from_secs(600);
+
+/// What was seen last.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    looked: Option<Instant>,
+    queues: Vec<QueueSample>,
+    /// When they were told last.
+    told: Option<Instant>,
+    workers: BTreeMap<WorkerId, WorkerSample>,
+    /// One that is being written.
+    writing: Option<JoinHandle<()>>,
+}
+
+impl Samples {
+    /// What of a look is worth keeping.
+    fn news(
+        &mut self,
+        now: Instant,
+        at_millis: u64,
+        queues: Vec<QueueSample>,
+        workers: Vec<WorkerSample>,
+    ) -> Option<ClusterSample> {
+        let is_due = self.told.is_none_or(|told| now.duration_since(told) >= REPEAT);
+        let same = |one: &QueueSample, other: &QueueSample| {
+            (&one.queue, one.kind, one.slots) == (&other.queue, other.kind, other.slots)
+        };
+        let are_same = queues.len() == self.queues.len()
+            && queues.iter().zip(&self.queues).all(|(one, other)| same(one, other));
+        let mut news = ClusterSample { at_millis, ..ClusterSample::default() };
+        if is_due || !are_same {
+            self.told = Some(now);
+            self.queues.clone_from(&queues);
+            news.queues = queues;
+        }
+        let is_news = |worker: &&WorkerSample| {
+            self.workers.get(&worker.worker).is_none_or(|known| !known.says_as(worker))
+        };
+        news.workers = workers.iter().filter(is_news).cloned().collect();
+        // Of those that are not listed any more, none comes back.
+        self.workers = workers.into_iter().map(|worker| (worker.worker, worker)).collect();
+        (!news.queues.is_empty() || !news.workers.is_empty()).then_some(news)
+    }
+}
+
+impl ClusterCoordinator {
+    /// Has what changed since the last look written, if it is time for one. A disk that does not keep up is
+    /// waited for.
+    pub(super) fn sample(&mut self) {
+        let samples = &self.samples;
+        let is_writing = samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
+        if is_writing || samples.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
+            return;
+        }
+        let history = Arc::clone(&self.history);
+        let now = Instant::now();
+        let at_millis = unix_micros() / 1_000;
+        let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
+        let workers = self.list_workers();
+        let workers = workers.iter().map(|worker| WorkerSample::of(at_millis, worker)).collect();
+        let samples = &mut self.samples;
+        samples.looked = Some(now);
+        let Some(news) = samples.news(now, at_millis, queues, workers) else { return };
+        samples.writing = Some(tokio::task::spawn_blocking(move || {
+            if let Err(error) = history.note(&news) {
+                // What has changed by then is missing; jobs do not depend on it.
+                tracing::warn!(%error, "how the cluster is cannot be kept");
+            }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::TaskKind;
+    use napreduce_protocol::{QueueSlots, WorkerPhase};
+
+    use super::*;
+
+    fn queue(used: u64) -> QueueSample {
+        let slots = QueueSlots { used, ..QueueSlots::default() };
+        QueueSample { at_millis: used, queue: "default".to_owned(), kind: TaskKind::Map, slots }
+    }
+
+    fn worker(at_millis: u64, state: WorkerPhase) -> WorkerSample {
+        let (name, host) = ("left-hand".to_owned(), "ada".to_owned());
+        let (map_slots, reduce_slots, reason) = (2, 1, None);
+        WorkerSample { at_millis, worker: WorkerId(1), name, host, state, reason, map_slots, reduce_slots }
+    }
+
+    #[test]
+    fn what_changed_is_kept_and_the_rest_is_said_again_seldom() {
+        let (mut samples, began) = (Samples::default(), Instant::now());
+        let mut look = |seconds, used, state| {
+            let now = began + Duration::from_secs(seconds);
+            let news = samples.news(now, seconds, vec![queue(used)], vec![worker(seconds, state)]);
+            news.map(|news| (news.queues.len(), news.workers.len()))
+        };
+        assert_eq!(look(0, 1, WorkerPhase::Up), Some((1, 1)));
+        assert_eq!(look(10, 1, WorkerPhase::Up), None);
+        assert_eq!(look(20, 2, WorkerPhase::Up), Some((1, 0)));
+        assert_eq!(look(30, 2, WorkerPhase::Draining), Some((0, 1)));
+        assert_eq!(look(610, 2, WorkerPhase::Draining), None);
+        assert_eq!(look(620, 2, WorkerPhase::Draining), Some((1, 0)));
+    }
+}

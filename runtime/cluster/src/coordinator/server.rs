@@ -1,0 +1,156 @@
+//! The coordinator of a cluster as a process: from the lock on its directory to the last byte of the journal.
+//!
+//! Owns the setting up, who may connect as what, and the graceful end. Does not own what connections say.
+
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use napreduce_history::OpenHistory;
+use napreduce_protocol::{Incoming, Listener, Role};
+use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
+use thiserror::Error;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::clients::{ClientDesk, ClientLimits};
+use super::configuration::CoordinatorConfiguration;
+use super::worker_connection::serve_worker;
+use super::{ClusterCoordinator, ClusterInput};
+use crate::blobs::BlobStore;
+use crate::cluster_directory::ClusterDirectoryError;
+use crate::journal::JournalError;
+
+/// Threads for connections; the loop itself is one task.
+const THREADS: usize = 2;
+/// How long blocking work (commits, claims) may take when the coordinator ends; it is done again
+/// after a restart.
+const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// A coordinator cannot start or go on.
+#[derive(Debug, Error)]
+pub enum CoordinatorError {
+    /// Its directory.
+    #[error(transparent)]
+    Directory(#[from] ClusterDirectoryError),
+    /// Its journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What an earlier coordinator left, or where this one is to listen.
+    #[error("{0}")]
+    Start(String),
+    /// Something of the system.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The loop broke one of its own rules; a bug.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
+}
+
+impl CoordinatorError {
+    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            CoordinatorError::Directory(error) => error.exit_status(),
+            _ => 1,
+        }
+    }
+}
+
+/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end.
+/// Jobs and workers go on without it, and with the next coordinator of the directory. What has ended is kept
+/// by what `open_history` opens.
+///
+/// # Errors
+/// See [`CoordinatorError`]. What was accepted before is in the journal.
+pub fn run_coordinator(
+    configuration: CoordinatorConfiguration,
+    open_history: OpenHistory,
+) -> Result<(), CoordinatorError> {
+    let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    run_soon_when_woken();
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .on_thread_start(run_soon_when_woken)
+        .enable_all()
+        .build()
+        .map_err(io("start the runtime"))?;
+    let ended = runtime.block_on(serve(configuration, open_history));
+    runtime.shutdown_timeout(WIND_DOWN);
+    ended
+}
+
+async fn serve(
+    configuration: CoordinatorConfiguration,
+    open_history: OpenHistory,
+) -> Result<(), CoordinatorError> {
+    let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    let start = |error: &dyn Display| CoordinatorError::Start(error.to_string());
+    let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
+    raise_descriptors();
+    let directory = configuration.directory.clone();
+    let secret = directory.create()?;
+    let _lock = directory.lock_coordinator()?;
+    let blobs = directory.coordinator_directory().join("blobs");
+    let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
+    let (inputs, arriving) = unbounded_channel();
+    let (requests, requested) = unbounded_channel();
+    let coordinator = ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
+        .map_err(|error| start(&error))?;
+    let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
+    let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
+    let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
+    let mut listener = listener.map_err(|error| start(&error))?;
+    directory.publish_coordinator(listener.address())?;
+    say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
+    let desk = ClientDesk::new(requests, Arc::clone(&blobs), secret, ClientLimits::default(), say);
+    let gate = Intake { inputs: inputs.clone(), desk, liveness: configuration.liveness };
+    let ended = loop {
+        tokio::select! {
+            arrival = listener.accept() => gate.let_in(arrival),
+            ended = &mut coordinator => break ended,
+            signal = interrupts.arrival() => {
+                let signal = signal.map_err(io("wait for signals"))?;
+                say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
+                // One that has ended by itself says so below.
+                let _ = inputs.send(ClusterInput::Stop);
+                break coordinator.await;
+            }
+        }
+    };
+    directory.withdraw_coordinator()?;
+    Ok(ended.map_err(|error| CoordinatorError::Internal(error.to_string()))??)
+}
+
+/// Where connections that have proved to belong to the cluster are taken in.
+struct Intake {
+    inputs: UnboundedSender<ClusterInput>,
+    desk: ClientDesk,
+    liveness: Duration,
+}
+
+/// Connections of workers are told apart by numbers.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+
+impl Intake {
+    fn let_in(&self, arrival: Incoming) {
+        let Incoming { role, connection, peer } = arrival;
+        match role {
+            Role::Worker => {
+                let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve_worker(connection, peer, number, self.inputs.clone(), self.liveness));
+            }
+            Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
+            Role::Data | Role::Task(_) => {
+                tracing::info!(target: "coordinator", "refused {peer}: segments and logs are with the workers");
+            }
+        }
+    }
+}

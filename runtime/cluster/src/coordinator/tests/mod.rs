@@ -1,0 +1,356 @@
+//! The coordinator's loop with scripted workers and clients, over its real journal.
+//!
+//! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test
+//! tells them. Does not own connections, whose messages are handed over in this process, nor the language in
+//! which tests are written (`script`).
+
+mod chains;
+mod changes;
+mod history;
+mod jobs;
+mod outcomes;
+mod output_log;
+mod outputs;
+mod preemption;
+mod preemption_recovery;
+mod recovery;
+mod replay;
+mod script;
+mod workers;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
+use napreduce_history::open_history;
+use napreduce_local::coordinator::{Following, LastHeard, Recording};
+use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner};
+use napreduce_protocol::requests::GetJob;
+use napreduce_protocol::{
+    Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
+    PartOutput, Split, Submission, ToWorker, WorkerMemory, WorkerReport,
+};
+use napreduce_schedulers::SchedulerConfiguration;
+use tempfile::TempDir;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::configuration::CoordinatorConfiguration;
+use super::recovery::RecoveryError;
+use super::requests::{Refusal, Reply, Request};
+use super::{ClusterCoordinator, ClusterInput};
+use crate::blobs::BlobStore;
+use crate::cluster_directory::ClusterDirectory;
+use crate::journal::JournalError;
+
+/// Nothing here takes long; a test that waits so long has failed.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+
+/// A directory in which coordinators follow one another.
+struct Scene {
+    folder: TempDir,
+    configuration: CoordinatorConfiguration,
+}
+
+/// A coordinator that runs.
+struct Running {
+    inputs: UnboundedSender<ClusterInput>,
+    requests: UnboundedSender<Request>,
+    task: JoinHandle<Result<(), JournalError>>,
+    /// What the loop begins beside itself says its result here; it ends when all of that has ended.
+    beside: JoinHandle<()>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let folder = tempfile::Builder::new().prefix("napreduce-coordinator-").tempdir().expect("a folder");
+        let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a place");
+        directory.create().expect("a cluster directory");
+        let mut configuration = CoordinatorConfiguration::new(
+            directory,
+            Arc::new(SchedulerConfiguration::default()),
+            SchedulerConfiguration::read,
+        );
+        configuration.liveness = Duration::from_secs(60);
+        Scene { folder, configuration }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Somebody else claims `out`, with leave to overwrite.
+    fn claim(&self, job: u32, submission: u128, owner: Owner) -> OutputClaim {
+        let out = self.path("out");
+        let request = ClaimRequest {
+            output: &out,
+            job: JobId(job),
+            extension: "",
+            overwrite: true,
+            splits: &[],
+            submission,
+            owner,
+            durable: false,
+        };
+        OutputClaim::take(&Disk::default(), &request).expect("nobody holds it")
+    }
+
+    /// Where the work of a job is whose claim is named at random.
+    fn work(&self, job: JobId) -> PathBuf {
+        let temporary = self.path("out/_temporary");
+        let names =
+            fs::read_dir(&temporary).expect("a claim").map(|entry| entry.expect("an entry").file_name());
+        let of_job = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(&format!("{job}-"));
+        temporary.join(names.into_iter().find(of_job).expect("work of the job"))
+    }
+
+    fn start(&self) -> Running {
+        self.start_recorded(None)
+    }
+
+    /// A coordinator that does not run yet, or why there is none.
+    fn recovered(&self) -> Result<ClusterCoordinator, RecoveryError> {
+        let (inputs, _) = unbounded_channel();
+        ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
+    }
+
+    fn blobs(&self) -> Arc<BlobStore> {
+        let place = self.configuration.directory.coordinator_directory().join("blobs");
+        BlobStore::open(place, 1 << 20).expect("a store")
+    }
+
+    /// A coordinator that keeps what its engine made of every event.
+    fn start_recorded(&self, recording: Option<Recording>) -> Running {
+        self.start_changed(|coordinator| coordinator.record(recording))
+    }
+
+    /// A coordinator to which something is done before it runs.
+    fn start_changed(&self, change: impl FnOnce(&mut ClusterCoordinator)) -> Running {
+        let (inputs, arriving) = unbounded_channel();
+        let (requests, requested) = unbounded_channel();
+        let (own, mut results) = unbounded_channel();
+        let mut coordinator =
+            ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, own)
+                .expect("a coordinator");
+        change(&mut coordinator);
+        let passed_on = inputs.clone();
+        let beside = tokio::spawn(async move {
+            while let Some(result) = results.recv().await {
+                // A coordinator that was killed hears nothing more.
+                let _ = passed_on.send(result);
+            }
+        });
+        let task = tokio::spawn(coordinator.run(requested, arriving));
+        Running { inputs, requests, task, beside }
+    }
+
+    /// A job of `maps` maps and `reduces` reduces that writes to `out`.
+    fn submission(&self, token: u128, maps: u32, reduces: u32) -> Box<Submission> {
+        let mut plan = JobPlan::new("count", self.path("out"));
+        let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10, version: None };
+        plan.splits = vec![split.into(); maps as usize];
+        plan.reduces = reduces;
+        plan.slowstart_permille = 1000;
+        plan.checkpoint = CheckpointSupport { map: true, reduce: true };
+        let program = Blob { digest: Digest([7; 32]), bytes: 1 };
+        let architecture = std::env::consts::ARCH.to_owned();
+        let (user, files, rerun_of) = ("ada".to_owned(), Vec::new(), None);
+        Box::new(Submission { token, plan, user, program, architecture, files, rerun_of })
+    }
+}
+
+impl Running {
+    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(request(reply)).expect("the coordinator runs");
+        timeout(DEADLINE, answer).await.expect("an answer in time").expect("an answer")
+    }
+
+    async fn asked<R: napreduce_protocol::Request>(&self, request: R) -> Result<R::Answer, Refusal> {
+        let answer = self.ask(|reply| Request::Asked(request.into(), reply)).await?;
+        Ok(R::answer(answer).unwrap_or_else(|other| panic!("{other:?}")))
+    }
+
+    async fn try_submit(&self, submission: Box<Submission>) -> Result<JobId, Refusal> {
+        self.asked(*submission).await
+    }
+
+    async fn job(&self, job: JobId) -> Result<JobDetail, Refusal> {
+        self.asked(GetJob { job }).await
+    }
+
+    async fn submit(&self, submission: Box<Submission>) -> JobId {
+        self.try_submit(submission).await.expect("an accepted job")
+    }
+
+    async fn end_of(&self, job: JobId) -> JobEnd {
+        let following: Following =
+            self.ask(|reply| Request::Follow { job, reply }).await.expect("a known job");
+        let mut end = following.end;
+        let ended = timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("an end in time");
+        ended.expect("the coordinator runs").clone().expect("an end")
+    }
+
+    /// Without a word, as by SIGKILL.
+    async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.expect_err("aborted").is_cancelled());
+        self.beside.await.expect("no panic");
+    }
+
+    async fn stop(self) {
+        self.inputs.send(ClusterInput::Stop).expect("the coordinator runs");
+        self.task.await.expect("no panic").expect("a good end");
+        self.beside.await.expect("no panic");
+    }
+}
+
+/// A worker that does what a test says.
+struct Worker {
+    hello: Hello,
+    inputs: UnboundedSender<ClusterInput>,
+    connection: u64,
+    messages: UnboundedReceiver<ToWorker>,
+    heard: LastHeard,
+    id: WorkerId,
+    reported: u64,
+    /// What it is told while a script waits for something else.
+    kept: VecDeque<ToWorker>,
+    /// Whether it said something that may still be on its way.
+    is_speaking: bool,
+    is_connected: bool,
+}
+
+impl Worker {
+    /// A worker of that name, new and welcomed.
+    async fn join(coordinator: &Running, name: &str, slots: u32) -> Worker {
+        let hello = Hello {
+            name: name.to_owned(),
+            incarnation: 1,
+            before: None,
+            received: 0,
+            slots: Slots { map: slots, reduce: slots },
+            host: "host".to_owned(),
+            rack: "/default-rack".to_owned(),
+            data_address: "127.0.0.1:1".to_owned(),
+            directory: PathBuf::from("/nowhere"),
+            architecture: std::env::consts::ARCH.to_owned(),
+            isolation: "watchdog".to_owned(),
+            memory: 8 << 30,
+            process: 1,
+        };
+        Worker::connect(coordinator, hello, 0).await
+    }
+
+    async fn connect(coordinator: &Running, mut hello: Hello, reported: u64) -> Worker {
+        let connection = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        let (sender, messages) = unbounded_channel();
+        let heard = LastHeard::now();
+        let (hello_box, stamp) = (Box::new(hello.clone()), heard.clone());
+        let input = ClusterInput::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
+        coordinator.inputs.send(input).expect("the coordinator runs");
+        let inputs = coordinator.inputs.clone();
+        let (kept, is_speaking, is_connected) = (VecDeque::new(), false, true);
+        let mut worker = Worker {
+            hello: hello.clone(),
+            inputs,
+            connection,
+            messages,
+            heard,
+            id: WorkerId(0),
+            reported,
+            kept,
+            is_speaking,
+            is_connected,
+        };
+        let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
+        let before = Some((journal, id));
+        if hello.before != before {
+            // It is new, and counts from the beginning.
+            (hello.before, hello.received, worker.reported) = (before, 0, 0);
+        }
+        (worker.hello, worker.id) = (hello, id);
+        worker
+    }
+
+    fn disconnect(&mut self) {
+        (self.is_connected, self.is_speaking) = (false, false);
+        // The coordinator may be gone, too.
+        let _ = self.inputs.send(ClusterInput::Disconnected { connection: self.connection });
+    }
+
+    async fn next(&mut self) -> ToWorker {
+        self.next_or_end().await.expect("an open connection")
+    }
+
+    /// The next message, or none when the coordinator has ended the connection. Numbers have no gaps.
+    async fn next_or_end(&mut self) -> Option<ToWorker> {
+        let message = match self.kept.pop_front() {
+            Some(message) => message,
+            None => timeout(DEADLINE, self.messages.recv()).await.expect("a message in time")?,
+        };
+        if let Some(number) = message.number() {
+            assert_eq!(number, self.hello.received + 1, "{message:?}");
+            self.hello.received = number;
+        }
+        Some(message)
+    }
+
+    /// Waits until everything that it said has arrived.
+    async fn is_heard(&mut self) {
+        if !self.is_speaking || self.inputs.is_closed() {
+            return;
+        }
+        self.say(FromWorker::Heartbeat { progress: Vec::new(), memory: WorkerMemory::default() });
+        self.is_speaking = false;
+        while let Some(message) = timeout(DEADLINE, self.messages.recv()).await.expect("an answer in time") {
+            let all = matches!(message, ToWorker::Received { through } if through >= self.reported);
+            self.kept.push_back(message);
+            if all {
+                return;
+            }
+        }
+    }
+
+    fn say(&mut self, message: FromWorker) {
+        self.is_speaking = true;
+        self.heard.stamp();
+        let waiting = self.heard.free_room();
+        let said = ClusterInput::Said { connection: self.connection, message, waiting };
+        self.inputs.send(said).expect("the coordinator runs");
+    }
+
+    fn report(&mut self, report: WorkerReport) {
+        self.reported += 1;
+        self.say(FromWorker::Reported { number: self.reported, report });
+    }
+
+    fn happened(&mut self, attempt: AttemptId, report: Report) {
+        self.report(WorkerReport::Happened { attempt, report });
+    }
+
+    fn started(&mut self, attempt: AttemptId) {
+        self.happened(attempt, Report::Started);
+    }
+
+    /// A map that did its work, or a task that has committed its part.
+    fn finished(&mut self, attempt: AttemptId, counters: CounterValues, part: Option<PartOutput>) {
+        self.report(WorkerReport::Finished { attempt, counters, part });
+    }
+
+    /// Where the job's commit looks for it.
+    fn write_part(&self, scene: &Scene, attempt: AttemptId) {
+        let AttemptId { task: TaskId { job, kind, index }, number } = attempt;
+        let letter = if kind == TaskKind::Map { 'm' } else { 'r' };
+        let part = scene.work(job).join("committed").join(format!("part-{letter}-{index:05}.{number}"));
+        fs::write(part, "done\n").expect("a promoted part");
+    }
+}

@@ -1,0 +1,170 @@
+//! Outputs over coordinators that are killed, while storage is away, and when somebody else takes
+//! the directory.
+//!
+//! Owns what the coordinator makes of it: what is settled, held, told and given up. Does not own the steps of
+//! a commit, which the output module tests one by one.
+
+use napreduce_local::output::{DiskScript, Owner};
+
+use super::script::{Stage, check, check_also_with_snapshots};
+
+/// A job whose parts are written while its output is away.
+const HELD_AT_ITS_COMMIT: &str = "
+    worker w 1
+    submit 1 maps 1 reduces 1       > launch m0.1 on w
+    does m0.1                       > launch r0.1 on w
+    started r0.1
+    commits r0.1                    > commit r0.1
+    writes r0.1
+    move out away
+    done r0.1
+    until why 1                     > ...
+                                    > ...it is held and tried again...
+                                    > ...
+";
+
+const MAP_AT_WORK: &str = "
+    worker w 1
+    submit 1 maps 1 reduces 1       > launch m0.1 on w
+    started m0.1
+";
+
+/// What it says that finds nothing in its output directory.
+const OUT_OF_OUTPUT: &str =
+    "failed m0.1 retryable at shared-storage: cannot create out/part: No such file or directory";
+
+/// A newer output of somebody else is left as it is.
+#[test]
+fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
+    check_also_with_snapshots(
+        "worker w 1
+         submit 1 maps 1 reduces 1
+         finish 1 on w
+         kill coordinator
+         remove cluster/coordinator/history/job_0001.json
+         write out/_SUCCESS: {}
+         write out/part-r-00000: newer
+         start
+         ask job 1                       > refused: there is no job_0001; see: nap job list
+         stop coordinator
+         ask file out/_SUCCESS           > {}
+         ask file out/part-r-00000       > newer
+         ask file cluster/coordinator/history/job_0001.json
+             > none",
+    );
+}
+
+#[test]
+fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
+    check(&format!(
+        "{HELD_AT_ITS_COMMIT}
+         ask jobs                        > 1 ...No such file...
+         ask files out                   > none
+         restart
+         until why 1                     > ...
+                                         > ...it is held and tried again...
+                                         > ...
+         move away out
+         ask end 1                       > succeeded: part-r-00000
+         ask files out                   > _SUCCESS
+                                         > part-r-00000"
+    ));
+}
+
+#[test]
+fn a_held_job_can_be_killed() {
+    check(&format!(
+        "{HELD_AT_ITS_COMMIT}
+         ask why 1                       > ...
+                                         > ...nap job kill job_0001...
+                                         > ...
+         kill 1: by ada
+         ask end 1                       > killed: by ada; its output was not committed..."
+    ));
+}
+
+/// An empty mount point is not the directory that was claimed.
+#[test]
+fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
+    check(
+        "worker w 1
+         submit 1 maps 1 reduces 1
+         kill coordinator
+         move out away
+         start
+         until why 1                     > ...
+                                         > ...its output directory is out of reach...
+                                         > ...
+         make out
+         reconnect w
+         ask files out                   > nothing
+         remove out
+         move away out                   > launch m0.1 on w",
+    );
+}
+
+#[test]
+fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_it() {
+    check(&format!(
+        "worker w 1
+         submit 1 maps 1 reduces 1 attempts 1
+             > launch m0.1 on w
+         started m0.1
+         move out away
+         {OUT_OF_OUTPUT}                 > suspend m0.1
+         ask why 1
+             > ...
+             > ...its output directory is out of reach...
+             > ...
+             > it goes on by itself when that is back; end it with: nap job kill job_0001
+         move away out                   > launch m0.2 on w"
+    ));
+}
+
+#[tokio::test]
+async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
+    let mut stage = Stage::new();
+    let (disk, script) = DiskScript::disk(&stage.scene.path("out"), None);
+    stage.running = Some(stage.scene.start_changed(|coordinator| coordinator.local.disk = disk));
+    stage.play(MAP_AT_WORK).await;
+    let stalled = script.stall();
+    stage.play(OUT_OF_OUTPUT).await;
+    stage.play("until why 1 > ... > ...it did not answer for 250 ms... > ...").await;
+    drop(stalled);
+    stage.play("heard > suspend m0.1 > launch m0.2 on w").await;
+    stage.end().await;
+}
+
+#[test]
+fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
+    check(&format!(
+        "{MAP_AT_WORK}
+         remove out
+         {OUT_OF_OUTPUT}
+         ask end 1                       > failed: ...was removed while the job ran..."
+    ));
+}
+
+#[test]
+fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
+    check(&format!(
+        "{MAP_AT_WORK}
+         worker v 1
+         {OUT_OF_OUTPUT}                 > launch m0.2 on v
+         ask why 1
+             > job_0001 is active
+             > 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait
+             > 0 of 1 reduce tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > it waits for maps: 1 of 1 must be done (slow-start), 0 are"
+    ));
+}
+
+#[tokio::test]
+async fn a_resumed_job_whose_output_was_taken_touches_nothing_and_says_by_whom() {
+    let mut stage = Stage::new();
+    stage.play("submit 1 maps 1 reduces 1 \n kill coordinator").await;
+    let other = stage.scene.claim(70, 9, Owner::Program);
+    stage.play("start \n ask end 1 > killed: ...was taken by job_0070 of process ...").await;
+    stage.end().await;
+    other.discard().expect("it still has all that is its own");
+}

@@ -1,0 +1,33 @@
+//! Running jobs on a cluster of machines: client, and with the feature `daemon` the daemons of coordinator and workers.
+//!
+//! The client submits, follows and commands jobs over encrypted connections. A daemon wraps the coordinator or the worker of
+//! `napreduce-local`: the coordinator gets a journal, a history and connections; the worker gets a directory, a data server
+//! and a connection. Decisions stay those of `napreduce-engine`.
+
+mod blobs;
+mod client;
+mod cluster_directory;
+#[cfg(feature = "daemon")]
+mod coordinator;
+mod directory_mark;
+#[cfg(feature = "daemon")]
+mod journal;
+#[cfg(feature = "daemon")]
+mod shuffle;
+#[cfg(feature = "daemon")]
+mod worker;
+
+pub use client::{
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SubmitOptions,
+};
+pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
+#[cfg(feature = "daemon")]
+pub use coordinator::{
+    CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, check_journal, replay_journal,
+    run_coordinator,
+};
+pub use directory_mark::{DirectoryKind, DirectoryMarkError};
+#[cfg(feature = "daemon")]
+pub use journal::{FsyncPolicy, JournalError};
+#[cfg(feature = "daemon")]
+pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, run_worker};

@@ -1,0 +1,148 @@
+//! The surroundings of a worker of a cluster, and where other workers' segments are found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::{fs, io};
+
+use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_local::worker::{AttemptLogs, Environment, Isolation, Preparing, WatchDisk};
+use napreduce_protocol::{DataNetwork, FetchLimits, JobDescription, MapInput, Peer, Place, Secret};
+use napreduce_task::TaskOutput;
+use tokio::sync::Mutex;
+
+use super::configuration::WorkerConfiguration;
+use super::disk::Disk;
+use super::logs::LogShelf;
+use super::paths::WorkerPaths;
+use super::preparation::prepare;
+use super::worker_directory::{is_neighbour, is_within_sight};
+use crate::blobs::BlobStore;
+
+/// The surroundings of a worker of a cluster.
+#[derive(Debug)]
+pub(super) struct WorkerEnvironment {
+    pub(super) paths: WorkerPaths,
+    pub(super) name: String,
+    /// The name of this host, for people.
+    pub(super) host: String,
+    pub(super) configuration: WorkerConfiguration,
+    pub(super) secret: Secret,
+    pub(super) blobs: Arc<BlobStore>,
+    /// Held while a blob is fetched: others who want it find it then.
+    pub(super) fetching: Mutex<()>,
+    pub(super) logs: LogShelf,
+    pub(super) isolation: Isolation,
+}
+
+impl Environment for WorkerEnvironment {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    fn segment(&self, attempt: AttemptId) -> PathBuf {
+        self.paths.segment(attempt)
+    }
+
+    fn scratch(&self, attempt: AttemptId) -> PathBuf {
+        self.paths.scratch(attempt)
+    }
+
+    fn checkpoints(&self, job: JobId) -> PathBuf {
+        self.paths.checkpoints(job)
+    }
+
+    fn watch_disk(&self) -> WatchDisk {
+        let mut disk = Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve);
+        Box::new(move || disk.look())
+    }
+
+    fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)> {
+        let (logs, output) = self.logs.open(&self.paths, attempt, self.configuration.log_bytes_max)?;
+        Ok((Box::new(logs), output))
+    }
+
+    fn forget(&self, job: JobId) {
+        // What cannot be removed, or was never made, is looked for again when the next life begins.
+        let _ = fs::remove_dir_all(self.paths.job(job));
+        self.logs.add(&self.paths, job);
+    }
+
+    fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing {
+        Box::pin(prepare(self, description))
+    }
+
+    fn places(
+        &self,
+        own: WorkerId,
+        outputs: Vec<MapOutput>,
+        peers: &BTreeMap<WorkerId, Peer>,
+    ) -> Vec<MapInput> {
+        let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
+        let looked_at =
+            holders.into_iter().filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
+        let peers: BTreeMap<WorkerId, (&Peer, Sight)> = looked_at.collect();
+        let input = |output: MapOutput| {
+            let place = self.place(own, output, &peers)?;
+            Some(MapInput { attempt: output.attempt, place })
+        };
+        outputs.into_iter().filter_map(input).collect()
+    }
+
+    fn data_network(&self, job: JobId) -> DataNetwork {
+        let (token, encrypt) = (self.secret.of_job(job), self.configuration.encrypt_shuffle);
+        DataNetwork { token, encrypt, limits: FetchLimits::default() }
+    }
+}
+
+impl WorkerEnvironment {
+    /// What of a worker can be seen from here.
+    fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
+        let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
+        let sight = match seen {
+            false => Sight::Nothing,
+            true if is_neighbour(&peer.directory) => Sight::Everything,
+            true => Sight::Disk,
+        };
+        (peer, sight)
+    }
+
+    fn place(
+        &self,
+        own: WorkerId,
+        output: MapOutput,
+        peers: &BTreeMap<WorkerId, (&Peer, Sight)>,
+    ) -> Option<Place> {
+        let MapOutput { attempt, worker } = output;
+        if worker == own && !self.configuration.network_shuffle {
+            return Some(Place::Local(self.paths.segment(attempt)));
+        }
+        let (peer, sight) = peers.get(&worker)?;
+        let path = WorkerPaths::new(&peer.directory).segment(attempt);
+        let seen = match sight {
+            Sight::Nothing => false,
+            // One in its memory is a link that leads nowhere from here.
+            Sight::Disk => !path.is_symlink(),
+            Sight::Everything => true,
+        };
+        Some(if seen { Place::Local(path) } else { Place::Remote(peer.address.clone()) })
+    }
+}
+
+/// What of another worker can be seen from this one.
+#[derive(Debug, Clone, Copy)]
+enum Sight {
+    Nothing,
+    /// Its directory, on storage that both have.
+    Disk,
+    /// Its process, too.
+    Everything,
+}

@@ -1,0 +1,97 @@
+//! How a worker introduces itself: one connection, hello, and the answer.
+//!
+//! Owns what it says of itself, and why there is no connection. Does not own when it is tried again (`link`).
+
+use std::time::Duration;
+
+use napreduce_engine::{Slots, WorkerId};
+use napreduce_protocol::{
+    Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, Role, ToWorker, TransportError, transport,
+};
+use napreduce_task::SpareMemory;
+use tokio::time::timeout;
+
+use super::environment::WorkerEnvironment;
+use crate::client::ClusterPlace;
+
+/// How long a coordinator may take to answer `Hello`: the answer waits for its journal.
+const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What a worker says of itself to every coordinator.
+pub(super) struct Introduction {
+    pub(super) incarnation: u64,
+    pub(super) slots: Slots,
+    pub(super) data_address: String,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Apart {
+    /// There is none yet, but something is about to start one.
+    Starting,
+    /// It cannot be reached, or not understood.
+    Unreachable(String),
+    /// It will not do with this worker, however often it is asked.
+    NotLetIn { address: String, reason: String },
+    /// It said no.
+    Refused(String),
+    /// Another worker has this name.
+    NameTaken(String),
+    /// The connection was there and ended.
+    Lost(String),
+}
+
+impl Introduction {
+    pub(super) fn hello(
+        &self,
+        environment: &WorkerEnvironment,
+        before: Option<(u64, WorkerId)>,
+        received: u64,
+    ) -> Hello {
+        Hello {
+            name: environment.name.clone(),
+            incarnation: self.incarnation,
+            before,
+            received,
+            slots: self.slots,
+            host: environment.host.clone(),
+            rack: environment.configuration.rack.clone(),
+            data_address: self.data_address.clone(),
+            directory: environment.paths.root().to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            isolation: environment.isolation.in_words(),
+            memory: SpareMemory::read().map_or(0, |spare| spare.available),
+            process: std::process::id(),
+        }
+    }
+}
+
+/// Connects and says hello; the connection and the answer.
+pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
+    let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
+    let (address, secret) =
+        place.look_up().map_err(|error| match error.is_absence() && place.is_starting() {
+            true => Apart::Starting,
+            false => Apart::Unreachable(error.to_string()),
+        })?;
+    let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
+    let mut connection = connected.map_err(|error| match (&error, place) {
+        // An address out of a directory may be that of a coordinator which is gone, and somebody
+        // else's by now.
+        (
+            TransportError::SecretRefused | TransportError::OtherSecret | TransportError::OtherVersion { .. },
+            ClusterPlace::Address { .. },
+        ) => Apart::NotLetIn { address: address.clone(), reason: error.to_string() },
+        _ => unreachable(error),
+    })?;
+    let answered = timeout(WELCOME_DEADLINE, async {
+        connection.send(&FromWorker::Hello(Box::new(hello))).await?;
+        connection.receive::<ToWorker>().await
+    });
+    match answered.await {
+        Ok(Ok(Some(answer))) => Ok((connection, answer)),
+        Ok(Ok(None)) => Err(Apart::Unreachable(format!("{address} closed the connection at our hello"))),
+        Ok(Err(error)) => Err(unreachable(error)),
+        Err(_) => Err(Apart::Unreachable(format!("{address} did not answer our hello"))),
+    }
+}

@@ -1,0 +1,356 @@
+//! The link of a worker to its coordinator: connections, one after the other, for ever.
+//!
+//! Owns connecting, trying again, giving up a connection that is silent, and what the daemon says of it, once
+//! for each change. Does not own what is delivered (`exchange`), nor the attempts, which run on while there
+//! is no connection.
+//!
+//! ```text
+//!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
+//!   together: Leave order, or told to stop and the answer does not come -> the life ends, the daemon ends
+//!   apart: told to stop -> the same at once; within a grace it goes on to look for a coordinator that takes what it has
+//! ```
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_engine::delivery::Receipt;
+use napreduce_local::worker::ticks;
+use napreduce_protocol::{
+    Connection, FromWorker, MessageReceiver, MessageSender, ToWorker, TransportError, WorkerNews,
+    WorkerReport,
+};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::connection_log::ConnectionLog;
+use super::error::WorkerError;
+use super::exchange::{Exchange, Followed, Welcomed};
+use super::introduction::{Apart, Introduction, introduce};
+use super::registration::{Registration, Resources};
+use super::stop::{Stop, StopRequest};
+use super::worker_directory::random;
+
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+/// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose
+/// end has not been noticed yet.
+const NAME_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a coordinator may take to let a worker go that was told to stop.
+const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often to say what, as the coordinator wants it.
+#[derive(Debug, Clone, Copy)]
+struct Rhythm {
+    heartbeat: Duration,
+    silence_max: Duration,
+}
+
+/// A connection on which the worker is welcome.
+struct Together {
+    sender: MessageSender,
+    receiver: MessageReceiver,
+    rhythm: Rhythm,
+    /// Time in which nothing was heard, as far as this daemon was there to hear it.
+    silent: Duration,
+}
+
+/// The worker was told to stop.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    /// When it ends by itself.
+    by: Instant,
+    /// What it runs saves its work until then.
+    saves: bool,
+}
+
+/// How a connection ended.
+enum End {
+    Apart(Apart),
+    /// The worker is to end.
+    Leave,
+}
+
+pub(super) struct Link<'a> {
+    resources: Resources,
+    introduction: Introduction,
+    exchange: Exchange,
+    registration: Option<Registration>,
+    connection_log: ConnectionLog,
+    /// Says when the daemon is to stop.
+    stop: &'a mut Stop,
+    leaving: Option<Leaving>,
+}
+
+impl<'a> Link<'a> {
+    pub(super) fn new(resources: Resources, introduction: Introduction, stop: &'a mut Stop) -> Link<'a> {
+        let connection_log = ConnectionLog::new(&resources.environment.name);
+        let exchange = Exchange::default();
+        Link { resources, introduction, exchange, registration: None, connection_log, stop, leaving: None }
+    }
+
+    /// Runs until the worker may leave or is told to stop; then no attempt of it is left.
+    pub(super) async fn run(mut self) -> Result<(), WorkerError> {
+        let (mut pause, mut taken_since) = (RETRY_MIN, None::<Instant>);
+        let ended = loop {
+            let environment = Arc::clone(&self.resources.environment);
+            let (before, received) = (self.exchange.number(), self.exchange.received());
+            let hello = self.introduction.hello(&environment, before, received);
+            let introduced = introduce(&environment.configuration.cluster, hello);
+            let apart = match self.meanwhile(introduced).await {
+                None => break Ok(()),
+                Some(Ok((connection, welcome))) => match self.on_welcome(connection, &welcome) {
+                    Ok(together) => {
+                        pause = RETRY_MIN;
+                        match self.converse(together).await {
+                            End::Leave => break Ok(()),
+                            End::Apart(apart) => apart,
+                        }
+                    }
+                    Err(apart) => apart,
+                },
+                Some(Err(apart)) => apart,
+            };
+            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.connection_log.is_stranger) {
+                break Err(WorkerError::NotLetIn { address: address.clone(), reason: reason.clone() });
+            }
+            match &apart {
+                Apart::NameTaken(reason)
+                    if taken_since.is_some_and(|since| since.elapsed() > NAME_PATIENCE) =>
+                {
+                    break Err(WorkerError::NameTaken { reason: reason.clone() });
+                }
+                Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(Instant::now)),
+                _ => taken_since = None,
+            }
+            self.connection_log.on_apart(&apart);
+            if self.leaving.is_some_and(|leaving| !leaving.saves || !self.runs_something()) {
+                // There is nobody left to say goodbye to.
+                break Ok(());
+            }
+            if self.meanwhile(sleep(jittered(pause))).await.is_none() {
+                break Ok(());
+            }
+            pause = (pause * 2).min(RETRY_MAX);
+        };
+        if let Some(registration) = self.registration.take() {
+            registration.end().await;
+        }
+        ended
+    }
+
+    /// Waits for something while there is no connection; `None` when the daemon is told to stop before.
+    async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> Option<T> {
+        let mut something = std::pin::pin!(something);
+        loop {
+            let (leave_by, may_be_told) = self.patience();
+            tokio::select! {
+                done = &mut something => return Some(done),
+                Some(news) = next_news(&mut self.registration) => self.exchange.on_news(news),
+                request = self.stop.next(), if may_be_told => match request.grace {
+                    Some(_) if self.runs_something() => self.begin_to_leave(&request),
+                    _ => {
+                        self.connection_log.on_stop(&request.why, "no coordinator to tell, so at once");
+                        return None;
+                    }
+                },
+                () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                    self.connection_log.on_leave_unanswered();
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn runs_something(&self) -> bool {
+        self.registration.as_ref().is_some_and(Registration::runs_something)
+    }
+
+    /// When it ends by itself, and whether anything that it is told yet can make that earlier.
+    fn patience(&self) -> (Option<Instant>, bool) {
+        (self.leaving.map(|leaving| leaving.by), self.leaving.is_none_or(|leaving| leaving.saves))
+    }
+
+    /// Asks the coordinator to let this worker go, as soon as there is a connection. Nothing that was said
+    /// before becomes later by it.
+    fn begin_to_leave(&mut self, request: &StopRequest) {
+        let within = request.grace.unwrap_or(LEAVE_DEADLINE);
+        let (by, saves) = (Instant::now() + within, request.grace.is_some());
+        if saves && self.leaving.is_some_and(|before| before.by <= by) {
+            return;
+        }
+        let how = match request.grace {
+            Some(grace) => format!("what runs here saves its work; leaving within {grace:?}"),
+            None => String::from("asking the coordinator to let this worker go"),
+        };
+        self.connection_log.on_stop(&request.why, &how);
+        self.leaving = Some(Leaving { by: self.leaving.map_or(by, |before| before.by.min(by)), saves });
+        self.say_that_it_leaves(request.grace.unwrap_or_default(), request.why.clone());
+    }
+
+    fn say_that_it_leaves(&mut self, grace: Duration, why: String) {
+        let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.exchange.report(WorkerReport::Leaving { grace_millis, why });
+    }
+
+    /// Begins to converse, as the worker that the coordinator says this is.
+    fn on_welcome(&mut self, connection: Connection, welcome: &ToWorker) -> Result<Together, Apart> {
+        let &ToWorker::Welcome { worker, journal, received, heartbeat_millis, silence_millis } = welcome
+        else {
+            return Err(match welcome {
+                ToWorker::Refused { reason, name_taken: true } => Apart::NameTaken(reason.clone()),
+                ToWorker::Refused { reason, .. } => Apart::Refused(reason.clone()),
+                _ => Apart::Unreachable(String::from("the coordinator did not answer Hello")),
+            });
+        };
+        let heartbeat = Duration::from_millis(heartbeat_millis.max(1));
+        match self.exchange.on_welcome(journal, worker, received) {
+            Welcomed::Back => {}
+            Welcomed::Anew => {
+                let superseded = self.registration.is_some();
+                let registration = Registration::begin(
+                    &self.resources,
+                    worker,
+                    journal,
+                    heartbeat,
+                    self.registration.take(),
+                );
+                match registration {
+                    Ok(registration) => self.registration = Some(registration),
+                    Err(error) => {
+                        // As another worker next time, since this one cannot follow an order.
+                        self.exchange = Exchange::default();
+                        return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
+                    }
+                }
+                self.connection_log.on_anew(superseded);
+                if self.leaving.is_some() {
+                    // What it had to save belonged to the worker that it was.
+                    self.say_that_it_leaves(
+                        Duration::ZERO,
+                        String::from("it was told to stop before it joined"),
+                    );
+                }
+            }
+            Welcomed::Forgotten => {
+                let reason = "it has lost what it knew of this worker, which begins anew";
+                return Err(Apart::Lost(reason.to_owned()));
+            }
+        }
+        self.connection_log.on_together(worker);
+        let (sender, receiver) = connection.split();
+        let rhythm = Rhythm { heartbeat, silence_max: Duration::from_millis(silence_millis.max(1)) };
+        Ok(Together { sender, receiver, rhythm, silent: Duration::ZERO })
+    }
+
+    async fn converse(&mut self, mut together: Together) -> End {
+        let mut beat = ticks(together.rhythm.heartbeat);
+        let mut looked = Instant::now();
+        loop {
+            let (leave_by, may_be_told) = self.patience();
+            let done = tokio::select! {
+                biased;
+                request = self.stop.next(), if may_be_told => {
+                    self.begin_to_leave(&request);
+                    Ok(())
+                }
+                received = together.receiver.receive::<ToWorker>() => {
+                    together.silent = Duration::ZERO;
+                    match self.on_received(received) {
+                        Followed::Nothing => Ok(()),
+                        Followed::Order(ToWorker::Leave { .. }) => {
+                            // It counts this worker as gone either way.
+                            let _ = together.send(self.exchange.take_acknowledgement()).await;
+                            self.connection_log.on_leave();
+                            return End::Leave;
+                        }
+                        Followed::Order(order) => {
+                            if let Some(registration) = &self.registration {
+                                registration.order(order);
+                            }
+                            Ok(())
+                        }
+                        Followed::Broken(reason) => Err(reason),
+                    }
+                }
+                Some(news) = next_news(&mut self.registration) => {
+                    self.exchange.on_news(news);
+                    while let Some(more) = self.registration.as_mut().and_then(Registration::more_news) {
+                        self.exchange.on_news(more);
+                    }
+                    Ok(())
+                }
+                _ = beat.tick() => {
+                    let passed = looked.elapsed().min(together.rhythm.heartbeat * 2);
+                    looked = Instant::now();
+                    together.silent += passed;
+                    if together.silent > together.rhythm.silence_max {
+                        Err("the coordinator was silent")
+                    } else {
+                        let acknowledgement = self.exchange.take_acknowledgement();
+                        let beat = self.exchange.take_heartbeat();
+                        together.send(acknowledgement.into_iter().chain([beat])).await
+                    }
+                }
+                () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                    self.connection_log.on_leave_unanswered();
+                    return End::Leave;
+                }
+            };
+            let sent = match done {
+                Ok(()) => together.send(self.exchange.take_unsent()).await,
+                broken => broken,
+            };
+            if let Err(reason) = sent {
+                return End::Apart(Apart::Lost(reason.to_owned()));
+            }
+        }
+    }
+
+    fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
+        match received {
+            Ok(Some(ToWorker::Received { through })) => match self.exchange.on_received(through) {
+                true => Followed::Nothing,
+                false => Followed::Broken("the coordinator acknowledged what was never reported"),
+            },
+            Ok(Some(message)) => match message.number().map(|number| self.exchange.on_order(number)) {
+                Some(Receipt::Fresh) => Followed::Order(message),
+                Some(Receipt::Duplicate) => Followed::Nothing,
+                Some(Receipt::Gap) => Followed::Broken("an order is missing"),
+                None => Followed::Broken("the coordinator answered a question that was not asked"),
+            },
+            Ok(None) => Followed::Broken("the coordinator closed the connection"),
+            Err(_) => Followed::Broken("the connection broke"),
+        }
+    }
+}
+
+impl Together {
+    /// Sends messages; a coordinator that takes nothing for too long is as good as silent.
+    async fn send(&mut self, messages: impl IntoIterator<Item = FromWorker>) -> Result<(), &'static str> {
+        let mut messages = messages.into_iter().peekable();
+        if messages.peek().is_none() {
+            return Ok(());
+        }
+        match timeout(self.rhythm.silence_max, self.sender.send_all(messages)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err("the connection broke"),
+            Err(_) => Err("the coordinator took nothing"),
+        }
+    }
+}
+
+/// What the loop tells next; never, while there is none.
+async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews> {
+    match registration {
+        Some(registration) => registration.news().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Between half of it and all of it, so that the workers of a coordinator that was away do not come
+/// all at once.
+fn jittered(pause: Duration) -> Duration {
+    // Without randomness they come together; that is no reason to stay away.
+    let permille = u32::try_from(random().unwrap_or(0) % 500).unwrap_or(0);
+    pause * (1_000 - permille) / 1_000
+}

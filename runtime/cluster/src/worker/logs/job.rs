@@ -1,0 +1,321 @@
+//! The logs of one job on one worker.
+//!
+//! Owns the files: which attempt prints to which, and that what it printed is kept when it has ended.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use napreduce_engine::AttemptId;
+use napreduce_local::worker::AttemptLogs;
+use napreduce_protocol::{IoResult, LogStream};
+use napreduce_task::TaskOutput;
+use tokio::task::spawn_blocking;
+
+use super::bounded::BoundedLog;
+use super::index::{self, IndexEntry};
+use crate::shuffle::LogExtent;
+
+/// So much of what an attempt has printed that fails is told to the coordinator.
+const TOLD_BYTES_MAX: u64 = 64 << 10;
+/// The name of an attempt takes so many bytes in its file, whatever its length.
+const NAME_BYTES: usize = 64;
+
+/// What the attempts of a job print.
+#[derive(Debug)]
+pub(super) struct JobLogs {
+    directory: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Opened when the first attempt has printed something.
+    kept: Option<Kept>,
+    idle: Vec<Slot>,
+    /// How many slots were ever made.
+    made: u32,
+    /// In which slot they print.
+    running: BTreeMap<AttemptId, u32>,
+    /// The job has ended.
+    over: bool,
+}
+
+/// The files that one attempt after the other prints to.
+#[derive(Debug)]
+struct Slot {
+    number: u32,
+    name: File,
+    stdout: File,
+    stderr: File,
+}
+
+impl JobLogs {
+    pub(super) fn new(directory: PathBuf) -> JobLogs {
+        JobLogs { directory, state: Mutex::default() }
+    }
+
+    /// The files of an attempt; the second result is for its process.
+    pub(super) fn open(
+        self: &Arc<JobLogs>,
+        attempt: AttemptId,
+        bytes_max: u64,
+    ) -> io::Result<(LogFiles, TaskOutput)> {
+        let mut state = self.state();
+        let slot = match state.idle.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.make(state.made)?;
+                state.made += 1;
+                slot
+            }
+        };
+        let output = TaskOutput { stdout: slot.stdout.try_clone()?, stderr: slot.stderr.try_clone()? };
+        let mut name = attempt.to_string().into_bytes();
+        name.resize(NAME_BYTES, b' ');
+        name[NAME_BYTES - 1] = b'\n';
+        slot.name.write_all_at(&name, 0)?;
+        state.running.insert(attempt, slot.number);
+        let [stdout, stderr] = [slot.stdout, slot.stderr].map(|file| BoundedLog::new(file, bytes_max));
+        let logs =
+            LogFiles { job: Arc::clone(self), attempt, number: slot.number, name: slot.name, stdout, stderr };
+        Ok((logs, output))
+    }
+
+    fn make(&self, number: u32) -> io::Result<Slot> {
+        let running = running_in(&self.directory);
+        DirBuilder::new().recursive(true).mode(0o700).create(&running)?;
+        let stream = |stream| {
+            let mut options = OpenOptions::new();
+            options
+                .read(true)
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(stream_path(&running, number, stream))
+        };
+        let (stdout, stderr) = (stream(LogStream::Stdout)?, stream(LogStream::Stderr)?);
+        let name = running.join(format!("{number}.attempt"));
+        let name = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name)?;
+        Ok(Slot { number, name, stdout, stderr })
+    }
+
+    /// Has what an attempt has printed so far read, which nobody moves meanwhile.
+    pub(super) fn read<T>(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        read: impl FnOnce(&LogExtent) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let state = self.state();
+        let extent = match state.running.get(&attempt) {
+            Some(number) => {
+                let path = stream_path(&running_in(&self.directory), *number, stream);
+                LogExtent { path, offset: 0, bytes: None }
+            }
+            None => find_kept(&self.directory, attempt, stream)?,
+        };
+        read(&extent)
+    }
+
+    /// The job has ended; its last attempts may end after it.
+    pub(super) fn finish(&self) {
+        let mut state = self.state();
+        state.over = true;
+        self.tidy_up(&mut state);
+    }
+
+    fn tidy_up(&self, state: &mut State) {
+        if state.over && state.running.is_empty() {
+            state.idle.clear();
+            // What cannot be removed is empty, and goes with the job's logs.
+            let _ = fs::remove_dir_all(running_in(&self.directory));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // At worst a slot is not used again.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The two streams of one attempt that runs.
+#[derive(Debug)]
+pub(in crate::worker) struct LogFiles {
+    job: Arc<JobLogs>,
+    attempt: AttemptId,
+    number: u32,
+    name: File,
+    stdout: BoundedLog,
+    stderr: BoundedLog,
+}
+
+impl AttemptLogs for LogFiles {
+    /// Cuts what is longer than it may be.
+    fn keep_bound(&mut self) {
+        for log in [&mut self.stdout, &mut self.stderr] {
+            // A log that cannot be cut must not end an attempt; the next try may succeed.
+            let _ = log.keep_bound();
+        }
+    }
+
+    /// The end of what it has printed on standard error, if there is anything, for whoever asks when this
+    /// worker is gone. Where something comes before it, the first line says how much.
+    fn end_of_stderr(&self) -> Option<String> {
+        // What cannot be read now is here all the same.
+        let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
+        let last = String::from_utf8_lossy(&last);
+        Some(match before {
+            0 => last.into_owned(),
+            before => format!("[napreduce: the first {before} bytes of this stream are left out]\n{last}"),
+        })
+    }
+
+    fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin((*self).close())
+    }
+}
+
+impl LogFiles {
+    /// The attempt has ended, and nothing of it prints any more.
+    pub(super) async fn close(mut self) {
+        self.keep_bound();
+        let silent =
+            [&self.stdout, &self.stderr].into_iter().all(|log| log.bytes().is_ok_and(|bytes| bytes == 0));
+        if silent {
+            return self.make_room(Ok(()));
+        }
+        // Beside the loop; a panic has been printed, and leaves everything where it is.
+        let _ = spawn_blocking(move || {
+            let kept = self.keep();
+            self.make_room(kept);
+        })
+        .await;
+    }
+
+    /// Copies what was printed behind what others have printed, and empties the files.
+    fn keep(&self) -> io::Result<()> {
+        let running = running_in(&self.job.directory);
+        let mut state = self.job.state();
+        let kept = match &mut state.kept {
+            Some(kept) => kept,
+            none => none.insert(Kept::open(&self.job.directory)?),
+        };
+        for stream in [LogStream::Stdout, LogStream::Stderr] {
+            kept.keep(&self.attempt.to_string(), stream, &stream_path(&running, self.number, stream))?;
+        }
+        for log in [&self.stdout, &self.stderr] {
+            log.set_empty()?;
+        }
+        Ok(())
+    }
+
+    /// The files are for the next attempt, unless what is in them could not be kept: then they stay
+    /// what they are.
+    fn make_room(self, kept: io::Result<()>) {
+        let LogFiles { job, attempt, number, name, stdout, stderr } = self;
+        if let Err(error) = kept {
+            let directory = job.directory.display();
+            tracing::warn!(target: "worker", %attempt, "what it printed stays in {directory}/running/{number}.*: {error}");
+            return;
+        }
+        let mut state = job.state();
+        state.running.remove(&attempt);
+        let [stdout, stderr] = [stdout, stderr].map(|log| log.file);
+        state.idle.push(Slot { number, name, stdout, stderr });
+        job.tidy_up(&mut state);
+    }
+}
+
+/// What attempts have printed that have ended.
+#[derive(Debug)]
+struct Kept {
+    log: File,
+    index: File,
+    end: u64,
+}
+
+impl Kept {
+    fn open(directory: &Path) -> io::Result<Kept> {
+        let open = |path| OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+        let (log, index) = (open(log_path(directory))?, open(index_path(directory))?);
+        index::begin(&index)?;
+        let end = log.metadata()?.len();
+        Ok(Kept { log, index, end })
+    }
+
+    /// Appends what is in a file, under a heading. The index names it when it is there, so that what is cut
+    /// short is not.
+    fn keep(&mut self, attempt: &str, stream: LogStream, from: &Path) -> io::Result<()> {
+        let mut from = File::open(from)?;
+        if from.metadata()?.len() == 0 {
+            return Ok(());
+        }
+        let heading = format!("==> {attempt} {stream} <==\n");
+        let offset = self.end + heading.len() as u64;
+        let copied =
+            (&self.log).write_all(heading.as_bytes()).and_then(|()| io::copy(&mut from, &mut &self.log));
+        let bytes = match copied {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // A disk that is full: what is there goes again, as far as that is possible.
+                self.log.set_len(self.end)?;
+                return Err(error);
+            }
+        };
+        (&self.log).write_all(b"\n")?;
+        self.end = self.log.seek(SeekFrom::End(0))?;
+        index::append(&self.index, &IndexEntry { attempt: attempt.to_owned(), stream, offset, bytes })
+    }
+}
+
+/// Where what an ended attempt has printed is; nothing, when it has printed nothing or never ran here.
+pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream) -> io::Result<LogExtent> {
+    // A worker that keeps nothing of the job cannot say that nothing was printed.
+    fs::metadata(directory)
+        .map_err(|error| io::Error::new(error.kind(), format!("nothing of {attempt} is kept here")))?;
+    let path = index_path(directory);
+    let entry = index::find(&path, &attempt.to_string(), stream)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display())))?;
+    let (offset, bytes) = entry.map_or((0, 0), |entry| (entry.offset, entry.bytes));
+    Ok(LogExtent { path: log_path(directory), offset, bytes: Some(bytes) })
+}
+
+/// Keeps what was printed to files that an earlier daemon left. Blocking.
+pub(super) fn keep_left(directory: &Path) -> io::Result<()> {
+    let running = running_in(directory);
+    let Some(entries) = fs::read_dir(&running).if_there()? else { return Ok(()) };
+    let mut kept = Kept::open(directory)?;
+    for entry in entries {
+        let path = entry?.path();
+        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+        let (Some(number), Some("attempt")) = (number, path.extension().and_then(|it| it.to_str())) else {
+            continue;
+        };
+        let attempt = fs::read_to_string(&path)?;
+        for stream in [LogStream::Stdout, LogStream::Stderr] {
+            kept.keep(attempt.trim_end(), stream, &stream_path(&running, number, stream))?;
+        }
+    }
+    fs::remove_dir_all(&running)
+}
+
+fn running_in(directory: &Path) -> PathBuf {
+    directory.join("running")
+}
+
+fn log_path(directory: &Path) -> PathBuf {
+    directory.join("attempts.log")
+}
+
+fn index_path(directory: &Path) -> PathBuf {
+    directory.join("attempts.index")
+}
+
+fn stream_path(running: &Path, number: u32, stream: LogStream) -> PathBuf {
+    running.join(format!("{number}.{stream}"))
+}

@@ -1,0 +1,178 @@
+//! What a worker of a cluster does before the first attempt of a job: directories, the program, side files.
+//!
+//! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is
+//! wrong. Does not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
+
+use napreduce_engine::FaultPlace;
+use napreduce_local::worker::Prepared;
+use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
+use napreduce_task::Executable;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use super::environment::WorkerEnvironment;
+use super::error::WorkerError;
+use super::worker_directory::make;
+use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
+
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
+pub(super) async fn prepare(
+    environment: Arc<WorkerEnvironment>,
+    description: Arc<JobDescription>,
+) -> Result<Prepared, TaskError> {
+    let (paths, job) = (&environment.paths, description.job);
+    let files = paths.files(job);
+    for directory in [paths.shuffle(job), paths.scratches(job), paths.checkpoints(job), files.clone()] {
+        make(&directory).map_err(|error| not_made(&environment, &error))?;
+    }
+    let (program, pinned) = match description.program {
+        Some(blob) => {
+            let pinned = fetch_patiently(&environment, blob, "the job's program").await?;
+            let program = Executable { path: pinned.path(), name: description.definition.clone().into() };
+            check_architecture(&environment, &program.path)?;
+            (Some(program), Some(pinned))
+        }
+        None => (None, None),
+    };
+    let mut copies: Vec<(PathBuf, Stamp)> = Vec::new();
+    for file in &description.files {
+        check_name(file)?;
+        let what = format!("the side file {:?}", file.name);
+        let pinned = fetch_patiently(&environment, file.blob, &what).await?;
+        let own = files.join(&file.name);
+        let unfinished = paths.job(job).join("side-file.unfinished");
+        let to = own.clone();
+        let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
+        let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
+            let (host, own) = (&environment.host, own.display());
+            TaskError::local(format!("host {host} cannot put {what} to {own}: {error}"), &error)
+        })?;
+        copies.push((own, stamp));
+    }
+    // Keeps the program where it is. Tasks run as this user and could write to the copies.
+    let is_intact = move || {
+        pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
+            && copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
+    };
+    Ok(Prepared { program, files, is_intact: Box::new(is_intact) })
+}
+
+async fn fetch_patiently(
+    environment: &WorkerEnvironment,
+    blob: Blob,
+    what: &str,
+) -> Result<PinnedBlob, TaskError> {
+    let began = Instant::now();
+    let mut pause = RETRY_MIN;
+    loop {
+        let error = match fetch_once(environment, blob).await {
+            Ok(pinned) => return Ok(pinned),
+            Err(error) => error,
+        };
+        let is_passing = error.is_passing();
+        if !is_passing || began.elapsed() + pause > environment.configuration.fetch_patience {
+            let (host, seconds) = (&environment.host, began.elapsed().as_secs());
+            let failed = TaskError::retryable(if is_passing {
+                format!("host {host} could not get {what} for {seconds} s: {error}")
+            } else {
+                format!("host {host} cannot get {what}: {error}")
+            });
+            return Err(failed.at(place_of(&error)));
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(RETRY_MAX);
+    }
+}
+
+fn not_made(environment: &WorkerEnvironment, error: &WorkerError) -> TaskError {
+    let message = format!("host {}: {error}", environment.host);
+    match error {
+        WorkerError::Io { source, .. } => TaskError::local(message, source),
+        _ => TaskError::retryable(message),
+    }
+}
+
+/// Whose fault it is that a blob did not come.
+fn place_of(error: &FetchError) -> FaultPlace {
+    match error {
+        FetchError::Blob(BlobError::Io { source, .. }) => TaskError::local("", source).place,
+        _ => FaultPlace::ProgramFile,
+    }
+}
+
+async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, FetchError> {
+    let _one_at_a_time = environment.fetching.lock().await;
+    let (address, secret) = environment.configuration.cluster.look_up()?;
+    fetch(&address, &secret, &environment.blobs, blob).await
+}
+
+fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {
+    let own = std::env::consts::ARCH;
+    let host = &environment.host;
+    match program_architecture(program) {
+        Ok(architecture) if architecture == own => Ok(()),
+        Ok(architecture) => Err(TaskError::retryable(format!(
+            "the job's program was built for {architecture}, and host {host} is {own}; submit one that was built for \
+             the workers"
+        ))
+        .at(FaultPlace::ProgramFile)),
+        Err(error) => {
+            let message = format!("host {host} cannot execute the job's program: {error}");
+            Err(TaskError::retryable(message).at(FaultPlace::ProgramFile))
+        }
+    }
+}
+
+/// The name comes from whoever submitted the job: it must not lead out of the directory.
+fn check_name(file: &SideFile) -> Result<(), TaskError> {
+    let mut components = Path::new(&file.name).components();
+    let one = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
+    if one && !file.name.contains(['/', '\0']) {
+        Ok(())
+    } else {
+        Err(TaskError::fatal(format!(
+            "{:?} cannot be the name of a side file; give one name without directories",
+            file.name
+        )))
+    }
+}
+
+/// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of
+/// an earlier try, too. A link would do for reading, but whoever wrote to it would write to the side
+/// file of every other job.
+fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stamp> {
+    fs::remove_file(unfinished).if_there()?;
+    fs::copy(from.path(), unfinished)?;
+    fs::rename(unfinished, to)?;
+    Stamp::at(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::Digest;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_side_file_leads_nowhere_else() {
+        let check = |name: &str| {
+            let blob = Blob { digest: Digest([0; 32]), bytes: 0 };
+            check_name(&SideFile { name: name.to_owned(), blob })
+        };
+        for name in ["", ".", "..", "/", "/etc/passwd", "../x", "a/b", "a/", "./a", "a\0b"] {
+            let error = check(name).expect_err("no such name");
+            assert!(error.message.contains("cannot be the name of a side file"), "{}", error.message);
+        }
+        for name in ["stop words.txt", "...", ".hidden", "a..b"] {
+            check(name).expect("a name");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The start of a worker's daemon: everything it needs, in the order in which it is needed.
+//!
+//! Owns the setting up and what signals mean. Does not own what happens then (`link`).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_engine::{AttemptId, Slots};
+use napreduce_local::worker::{Isolation, SegmentMemory};
+use napreduce_protocol::{Listener, LogStream, Secret};
+use napreduce_task::{
+    ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors, run_soon_when_woken,
+};
+use tokio::runtime::Builder;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::configuration::WorkerConfiguration;
+use super::environment::WorkerEnvironment;
+use super::error::WorkerError;
+use super::introduction::Introduction;
+use super::link::Link;
+use super::logs::{LogBounds, LogShelf};
+use super::registration::Resources;
+use super::stop::Stop;
+use super::worker_directory::{WorkerDirectory, clear_jobs, host_name};
+use crate::blobs::BlobStore;
+use crate::client::ClusterPlace;
+use crate::cluster_directory::ClusterDirectory;
+use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
+
+/// Processes of one program that wait for an attempt.
+const PRESTARTED_MAX: usize = 4;
+
+/// Runs a worker's daemon until it may leave its cluster, blocking.
+///
+/// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT
+/// and SIGHUP (and SIGTERM, if the rules say so) ask it to go: its attempts are given back, and it ends
+/// within some seconds. A second signal ends it at once. Whichever way it ends, its attempts end with it.
+/// Must not be called from inside an async runtime.
+///
+/// # Errors
+///
+/// See [`WorkerError`]. A coordinator that cannot be reached is none: it is waited for.
+pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    run_soon_when_woken();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(WorkerError::io("start the runtime"))?;
+    runtime.block_on(run(configuration))
+}
+
+async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    let began = Instant::now();
+    check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
+    let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
+    let secret = secret(&configuration.cluster)?;
+    let directory = take_directory_of(configuration)?;
+    let who = directory.name.clone();
+    let environment = Arc::new(environment(configuration, &directory, secret)?);
+    let server = start_data_server(configuration, &environment).await?;
+    let data_address = advertised(configuration, server.address());
+    let root = directory.paths.root().display();
+    tracing::info!(target: "worker", worker = %who, "started in {root}, serving at {data_address}");
+    if is_out_of_reach(&data_address, route(&configuration.cluster)) {
+        tracing::warn!(
+            target: "worker", worker = %who,
+            "workers on other machines cannot fetch map output from {data_address}; give --bind THIS_HOST:0"
+        );
+    }
+    let introduction = Introduction {
+        incarnation: directory.incarnation,
+        slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
+        data_address,
+    };
+    let resources = Resources {
+        spawner: Arc::new(spawner(configuration, environment.isolation.groups.clone())?),
+        environment,
+        segment_memory: SegmentMemory::new(configuration.segment_memory),
+    };
+    // Borrowed below, so that the handlers stay until the end: they are what a second signal meets.
+    let mut stop = Stop::new(interrupts, configuration.leave, began);
+    let ended = Link::new(resources, introduction, &mut stop).run().await;
+    drop(server);
+    // Nothing of this worker is of any use to anybody now.
+    let cleared = clear_jobs(&directory.paths);
+    ended.and(cleared)
+}
+
+/// A slot that is free finds a process that is ready; more than a few are not started as fast as they would
+/// be taken.
+fn spawner(
+    configuration: &WorkerConfiguration,
+    groups: Option<Arc<ControlGroups>>,
+) -> Result<Spawner, WorkerError> {
+    let slots =
+        usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
+    let ready = slots.clamp(1, PRESTARTED_MAX);
+    Spawner::adopting(ready, groups).map_err(WorkerError::io("take in what tasks leave behind"))
+}
+
+fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {
+    match cluster {
+        ClusterPlace::Directory(directory) => Ok(directory.secret()?),
+        ClusterPlace::Address { secret, .. } => Ok(secret.clone()),
+    }
+}
+
+fn take_directory_of(configuration: &WorkerConfiguration) -> Result<WorkerDirectory, WorkerError> {
+    let workers = match (&configuration.cluster, &configuration.directory) {
+        (ClusterPlace::Directory(directory), _) => workers_of(directory),
+        // Not needed then.
+        (_, Some(directory)) => directory.clone(),
+        (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
+    };
+    WorkerDirectory::take(configuration.name.as_deref(), configuration.directory.as_deref(), &workers)
+}
+
+fn workers_of(directory: &ClusterDirectory) -> PathBuf {
+    directory.path().join("workers")
+}
+
+fn environment(
+    configuration: &WorkerConfiguration,
+    directory: &WorkerDirectory,
+    secret: Secret,
+) -> Result<WorkerEnvironment, WorkerError> {
+    let paths = directory.paths.clone();
+    let bounds = LogBounds { jobs_max: configuration.logs_jobs_max, bytes_max: configuration.logs_bytes_max };
+    let listing = format!("list {}", paths.logs().display());
+    Ok(WorkerEnvironment {
+        name: directory.name.clone(),
+        host: host_name(),
+        configuration: configuration.clone(),
+        secret,
+        blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
+        fetching: Mutex::new(()),
+        isolation: Isolation::begin(&configuration.isolation, &directory.name)
+            .map_err(|why| WorkerError::Isolation { why })?,
+        logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
+        paths,
+    })
+}
+
+async fn start_data_server(
+    configuration: &WorkerConfiguration,
+    environment: &Arc<WorkerEnvironment>,
+) -> Result<DataServer, WorkerError> {
+    let (refused, log) = (environment.name.clone(), environment.name.clone());
+    let listener = Listener::bind(&configuration.bind, environment.secret.clone(), move |line| {
+        tracing::info!(target: "worker", worker = %refused, "{line}");
+    })
+    .await?;
+    let settings = DataServerSettings { encrypt: configuration.encrypt_shuffle, ..Default::default() };
+    let settings = settings.within(raise_descriptors());
+    let files: Arc<dyn ServedFiles> = Arc::clone(environment) as _;
+    Ok(DataServer::start(listener, files, settings, move |line| {
+        tracing::info!(target: "worker", worker = %log, "{line}");
+    }))
+}
+
+impl ServedFiles for WorkerEnvironment {
+    fn segment(&self, attempt: AttemptId) -> Option<PathBuf> {
+        Some(self.paths.segment(attempt))
+    }
+
+    fn read_log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)> {
+        self.logs.read(&self.paths, (attempt, stream), |extent| extent.read(offset, most))
+    }
+}
+
+/// Where others reach the data server: as was said, or where it listens; if that is everywhere, at the
+/// address from which this host speaks to others.
+fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String {
+    match &configuration.advertise {
+        Some(host) if host.parse::<IpAddr>().is_ok_and(|it| it.is_ipv6()) => {
+            format!("[{host}]:{}", bound.port())
+        }
+        Some(address) if address.contains(':') => address.clone(),
+        Some(host) => format!("{host}:{}", bound.port()),
+        None if bound.ip().is_unspecified() => {
+            let own = route(&configuration.cluster).map_or(bound.ip(), |(own, _)| own);
+            SocketAddr::new(own, bound.port()).to_string()
+        }
+        None => bound.to_string(),
+    }
+}
+
+/// Whether an address is for this machine alone, although the coordinator is on another one.
+fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
+    let host = data_address.rsplit_once(':').map_or(data_address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
+    // The source of packets to an address of this machine is that address.
+    is_loopback && route.is_some_and(|(own, coordinator)| own != coordinator)
+}
+
+/// The address of this machine on the way to the coordinator, and that of the coordinator. Connecting a
+/// datagram socket sends nothing.
+fn route(cluster: &ClusterPlace) -> Option<(IpAddr, IpAddr)> {
+    let coordinator = match cluster {
+        ClusterPlace::Directory(directory) => directory.coordinator_address().ok()?,
+        ClusterPlace::Address { address, .. } => address.clone(),
+    };
+    let any = if coordinator.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let socket = UdpSocket::bind(any).ok()?;
+    socket.connect(coordinator).ok()?;
+    Some((socket.local_addr().ok()?.ip(), socket.peer_addr().ok()?.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_advertised_can_be_reached() {
+        let secret = Secret::generate().expect("a secret");
+        let cluster = ClusterPlace::Address { address: String::from("127.0.0.1:7070"), secret };
+        let mut configuration = WorkerConfiguration::new(cluster);
+        let mut check = |advertise: Option<&str>, bound: &str, expected: &str| {
+            configuration.advertise = advertise.map(str::to_owned);
+            assert_eq!(advertised(&configuration, bound.parse().expect("an address")), expected);
+        };
+        check(None, "127.0.0.1:9", "127.0.0.1:9");
+        check(None, "0.0.0.0:9", "127.0.0.1:9");
+        check(Some("there"), "0.0.0.0:9", "there:9");
+        check(Some("there:8"), "0.0.0.0:9", "there:8");
+        check(Some("fe80::1"), "[::]:9", "[fe80::1]:9");
+    }
+
+    #[test]
+    fn loopback_address_is_out_of_reach_of_other_machines() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let elsewhere = Some((ip("10.0.0.2"), ip("10.0.0.1")));
+        for address in ["127.0.0.1:9", "127.1.2.3:9", "[::1]:9", "localhost:9"] {
+            assert!(is_out_of_reach(address, elsewhere), "{address}");
+            for here in
+                [None, Some((ip("10.0.0.1"), ip("10.0.0.1"))), Some((ip("127.0.0.1"), ip("127.0.0.1")))]
+            {
+                assert!(!is_out_of_reach(address, here), "{address}");
+            }
+        }
+        for address in ["10.0.0.2:9", "there:9", "[fe80::1]:9"] {
+            assert!(!is_out_of_reach(address, elsewhere), "{address}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The directory for what passes from one job of a program to the next, and its removal.
+//!
+//! Owns its name, the marker in it without which nothing is removed, and the search for what killed programs
+//! left. Does not own when the time has come.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use napreduce_protocol::{IoResult, read_regular};
+use napreduce_task::ProcessIdentity;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// Says whose the directory is.
+const MARKER: &str = ".napreduce-intermediate";
+const MARKER_VERSION: u32 = 1;
+const MARKER_BYTES_MAX: u64 = 4096;
+const INFIX: &str = ".intermediate-";
+
+/// Who removes a root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Owner {
+    /// The coordinator that knows the chain.
+    Cluster,
+    /// The program that made it, or the next one beside it when that is gone.
+    Program(ProcessIdentity),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    version: u32,
+    /// As it is in the name.
+    token: String,
+    owner: Owner,
+}
+
+/// What became of a root that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is not there now.
+    Gone,
+    /// It does not bear the marker of the chain, so it was left alone.
+    NotOurs,
+}
+
+/// The root of a chain beside an output.
+pub(super) fn beside(output: &Path, token: u128) -> PathBuf {
+    let mut name = prefix(output);
+    name.push(hexadecimal(token));
+    output.with_file_name(name)
+}
+
+fn prefix(output: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(output.file_name().unwrap_or("output".as_ref()));
+    name.push(INFIX);
+    name
+}
+
+fn hexadecimal(token: u128) -> String {
+    format!("{token:032x}")
+}
+
+/// Whether a path is what a root of that chain is called.
+pub fn is_root(path: &Path, token: u128) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let end = format!("{INFIX}{}", hexadecimal(token));
+    path.is_absolute() && name.starts_with(b".") && name.ends_with(end.as_bytes())
+}
+
+/// Makes a root with its marker, which is locked as long as the result lives.
+pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
+    if let Some(parent) = root.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::create_dir(root)?;
+    let mut marker = OpenOptions::new().write(true).create_new(true).open(root.join(MARKER))?;
+    // A file system without locks leaves the identity of the process to tell whether it lives.
+    let _ = flock(&marker, FlockOperation::NonBlockingLockExclusive);
+    let text = Marker { version: MARKER_VERSION, token: hexadecimal(token), owner };
+    let mut text = serde_json::to_vec(&text)?;
+    text.push(b'\n');
+    marker.write_all(&text)?;
+    Ok(marker)
+}
+
+/// Removes a root and everything in it, if it bears the marker of the chain; follows no link. May be done
+/// again, whatever became of it the last time. Blocking.
+pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
+    match fs::symlink_metadata(root).if_there()? {
+        None => return Ok(Removal::Gone),
+        Some(found) if !found.is_dir() => return Ok(Removal::NotOurs),
+        Some(_) => {}
+    }
+    let is_marked = read_marker(root)?.is_some_and(|marker| marker.token == hexadecimal(token));
+    // One whose making or removal was cut short holds nothing that could be lost.
+    if !is_marked && !others_in(root)?.is_empty() {
+        return Ok(Removal::NotOurs);
+    }
+    for path in others_in(root)? {
+        let removed = match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        removed.if_there()?;
+    }
+    // The marker last: what somebody puts there meanwhile is removed the next time.
+    if let Some(path) = others_in(root)?.first() {
+        return Err(io::Error::other(format!("{} has just been put there", path.display())));
+    }
+    fs::remove_file(root.join(MARKER)).if_there()?;
+    fs::remove_dir(root).if_there()?;
+    Ok(Removal::Gone)
+}
+
+/// Everything but the marker.
+fn others_in(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut others = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_name() != MARKER {
+            others.push(entry.path());
+        }
+    }
+    Ok(others)
+}
+
+fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
+    let path = root.join(MARKER);
+    let text = match read_regular(&path, MARKER_BYTES_MAX).if_there() {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let marker: Option<Marker> = serde_json::from_slice(&text).ok();
+    Ok(marker.filter(|marker| marker.version == MARKER_VERSION))
+}
+
+/// Removes what programs that were killed have left beside an output; a line for each, and for each that
+/// stays although it should not.
+pub(super) fn remove_remains(output: &Path) -> Vec<String> {
+    let prefix = prefix(output);
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A parent that is missing holds nothing, and one that cannot be read is found out about by whoever
+    // writes there.
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut lines = Vec::new();
+    for entry in entries {
+        let name = entry.file_name();
+        let digits = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        let token = digits.filter(|digits| digits.len() == 32).and_then(|digits| {
+            std::str::from_utf8(digits).ok().and_then(|digits| u128::from_str_radix(digits, 16).ok())
+        });
+        let Some(token) = token else { continue };
+        let root = entry.path();
+        match is_left(&root).and_then(|left| if left { remove(&root, token).map(Some) } else { Ok(None) }) {
+            Ok(Some(Removal::Gone)) => {
+                lines.push(format!("removed {}, which a killed run left", root.display()))
+            }
+            Ok(_) => {}
+            Err(error) => lines.push(format!(
+                "cannot remove {}, which a killed run left: {error}; remove it by hand",
+                root.display()
+            )),
+        }
+    }
+    lines
+}
+
+/// Whether its program is gone. That of a cluster is its coordinator's.
+fn is_left(root: &Path) -> io::Result<bool> {
+    let Some(Marker { owner: Owner::Program(owner), .. }) = read_marker(root)? else { return Ok(false) };
+    let marker = File::open(root.join(MARKER))?;
+    let locked = flock(&marker, FlockOperation::NonBlockingLockExclusive);
+    Ok(locked != Err(Errno::WOULDBLOCK) && owner.is_gone()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: u128 = 0xfeed;
+
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = folder.path().join("deep/out");
+        let root = beside(&output, TOKEN);
+        (folder, output, root)
+    }
+
+    fn this() -> ProcessIdentity {
+        ProcessIdentity::this().expect("an identity")
+    }
+
+    /// What a process was that has ended.
+    fn gone() -> ProcessIdentity {
+        let text = serde_json::to_string(&this()).expect("text");
+        let started = text.find("\"started\":").expect("a start") + "\"started\":".len();
+        let rest = text[started..].find(',').expect("more") + started;
+        serde_json::from_str(&format!("{}1{}", &text[..started], &text[rest..])).expect("an identity")
+    }
+
+    #[test]
+    fn a_root_is_removed_with_everything_in_it_and_no_link_is_followed() {
+        let (folder, _, root) = place();
+        let kept = folder.path().join("kept");
+        fs::create_dir(&kept).expect("made");
+        fs::write(kept.join("mine"), "").expect("written");
+        let lock = make(&root, TOKEN, Owner::Cluster).expect("made");
+        fs::create_dir_all(root.join("counts/_temporary")).expect("made");
+        fs::write(root.join("counts/part-r-00000"), "").expect("written");
+        std::os::unix::fs::symlink(&kept, root.join("link")).expect("linked");
+        std::os::unix::fs::symlink(&kept, root.join("counts/link")).expect("linked");
+        assert_eq!(remove(&root, TOKEN + 1).expect("looked"), Removal::NotOurs);
+        assert!(root.join("counts/part-r-00000").exists());
+        assert_eq!(remove(&root, TOKEN).expect("removed"), Removal::Gone);
+        assert!(!root.exists() && kept.join("mine").exists());
+        assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::Gone);
+        drop(lock);
+        // A link in the place of the root.
+        std::os::unix::fs::symlink(&kept, &root).expect("linked");
+        assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::NotOurs);
+        assert!(kept.join("mine").exists());
+    }
+
+    #[test]
+    fn a_directory_without_the_marker_is_left_alone_unless_it_is_empty() {
+        let (_folder, _, root) = place();
+        fs::create_dir_all(&root).expect("made");
+        fs::write(root.join("mine"), "").expect("written");
+        assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::NotOurs);
+        assert!(root.join("mine").exists());
+        fs::remove_file(root.join("mine")).expect("removed");
+        assert_eq!(remove(&root, TOKEN).expect("removed"), Removal::Gone);
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_removed_and_what_a_running_one_has_is_not() {
+        let (_folder, output, root) = place();
+        let owners = [(1, Owner::Program(this())), (2, Owner::Program(gone())), (3, Owner::Cluster)];
+        for (token, owner) in owners {
+            drop(make(&beside(&output, token), token, owner).expect("made"));
+        }
+        let locked = make(&root, TOKEN, Owner::Program(gone())).expect("made");
+        let lines = remove_remains(&output);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("removed ") && lines[0].contains(&hexadecimal(2)), "{lines:?}");
+        for (token, there) in [(1, true), (2, false), (3, true), (TOKEN, true)] {
+            assert_eq!(beside(&output, token).exists(), there, "{token}");
+        }
+        drop(locked);
+        assert_eq!(remove_remains(&output).len(), 1);
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn only_what_is_called_so_is_a_root() {
+        let root = beside(Path::new("/data/out"), TOKEN);
+        assert!(is_root(&root, TOKEN), "{}", root.display());
+        assert!(!is_root(&root, TOKEN + 1));
+        for path in ["/", "/home", "/data/out", ".out.intermediate-0000000000000000000000000000feed"] {
+            assert!(!is_root(Path::new(path), TOKEN), "{path}");
+        }
+    }
+}

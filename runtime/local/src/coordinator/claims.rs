@@ -1,0 +1,200 @@
+//! The claims that a coordinator has on the output directories of its jobs.
+//!
+//! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the
+//! renewal of leases. Does not own the claim itself (`output`) nor the end of a job (`ending`).
+
+use std::sync::Arc;
+use std::sync::mpsc::{SendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use napreduce_engine::{Event, FailureClass, FaultPlace, JobId, Report};
+use napreduce_protocol::WorkerReport;
+
+use super::{Claim, Coordinator, Input};
+use crate::output::{Lease, OutputClaim, Resumed, Trouble};
+
+/// The first wait before something is tried again, and the longest.
+const WAIT_FIRST: Duration = Duration::from_millis(250);
+const WAIT_MAX: Duration = Duration::from_secs(15);
+/// A directory that is looked at because a task failed answers within this time, or is out of reach.
+const LOOK_MAX: Duration = Duration::from_millis(250);
+/// How often other hosts are told that a claim is alive; a quarter of the time after which they
+/// would take it.
+const RENEWAL: Duration = Duration::from_secs(15);
+/// How a job is said to be held because its storage is away, which tells it from one that an operator holds.
+const OUT_OF_REACH: &str = "its output directory is out of reach: ";
+
+/// Whether a job is held for this reason because its storage is away.
+pub fn is_out_of_reach(reason: &str) -> bool {
+    reason.starts_with(OUT_OF_REACH)
+}
+
+/// How long to wait after so many tries.
+pub(super) fn wait_after(tries: u32) -> Duration {
+    WAIT_FIRST.saturating_mul(1 << tries.min(8)).min(WAIT_MAX)
+}
+
+impl Coordinator {
+    /// Takes a claim up again that an earlier process had.
+    pub fn resume_claim(&mut self, job: JobId, tries: u32) {
+        let Some(accepted) = self.state.jobs.get(&job).map(|known| known.accepted.clone()) else { return };
+        self.claims.insert(job, Claim::Coming { tries });
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        tokio::task::spawn_blocking(move || {
+            let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
+            // A coordinator that has ended does it again when it is back.
+            own(Input::Resumed { job, resumed });
+        });
+    }
+
+    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<OutputClaim>, Trouble>) {
+        let Some(Claim::Coming { tries }) = self.claims.remove(&job) else { return };
+        if self.endings.contains_key(&job) {
+            let claim = match resumed {
+                Ok(Resumed::Claimed(claim)) => Some(claim),
+                _ => None,
+            };
+            return self.try_to_end(job, claim, None);
+        }
+        let Some(known) = self.state.jobs.get(&job) else { return };
+        let output = known.accepted.plan.output.clone();
+        let reason = match resumed {
+            Ok(Resumed::Claimed(claim)) => {
+                self.claims.insert(job, Claim::Held(claim));
+                return self.release(job);
+            }
+            Err(Trouble::Passing { what, away }) => {
+                let at = Instant::now() + wait_after(tries);
+                self.claims.insert(job, Claim::Away { at, tries: tries + 1 });
+                if away {
+                    self.hold(job, &what);
+                }
+                return;
+            }
+            Ok(Resumed::Settled | Resumed::Gone) => {
+                format!("what it wrote to {} was removed while no coordinator ran", output.display())
+            }
+            Err(trouble) => trouble.in_words(&output),
+        };
+        self.release(job);
+        self.enter(Event::JobKillRequested { job, reason });
+    }
+
+    /// What a task could not do on storage that every worker sees may be the fault of that storage, which the
+    /// job waits for, or the end of the job: the directory that was claimed shows it. It is looked at before
+    /// the report is taken in, so that nothing is tried again, or counted, meanwhile.
+    pub fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
+        let WorkerReport::Happened {
+            attempt,
+            report: Report::Failed { class, place: FaultPlace::SharedStorage, reason, .. },
+        } = &mut told
+        else {
+            return told;
+        };
+        let job = attempt.task.job;
+        let Some(output) = self.state.jobs.get(&job).map(|known| known.accepted.plan.output.clone()) else {
+            return told;
+        };
+        match self.verify_claim(job) {
+            Ok(()) => {}
+            Err(Trouble::Passing { what, .. }) => {
+                self.hold(job, &what);
+                *class = FailureClass::Excused;
+            }
+            Err(trouble) => {
+                *class = FailureClass::Fatal;
+                *reason = format!("{} ({reason})", trouble.in_words(&output));
+            }
+        }
+        told
+    }
+
+    /// Looks at a claimed directory, but not for long: one that does not answer is out of reach.
+    fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
+        let claim = match self.claims.remove(&job) {
+            Some(Claim::Held(claim)) if claim.is_soon_looked_at() => claim,
+            Some(held @ Claim::Held(_)) => {
+                self.claims.insert(job, held);
+                return Ok(());
+            }
+            Some(waiting) => {
+                self.claims.insert(job, waiting);
+                return Err(Trouble::Passing { what: "it is being looked for".to_owned(), away: true });
+            }
+            None => return Ok(()),
+        };
+        // Handed over or given back, but never lost in between.
+        let (tell, told) = sync_channel(0);
+        let own = Arc::clone(&self.own);
+        tokio::task::spawn_blocking(move || {
+            let verified = claim.verify();
+            if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
+                let resumed = verified.map(|()| Resumed::Claimed(claim));
+                // A coordinator that has ended does it again when it is back.
+                own(Input::Resumed { job, resumed });
+            }
+        });
+        let (claim, verified) = match told.recv_timeout(LOOK_MAX) {
+            Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
+                // It is taken up anew, and locked anew, when it is there again.
+                drop(claim);
+                (Claim::Away { at: Instant::now() + WAIT_FIRST, tries: 1 }, verified)
+            }
+            Ok((claim, verified)) => (Claim::Held(claim), verified),
+            Err(_) => {
+                let what = format!("it did not answer for {} ms", LOOK_MAX.as_millis());
+                (Claim::Coming { tries: 0 }, Err(Trouble::Passing { what, away: true }))
+            }
+        };
+        self.claims.insert(job, claim);
+        verified
+    }
+
+    /// Lets nothing of a job run while its storage is away: it would only fail.
+    fn hold(&mut self, job: JobId, what: &str) {
+        if self.state.engine.can_suspend_job(job).is_ok() {
+            self.say(&format!("{job} is held: {OUT_OF_REACH}{what}"));
+            let reason = format!("{OUT_OF_REACH}{what}; it is tried again");
+            self.enter(Event::JobSuspendRequested { job, reason });
+        }
+    }
+
+    /// Lets a job go on that was held by [`Coordinator::hold`].
+    fn release(&mut self, job: JobId) {
+        let view = self.state.view();
+        let held = view.job(job).and_then(|job| job.held()).is_some_and(is_out_of_reach);
+        if held {
+            self.say(&format!("{job} is not held any more: its output directory is back"));
+            let reason = "its output directory is back".to_owned();
+            self.enter(Event::JobResumeRequested { job, reason });
+        }
+    }
+
+    /// Tries again what is due, and renews leases.
+    pub(super) fn look_after_claims(&mut self) {
+        let now = Instant::now();
+        let due = |(job, claim): (&JobId, &Claim)| match claim {
+            Claim::Away { at, tries } if *at <= now => Some((*job, *tries)),
+            _ => None,
+        };
+        let due: Vec<(JobId, u32)> = self.claims.iter().filter_map(due).collect();
+        for (job, tries) in due {
+            self.resume_claim(job, tries);
+        }
+        self.look_after_endings(now);
+        if now.duration_since(self.renewed) >= RENEWAL {
+            self.renewed = now;
+            let leases: Vec<Lease> = self
+                .claims
+                .values()
+                .filter_map(|claim| match claim {
+                    Claim::Held(claim) => Some(Lease::of(claim)),
+                    _ => None,
+                })
+                .collect();
+            tokio::task::spawn_blocking(move || {
+                leases.iter().for_each(Lease::renew);
+            });
+        }
+    }
+}

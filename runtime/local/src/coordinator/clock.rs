@@ -1,0 +1,60 @@
+//! The engine's clock: microseconds since the journal was begun, across restarts.
+//!
+//! Owns the translation from the machine's clocks. Does not own what is done at a time.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use napreduce_engine::Time;
+
+/// Goes on from the last time in the journal, also when the machine's clock was set back meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// The engine's time at `started`.
+    base: Time,
+    started: Instant,
+}
+
+/// Now, in microseconds since 1970.
+pub fn unix_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Clock {
+    /// A clock whose time 0 was at `epoch_micros`, and that is not before `last`.
+    pub(super) fn resume(epoch_micros: u64, last: Time) -> Clock {
+        let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
+        Clock { base: elapsed.max(last), started: Instant::now() }
+    }
+
+    pub fn now(&self) -> Time {
+        let elapsed = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Time(self.base.0.saturating_add(elapsed))
+    }
+
+    /// Now, in microseconds since 1970 as far as the engine knows, whose time 0 was at `epoch_micros`: not
+    /// what the machine's clock says, if that was set meanwhile.
+    pub fn unix_micros(&self, epoch_micros: u64) -> u64 {
+        epoch_micros.saturating_add(self.now().0)
+    }
+
+    /// When a time of the engine is, as far as it is still to come.
+    pub(super) fn instant(&self, at: Time) -> Instant {
+        self.started + Duration::from_micros(at.0.saturating_sub(self.base.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_never_goes_back_over_a_restart() {
+        let ahead = Time(unix_micros());
+        let clock = Clock::resume(unix_micros(), ahead);
+        assert!(clock.now() >= ahead, "the journal is ahead of the machine's clock");
+        let day = 86_400_000_000;
+        let clock = Clock::resume(unix_micros() - day, Time(5));
+        assert!(clock.now() >= Time(day), "time passes while no coordinator runs");
+    }
+}

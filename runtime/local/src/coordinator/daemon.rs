@@ -1,0 +1,221 @@
+//! The coordinator's loop: what arrives is journaled, taken in, and answered.
+//!
+//! Nothing that follows from an entry leaves before the entry is in the journal. `run` is the loop of an embedded run, which
+//! has no journal; the loop of a cluster calls the same steps in the same order.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::pending;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use napreduce_engine::{
+    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId,
+};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{JobProgress, ToWorker, several_lines};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
+
+use super::clock::{Clock, unix_micros};
+use super::entry::{Extra, Identity};
+use super::link::Link;
+use super::state::CoordinatorState;
+use super::{ClusterServices, Coordinator, Followed, Following, Input, SendBack};
+use crate::output::Disk;
+
+/// How often followers hear of progress, and what is due is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// What arrived is journaled with one write for so many at a time.
+pub const BATCH: usize = 256;
+
+/// The ticks of a coordinator's loop.
+pub fn ticks() -> Interval {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
+impl Coordinator {
+    pub fn new(
+        state: CoordinatorState,
+        cluster: Option<Box<dyn ClusterServices>>,
+        own: SendBack,
+    ) -> Coordinator {
+        Coordinator {
+            clock: Clock::resume(state.epoch_micros, state.last),
+            last_job: state.last_job,
+            state,
+            cluster,
+            pins: BTreeMap::new(),
+            batch: None,
+            unwritten: Vec::new(),
+            answers: Vec::new(),
+            claims: BTreeMap::new(),
+            endings: BTreeMap::new(),
+            renewed: Instant::now(),
+            disk: Disk::default(),
+            claiming: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            own,
+            finishing: false,
+            interrupted: None,
+            pause: None,
+        }
+    }
+
+    /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end
+    /// with it.
+    pub(crate) fn embedded(
+        worker: WorkerId,
+        slots: Slots,
+        orders: UnboundedSender<ToWorker>,
+        job: JobId,
+        own: SendBack,
+    ) -> Coordinator {
+        let mut settings = EngineSettings::default();
+        // Nothing takes what its tasks give up when the program is to stand still.
+        settings.preemption.suspended_max = SuspendedMax::Unlimited;
+        settings.one_host = true;
+        let engine = Engine::new(Box::new(Fifo::default()), settings);
+        let state = CoordinatorState::new(engine, "fifo".to_owned(), unix_micros());
+        let mut coordinator = Coordinator::new(state, None, own);
+        coordinator.last_job = job.0 - 1;
+        let identity = Identity {
+            name: String::new(),
+            incarnation: 0,
+            slots,
+            host: String::new(),
+            rack: DEFAULT_RACK.to_owned(),
+            data_address: String::new(),
+            directory: PathBuf::new(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            isolation: String::new(),
+        };
+        let joined = identity.joined(worker);
+        coordinator.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
+        if let Some(link) = coordinator.state.links.get_mut(&worker) {
+            link.connect_local(orders);
+        }
+        coordinator
+    }
+
+    /// Runs an embedded coordinator until [`Input::Finish`] has come and every job has ended.
+    pub(crate) async fn run(mut self, mut inputs: UnboundedReceiver<Input>) {
+        let (mut tick, mut batch) = (ticks(), Vec::new());
+        self.begin_to_listen();
+        self.conclude_unjournaled();
+        while !self.finishing || self.is_busy() {
+            tokio::select! {
+                _ = inputs.recv_many(&mut batch, BATCH) => {
+                    for input in batch.drain(..) {
+                        self.take(input);
+                    }
+                    self.decide();
+                }
+                () = sleep_until_some(self.wake_at()) => self.enter(Event::Woken),
+                _ = tick.tick() => self.on_tick(),
+            }
+            self.conclude_unjournaled();
+        }
+    }
+
+    /// Workers have their time to come back from now on, however long it took to read the journal.
+    pub fn begin_to_listen(&mut self) {
+        self.state.links.values_mut().for_each(Link::begin_to_listen);
+    }
+
+    /// When the engine wants to be woken.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.state.wake_at.map(|at| self.clock.instant(at))
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.state.jobs.is_empty() || !self.claiming.is_empty()
+    }
+
+    pub fn take(&mut self, input: Input) {
+        if !matches!(input, Input::News { .. }) {
+            self.decide();
+        }
+        match input {
+            Input::News { worker, news } => self.on_news(worker, news),
+            Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
+            Input::Claimed { accepted, pins, claim } => self.on_claimed(*accepted, pins, claim),
+            Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
+            Input::Tried { job, tried } => self.on_tried(job, tried),
+            Input::Interrupt { reason } => self.interrupt(reason),
+            Input::Pause { at_rest } => self.pause(at_rest),
+            Input::GoOn => self.go_on(),
+            Input::Finish => self.finishing = true,
+        }
+    }
+
+    /// Has `answer` called when everything taken in so far is in the journal.
+    pub fn afterwards(&mut self, answer: impl FnOnce() + Send + 'static) {
+        self.answers.push(Box::new(answer));
+    }
+
+    /// Writes the journal, and then releases what follows. `write` gets the entries, and whether they must be on the disk
+    /// when it returns: a commit follows, which must not outlive them.
+    pub fn conclude<E>(&mut self, write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>) -> Result<(), E> {
+        let ended = std::mem::take(&mut self.state.ended);
+        let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
+        if !self.unwritten.is_empty() {
+            write(&self.unwritten, commits > 0)?;
+        }
+        self.unwritten.clear();
+        self.state.flush();
+        for answer in std::mem::take(&mut self.answers) {
+            answer();
+        }
+        for notice in std::mem::take(&mut self.state.notices) {
+            self.say(&notice);
+        }
+        for job in ended {
+            self.start_ending(job);
+        }
+        self.tell_rest();
+        Ok(())
+    }
+
+    fn conclude_unjournaled(&mut self) {
+        let Ok(()) = self.conclude(|_, _| Ok::<(), Infallible>(()));
+    }
+
+    pub fn on_tick(&mut self) {
+        self.look_after_claims();
+        let view = self.state.engine.view();
+        for (job, followed) in &self.followed {
+            if let Some(job) = self.state.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {
+                followed.progress.send_replace(job.progress(&view));
+            }
+        }
+    }
+
+    /// The progress of a job from now on.
+    pub fn follow(&mut self, job: JobId) -> Following {
+        let followed = self.followed.entry(job).or_insert_with(|| Followed {
+            progress: watch::Sender::new(JobProgress::default()),
+            end: watch::Sender::new(None),
+        });
+        Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
+    }
+
+    /// Logs a line of a daemon; an embedded coordinator prints only what its user should know.
+    pub fn say(&self, what: &str) {
+        match &self.cluster {
+            Some(_) => tracing::info!(target: "coordinator", "{what}"),
+            None => print_error(format_args!("{}", several_lines(what))),
+        }
+    }
+}
+
+/// Waits until then; for ever when there is no then.
+pub async fn sleep_until_some(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at.into()).await,
+        None => pending().await,
+    }
+}

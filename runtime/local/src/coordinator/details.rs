@@ -1,0 +1,31 @@
+//! What is known of a job that has not left for the history.
+
+use napreduce_protocol::{JobDetail, JobSettings, JobSummary};
+
+use super::Coordinator;
+use super::job::LiveJob;
+
+impl Coordinator {
+    /// With what holds it, if something does.
+    pub fn summary(&self, job: &LiveJob) -> JobSummary {
+        let summary = job.summary(&self.state.view());
+        match self.why_held(job.id()) {
+            Some(why) => JobSummary { reason: Some(why), ..summary },
+            None => summary,
+        }
+    }
+
+    pub fn detail(&self, job: &LiveJob) -> JobDetail {
+        JobDetail {
+            summary: self.summary(job),
+            counters: job.counters(),
+            parts: Vec::new(),
+            attempts: job.attempts.iter().map(|attempt| (**attempt).clone()).collect(),
+            events: job.events.clone(),
+            preemptions: job.book.preemptions.clone(),
+            resumes: job.book.resumes.clone(),
+            restores: job.book.restores.clone(),
+            settings: Some(JobSettings::of(&job.accepted.plan)),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The end of a job beside the loop: its output committed or removed, which may take a while.
+//!
+//! Owns what becomes of an output directory when the engine has forgotten its job, and for how long
+//! that is tried. Every step can be done again after a restart of the coordinator. Does not own the
+//! steps themselves (`output`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
+use napreduce_history::EndedJob;
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
+
+use super::claims::wait_after;
+use super::entry::Extra;
+use super::job::LiveJob;
+use super::{Claim, Coordinator, Ending, Input, Tried};
+use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
+
+/// How long a program of its own tries to commit, before it says that it could not.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a cluster tries to remove what a job left on storage that is away.
+const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a job ended, and what could not be tidied up.
+type Settled = (JobEnd, Vec<String>);
+
+/// Commits or discards, blocking; an error is passing.
+fn settle(
+    job: &LiveJob,
+    claim: Option<Box<OutputClaim>>,
+    disk: &Disk,
+    wall: Duration,
+) -> Result<Settled, Trouble> {
+    let output = job.accepted.plan.output.as_path();
+    let resumed = match claim {
+        Some(claim) => Ok(Resumed::Claimed(claim)),
+        None => OutputClaim::resume(disk, &job.accepted.claim_request(), job.accepted.claim),
+    };
+    let resumed = match resumed {
+        Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+        resumed => resumed.map_err(|trouble| trouble.in_words(output)),
+    };
+    let id = job.id();
+    let outcome =
+        job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "it was not decided".to_owned() });
+    let Some(end) = JobEnd::without_report(id, outcome) else { return settle_success(job, resumed, wall) };
+    if let Ok(Resumed::Claimed(claim)) = resumed {
+        match claim.discard() {
+            Err(Trouble::Passing { what, away: false }) => {
+                return Ok((and_also(end, &what), Vec::new()));
+            }
+            Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+            // Nothing of it is left, or what is there is not its own.
+            Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => {}
+        }
+    }
+    Ok((end, Vec::new()))
+}
+
+fn settle_success(
+    job: &LiveJob,
+    resumed: Result<Resumed<OutputClaim>, String>,
+    wall: Duration,
+) -> Result<Settled, Trouble> {
+    let (id, plan) = (job.id(), &job.accepted.plan);
+    let failed = |reason| Ok((JobEnd::Failed { job: id, reason }, Vec::new()));
+    let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
+    let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
+    let remarks = match resumed {
+        Ok(Resumed::Claimed(mut claim)) => match commit(&mut claim, &manifest) {
+            Ok(()) => claim.clean_up().err().map(|trouble| {
+                let left = trouble.in_words(&plan.output);
+                format!("the output of {id} is complete, but not all of its work is removed: {left}")
+            }),
+            Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
+            Err(trouble) => {
+                // The first error says more than a second one about the same directory.
+                if let Trouble::Final(_) = trouble {
+                    let _ = claim.discard();
+                }
+                return failed(trouble.in_words(&plan.output));
+            }
+        },
+        Ok(Resumed::Settled) => None,
+        Ok(Resumed::Gone) => {
+            return failed(format!("all that it wrote to {} was removed", plan.output.display()));
+        }
+        Err(why) => return failed(why),
+    };
+    let report = manifest.report(wall, &plan.output);
+    Ok((JobEnd::Succeeded(report), remarks.into_iter().collect()))
+}
+
+/// The end of a job that did not succeed, when something else went wrong, too.
+fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
+    if let JobEnd::Failed { reason, .. } | JobEnd::Killed { reason, .. } = &mut end {
+        *reason = format!("{reason}; also: {what}");
+    }
+    end
+}
+
+/// The end of a job that is not tried any more.
+fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
+    let id = job.id();
+    if let Some(end) = job.outcome.clone().and_then(|outcome| JobEnd::without_report(id, outcome)) {
+        return and_also(end, why);
+    }
+    let left = if job.commit_begun { ", and may be there in part, without _SUCCESS" } else { "" };
+    let uncommitted = format!("its output was not committed{left}: {why}");
+    match killed.filter(|_| job.outcome.is_some()) {
+        Some(reason) => JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") },
+        None => JobEnd::Failed { job: id, reason: uncommitted },
+    }
+}
+
+impl Coordinator {
+    /// Journals that a job which succeeded is committed from now on.
+    pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
+        let wanted = self
+            .state
+            .jobs
+            .get(&job)
+            .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
+        if wanted {
+            self.keep(Extra::CommitBegun { job });
+        }
+        wanted
+    }
+
+    /// Commits or discards the output beside the loop; by now no process of the job is left.
+    pub(super) fn start_ending(&mut self, job: JobId) {
+        let (since, tries, why, at, killed) = (Instant::now(), 0, None, None, None);
+        self.endings.insert(job, Ending { since, tries, why, at, killed });
+        match self.claims.remove(&job) {
+            Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
+            // It goes on when the claim has come.
+            Some(coming @ Claim::Coming { .. }) => drop(self.claims.insert(job, coming)),
+            Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
+        }
+    }
+
+    /// One try; with an end in hand only the history is written.
+    pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
+        let Some(job) = self.state.jobs.get(&id).cloned() else { return };
+        let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
+        let detail = self.detail(&job);
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
+        let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
+        tokio::task::spawn_blocking(move || {
+            let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
+            let wall = Duration::from_micros(micros);
+            let ended_millis = job.submitted_micros.saturating_add(micros) / 1_000;
+            let settled = match end {
+                Some(end) => Ok((end, Vec::new())),
+                None => settle(&job, claim, &disk, wall),
+            };
+            let tried = {
+                // Dropped here: by the time that anybody knows, the next coordinator may open the history.
+                let keep = keep;
+                match settled {
+                    Ok((end, mut remarks)) => {
+                        let token = job.accepted.token;
+                        let detail = ended_detail(detail, &end, ended_millis);
+                        let mut ended =
+                            EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
+                        let kept = keep.map_or(Ok(()), |keep| keep(&job, &mut ended, &mut remarks));
+                        Tried::Over { ended: Box::new(ended), kept, remarks }
+                    }
+                    Err(trouble) => {
+                        let away = matches!(trouble, Trouble::Passing { away: true, .. });
+                        Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
+                    }
+                }
+            };
+            // A coordinator that has ended does it again when it is back.
+            own(Input::Tried { job: id, tried });
+        });
+    }
+
+    pub(super) fn on_tried(&mut self, job: JobId, tried: Tried) {
+        let (why, away) = match tried {
+            Tried::Over { ended, kept, remarks } => return self.on_ended(job, *ended, kept, remarks),
+            Tried::Held { why, away } => (why, away),
+        };
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
+            return;
+        };
+        let patience = match (&known.outcome, known.accepted.claim_request().owner) {
+            (Some(JobOutcome::Succeeded), Owner::Cluster) => None,
+            (Some(JobOutcome::Succeeded), Owner::Program) => Some(COMMIT_PATIENCE),
+            (_, Owner::Cluster) if away => Some(DISCARD_PATIENCE),
+            _ => Some(Duration::ZERO),
+        };
+        let over = patience.is_some_and(|patience| ending.since.elapsed() >= patience);
+        if over || ending.killed.is_some() {
+            let end = give_up(known, &why, ending.killed.take());
+            return self.try_to_end(job, None, Some(end));
+        }
+        ending.at = Some(Instant::now() + wait_after(ending.tries));
+        ending.tries += 1;
+        if ending.why.as_ref() != Some(&why) {
+            let said = format!("{job} is held: {why}; it is tried again");
+            ending.why = Some(why);
+            self.say(&said);
+        }
+    }
+
+    /// Tries again what is due.
+    pub(super) fn look_after_endings(&mut self, now: Instant) {
+        let due: Vec<JobId> = self
+            .endings
+            .iter_mut()
+            .filter(|(_, ending)| ending.at.is_some_and(|at| at <= now))
+            .map(|(job, ending)| {
+                ending.at = None;
+                *job
+            })
+            .collect();
+        for job in due {
+            self.try_to_end(job, None, None);
+        }
+    }
+
+    /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is
+    /// at it at this moment ends when that fails.
+    pub fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
+            return false;
+        };
+        match (ending.at.take(), &ending.why) {
+            (Some(_), Some(why)) => {
+                let end = give_up(known, why, Some(reason.to_owned()));
+                self.try_to_end(job, None, Some(end));
+            }
+            _ => ending.killed = Some(reason.to_owned()),
+        }
+        true
+    }
+
+    /// What a job waits for that operators or its storage hold.
+    pub(super) fn why_held(&self, job: JobId) -> Option<String> {
+        let held = self.state.view().job(job).and_then(|job| job.held().map(str::to_owned));
+        held.or_else(|| self.endings.get(&job)?.why.clone())
+    }
+
+    /// Why a job whose tasks are over has not ended.
+    pub fn explain_ending(&self, job: JobId) -> Option<Vec<Reason>> {
+        let ending = self.endings.get(&job)?;
+        let known = self.state.jobs.get(&job)?;
+        let what = match known.outcome {
+            Some(JobOutcome::Succeeded) => "its output is being put into place",
+            _ => "what it wrote is being removed",
+        };
+        let text = format!("{job} has done its tasks; {what}");
+        let mut reasons = vec![Reason::new(ReasonCode::State, text)];
+        if let Some(why) = &ending.why {
+            let seconds = ending.since.elapsed().as_secs();
+            let text =
+                format!("it is held and tried again, {} times in {seconds} s so far: {why}", ending.tries);
+            reasons.push(Reason::new(ReasonCode::Ending, text));
+            let remedy = format!("end it without its output with: nap job kill {job}");
+            reasons.push(Reason::new(ReasonCode::Remedy, remedy));
+        }
+        Some(reasons)
+    }
+
+    fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
+        self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
+        self.endings.remove(&job);
+        self.pins.remove(&job);
+        remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
+        if let Err(error) = kept {
+            self.say(&format!("{job} is left out of the history: {error}"));
+        }
+        if self.cluster.is_some() {
+            self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
+        }
+        if let Some(followed) = self.followed.remove(&job) {
+            self.afterwards(move || {
+                followed.progress.send_replace(ended.detail.summary.progress);
+                followed.end.send_replace(Some(ended.end));
+            });
+        }
+    }
+}
+
+/// What there is to say of a job when its output is in place or gone.
+fn ended_detail(mut detail: JobDetail, end: &JobEnd, ended_millis: u64) -> JobDetail {
+    if let JobEnd::Succeeded(report) = end {
+        detail.parts.clone_from(&report.parts);
+    }
+    let outcome = end.outcome();
+    detail.summary.phase = JobPhase::ended(&outcome);
+    detail.summary.reason = outcome.reason().map(str::to_owned);
+    detail.summary.ended_millis = Some(ended_millis);
+    detail
+}

@@ -1,0 +1,278 @@
+//! A job as the coordinator keeps it beside the engine: what it was given, and what its attempts brought.
+//!
+//! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the
+//! state of its tasks (the engine) nor its output directory (`ending`).
+
+mod figures;
+mod progress;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use napreduce_engine::{
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, fields,
+};
+use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
+use napreduce_protocol::{
+    AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
+    PartOutput,
+};
+use serde::{Deserialize, Serialize};
+
+use self::progress::Sums;
+use super::entry::Accepted;
+use crate::outputs::OutputLog;
+
+/// Attempts of a job whose logs are kept, at most.
+const LOGS_MAX: usize = 20;
+
+fields! {
+    /// A job from submission until it is in history.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct LiveJob {
+        /// Shared with the snapshots that are being written: it never changes, and names every split.
+        pub accepted: Arc<Accepted> = Arc::new(accepted),
+        /// What an operator wants different from how it was submitted.
+        #[serde(default)]
+        pub change: JobChange,
+        /// In microseconds since 1970.
+        pub(super) submitted_micros: u64 = submitted_micros,
+        /// How it ended, when the engine has forgotten it: its output is then committed or removed.
+        pub outcome: Option<JobOutcome>,
+        /// Whether its output is being put into place.
+        pub(super) commit_begun: bool,
+        /// Of the attempts as they come and go.
+        counters: CounterValues,
+        /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that
+        /// does a lost task again takes the place of the first.
+        #[serde(with = "pairs")]
+        results: BTreeMap<TaskId, Arc<TaskResult>>,
+        /// What the attempts brought that report their end in this batch.
+        #[serde(skip)]
+        brought: BTreeMap<AttemptId, TaskResult>,
+        /// The attempts that are reported killed in this batch.
+        #[serde(skip)]
+        killed: BTreeSet<AttemptId>,
+        /// Known once somebody has asked how far the job is, and kept up from then on.
+        #[serde(skip)]
+        sums: Cell<Option<Sums>>,
+        pub attempts: Vec<Arc<AttemptSummary>>,
+        pub(super) events: Vec<HistoryLine>,
+        /// What attempts have printed that failed.
+        #[serde(default)]
+        pub logs: Vec<KeptLog>,
+        #[serde(default)]
+        pub book: PreemptionBook,
+        #[serde(default)]
+        pub(super) outputs: OutputLog,
+    }
+
+    pub(super) fn new(accepted: Accepted, submitted_micros: u64);
+}
+
+/// What the attempt that did a task brought.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct TaskResult {
+    pub(super) attempt: AttemptId,
+    counters: CounterValues,
+    pub(super) part: Option<PartOutput>,
+}
+
+impl LiveJob {
+    /// As it would be submitted now.
+    pub fn definition(&self) -> Accepted {
+        self.accepted.with(&self.change)
+    }
+
+    pub fn id(&self) -> JobId {
+        self.accepted.job
+    }
+
+    /// What the workers are to know of it.
+    pub(super) fn description(&self) -> JobDescription {
+        let plan = &self.accepted.plan;
+        JobDescription {
+            job: self.id(),
+            definition: plan.definition.clone(),
+            parameters: plan.parameters.clone(),
+            reduces: plan.reduces,
+            cuts: plan.cuts.clone(),
+            compress: plan.compress,
+            task_memory: plan.task_memory,
+            output: plan.output.clone(),
+            claim: self.accepted.claim.token,
+            part_extension: plan.part_extension.clone(),
+            task_timeout_millis: u64::try_from(plan.task_timeout.as_millis()).unwrap_or(u64::MAX),
+            durable: plan.durable,
+            program: self.accepted.program,
+            files: self.accepted.files.clone(),
+        }
+    }
+
+    /// What a launched attempt is to do; counts the launch.
+    pub(super) fn launch(&mut self, attempt: AttemptId) -> Option<LaunchWork> {
+        self.count(attempt, Counter::LaunchedMaps, Counter::LaunchedReduces);
+        let splits = &self.accepted.plan.splits;
+        match attempt.task.kind {
+            TaskKind::Map => {
+                let split = splits.get(usize::try_from(attempt.task.index).ok()?)?.clone();
+                Some(LaunchWork::Map { split })
+            }
+            TaskKind::Reduce => {
+                let maps = u32::try_from(splits.len()).unwrap_or(u32::MAX);
+                Some(LaunchWork::Reduce { maps })
+            }
+        }
+    }
+
+    /// Counts what was reported of an attempt.
+    pub(super) fn on_report(&mut self, at_micros: u64, attempt: AttemptId, report: &Report) {
+        match report {
+            Report::Started => self.history().on_started(at_micros, attempt),
+            Report::Failed { .. } => self.count(attempt, Counter::FailedMaps, Counter::FailedReduces),
+            Report::Killed => {
+                self.killed.insert(attempt);
+                self.count(attempt, Counter::KilledMaps, Counter::KilledReduces);
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, attempt: AttemptId, map: Counter, reduce: Counter) {
+        let counter = match attempt.task.kind {
+            TaskKind::Map => map,
+            TaskKind::Reduce => reduce,
+        };
+        self.counters.add(counter.in_words(), 1);
+    }
+
+    /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers
+    /// that the task is done by it: of two attempts only one is.
+    pub(super) fn on_finished(
+        &mut self,
+        attempt: AttemptId,
+        counters: CounterValues,
+        part: Option<PartOutput>,
+    ) {
+        self.brought.insert(attempt, TaskResult { attempt, counters, part });
+    }
+
+    /// What it brought was kept, or is not wanted: another attempt was faster.
+    pub(super) fn forget_finished(&mut self, attempt: AttemptId) {
+        self.brought.remove(&attempt);
+    }
+
+    /// Whether what one more attempt has printed is kept.
+    pub fn has_room_for_logs(&self) -> bool {
+        self.logs.len() < LOGS_MAX
+    }
+
+    /// Keeps what an attempt has printed.
+    pub(super) fn on_printed(&mut self, attempt: AttemptId, stderr: String) {
+        if self.has_room_for_logs() {
+            self.logs.push(KeptLog { attempt, stderr: stderr.into() });
+        }
+    }
+
+    /// Keeps what the engine says has happened.
+    pub(super) fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
+        let mut moved = None;
+        match record {
+            Record::TaskDone(attempt) => {
+                if let Some(result) = self.brought.remove(attempt) {
+                    let figures = figures::figures(&self.accepted.plan, *attempt, &result.counters);
+                    moved = Some((*attempt, figures));
+                    self.results.insert(attempt.task, Arc::new(result));
+                }
+                self.count_done(attempt.task, 1);
+            }
+            Record::OutputLost(task) => self.count_done(*task, -1),
+            Record::JobChanged { change, .. } => {
+                self.change.priority = change.priority.or(self.change.priority);
+                self.change.queue = change.queue.clone().or(self.change.queue.take());
+            }
+            _ => {}
+        }
+        match (record, &self.accepted.rerun_of) {
+            (Record::JobAccepted(_), Some(of)) => {
+                let text = format!("submitted as a rerun of {}: {}", of.job, of.reason);
+                self.history().say(at_micros / 1_000, text);
+            }
+            _ => self.history().on_record(at_micros, record, worker_name),
+        }
+        if let Some((attempt, figures)) = moved {
+            self.history().on_figures(attempt, figures);
+        }
+    }
+
+    /// What is told of it over time.
+    pub(super) fn history(&mut self) -> JobHistory<'_> {
+        let LiveJob { attempts, events, book, killed, .. } = self;
+        JobHistory { attempts, events, book, killed }
+    }
+
+    /// Counters of the attempts whose result counts, and of the job as a whole.
+    pub(super) fn counters(&self) -> CounterValues {
+        let mut counters = self.counters.clone();
+        for result in self.results.values() {
+            counters.merge(&result.counters);
+        }
+        counters.merge(&self.book.counters());
+        counters
+    }
+
+    /// The attempts that wrote a part, in the order of their tasks.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &PartOutput)> {
+        self.results.values().filter_map(|result| Some((result.attempt, result.part.as_ref()?)))
+    }
+
+    /// A line of a listing.
+    pub fn summary(&self, view: &ClusterView<'_>) -> JobSummary {
+        let plan = &self.accepted.plan;
+        let known = view.job(self.id());
+        let outcome = known.and_then(|job| job.outcome()).or(self.outcome.as_ref());
+        let phase = match known.filter(|job| job.state() == JobState::Active) {
+            Some(job) if view.is_suspended(job) => JobPhase::Suspended,
+            Some(_) => JobPhase::Active,
+            None => JobPhase::Stopping,
+        };
+        JobSummary {
+            job: self.id(),
+            name: plan.name.clone(),
+            user: self.accepted.user.clone(),
+            queue: self.change.queue.as_ref().unwrap_or(&plan.queue).clone(),
+            priority: self.change.priority.unwrap_or(plan.priority),
+            phase,
+            reason: outcome.and_then(JobOutcome::reason).map(str::to_owned),
+            submitted_millis: self.submitted_micros / 1_000,
+            ended_millis: None,
+            progress: self.progress(view),
+            output: plan.output.clone(),
+        }
+    }
+}
+
+/// Tasks cannot be keys of a JSON object.
+mod pairs {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use napreduce_engine::TaskId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::TaskResult;
+
+    pub(super) fn serialize<S: Serializer>(
+        results: &BTreeMap<TaskId, Arc<TaskResult>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(results)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<TaskId, Arc<TaskResult>>, D::Error> {
+        Ok(Vec::<(TaskId, Arc<TaskResult>)>::deserialize(deserializer)?.into_iter().collect())
+    }
+}

@@ -1,0 +1,104 @@
+//! When a worker was last heard.
+//!
+//! Owns the moment, stamped where messages arrive, and how many of them may wait. Does not own what silence
+//! means (`workers`). A loop that is behind takes nobody for silent whose messages it has not come to yet,
+//! and who sends more than it can take in is not read from until it has caught up.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Messages of one connection that may wait for the loop.
+const WAITING_MAX: usize = 1024;
+
+static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Shared by a connection, which stamps it, and the link of its worker.
+#[derive(Debug, Clone)]
+pub struct LastHeard {
+    /// Microseconds since the beginning.
+    at: Arc<AtomicI64>,
+    room: Arc<Semaphore>,
+}
+
+/// The room that a message takes until the loop has taken it in.
+#[derive(Debug)]
+pub struct Waiting {
+    _room: OwnedSemaphorePermit,
+}
+
+impl LastHeard {
+    pub fn now() -> LastHeard {
+        let heard = LastHeard { at: Arc::default(), room: Arc::new(Semaphore::new(WAITING_MAX)) };
+        heard.stamp();
+        heard
+    }
+
+    /// It is heard now.
+    pub fn stamp(&self) {
+        self.at.store(micros(BEGINNING.elapsed()), Ordering::Relaxed);
+    }
+
+    /// How long nothing has come; no time at all while something of it waits.
+    pub fn silence(&self) -> Duration {
+        if self.room.available_permits() < WAITING_MAX {
+            return Duration::ZERO;
+        }
+        let silence = micros(BEGINNING.elapsed()).saturating_sub(self.at.load(Ordering::Relaxed));
+        Duration::from_micros(u64::try_from(silence).unwrap_or(0))
+    }
+
+    /// As if it had been heard so much earlier.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn move_back(&self, by: Duration) {
+        self.at.fetch_sub(micros(by), Ordering::Relaxed);
+    }
+
+    /// As if it were to be heard so much later, too.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn move_on(&self, by: Duration) {
+        self.at.fetch_add(micros(by), Ordering::Relaxed);
+    }
+
+    /// Room for one more message, once there is some.
+    pub async fn room(&self) -> Waiting {
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        Waiting { _room: room.expect("nobody closes it") }
+    }
+
+    /// Room that there is.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn free_room(&self) -> Waiting {
+        Waiting { _room: Arc::clone(&self.room).try_acquire_owned().expect("a loop that keeps up") }
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_the_loop_is_not_silent_and_sends_no_more_than_fits() {
+        let heard = LastHeard::now();
+        heard.move_back(Duration::from_secs(60));
+        assert!(heard.silence() >= Duration::from_secs(60));
+        let mut waiting = Vec::new();
+        for _ in 0..WAITING_MAX {
+            waiting.push(heard.room().await);
+        }
+        assert_eq!(heard.silence(), Duration::ZERO);
+        let mut next = std::pin::pin!(heard.room());
+        let refused = std::future::poll_fn(|context| std::task::Poll::Ready(next.as_mut().poll(context)));
+        assert!(refused.await.is_pending(), "there is room for one too many");
+        waiting.pop();
+        drop(next.await);
+        drop(waiting);
+        assert!(heard.silence() >= Duration::from_secs(60), "what is said is not heard again");
+    }
+}

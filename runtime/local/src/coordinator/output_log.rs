@@ -1,0 +1,63 @@
+//! How much each worker was told of the log of a job's map outputs.
+//!
+//! The entries follow from what the engine names to reduces: a worker that has read the log up to its end knows exactly
+//! that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_protocol::{OutputEntry, Peer, ToWorker};
+
+use super::entry::Identity;
+use super::state::CoordinatorState;
+
+/// Entries of one message, so that no message grows with the job.
+const ENTRIES_MAX: usize = 10_000;
+
+impl CoordinatorState {
+    /// Has reduces read, too, what the engine names to them. One message for all of a worker.
+    pub(super) fn name_inputs(&mut self, readers: BTreeMap<WorkerId, Vec<AttemptId>>, inputs: &[MapOutput]) {
+        let Some(job) = inputs.first().and_then(|input| self.jobs.get_mut(&input.attempt.task.job)) else {
+            return;
+        };
+        let id = job.id();
+        inputs.iter().for_each(|input| job.outputs.add(*input));
+        let maps: Vec<u32> = inputs.iter().map(|input| input.attempt.task.index).collect();
+        for (worker, attempts) in readers {
+            self.tell_outputs(worker, id);
+            let maps = maps.clone();
+            self.tell(worker, |number| ToWorker::Named { number, attempts, maps });
+        }
+    }
+
+    /// Tells a worker what it has not read of a job's log.
+    pub(super) fn tell_outputs(&mut self, worker: WorkerId, job: JobId) {
+        let (Some(link), Some(known)) = (self.links.get(&worker), self.jobs.get(&job)) else { return };
+        let unread = known.outputs.after(link.read_of(job)).chunks(ENTRIES_MAX);
+        let messages: Vec<_> = unread.map(|entries| (entries.to_vec(), self.holders(entries))).collect();
+        for (entries, peers) in messages {
+            self.tell(worker, |number| ToWorker::Outputs { number, job, entries, peers });
+        }
+    }
+
+    /// Where the workers that hold these outputs serve them.
+    fn holders(&self, entries: &[OutputEntry]) -> Vec<Peer> {
+        let holders: BTreeSet<WorkerId> = entries
+            .iter()
+            .filter_map(|entry| match entry {
+                OutputEntry::Ready(output) => Some(output.worker),
+                OutputEntry::Lost { .. } => None,
+            })
+            .collect();
+        let peers = holders.into_iter().filter_map(|worker| {
+            let Identity { data_address, directory, incarnation, .. } = self.links.get(&worker)?.identity();
+            (!data_address.is_empty()).then(|| Peer {
+                worker,
+                address: data_address.clone(),
+                directory: directory.clone(),
+                incarnation: *incarnation,
+            })
+        });
+        peers.collect()
+    }
+}

@@ -1,0 +1,355 @@
+//! The engine and what belongs to its jobs and workers: entries in, orders into the links' queues out.
+//!
+//! Owns the translation between messages and the engine's vocabulary. Everything here follows from the
+//! entries alone, so that going through a journal again leads to the same state with the same numbers. Does
+//! not own connections, files nor the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+use napreduce_engine::{
+    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
+    Report, TaskKind, Time, WorkerId, fields,
+};
+use napreduce_protocol::ToWorker;
+
+use super::entry::{Accepted, Entry, Extra, KnownChain};
+use super::gone::{GoneWorkers, Parting};
+use super::job::LiveJob;
+use super::link::Link;
+use super::recording::{Recording, ReplayedBatch};
+
+fields! {
+    /// All that a coordinator knows.
+    pub struct CoordinatorState {
+        pub engine: Engine = engine,
+        pub jobs: BTreeMap<JobId, LiveJob>,
+        pub links: BTreeMap<WorkerId, Link>,
+        /// Chains of jobs that are not settled.
+        pub chains: BTreeMap<u128, KnownChain>,
+        /// Workers that were there.
+        pub gone: GoneWorkers,
+        /// Links with something to send, perhaps.
+        touched: BTreeSet<WorkerId>,
+        /// Jobs that the engine has forgotten, whose output is to be committed or removed.
+        pub ended: Vec<JobId>,
+        pub wake_at: Option<Time>,
+        /// The time of the last entry.
+        pub last: Time = Time(0),
+        /// The engine's time 0, in microseconds since 1970.
+        pub epoch_micros: u64 = epoch_micros,
+        /// The highest number given to a job and to a worker.
+        pub last_job: u32,
+        pub last_worker: u32,
+        /// What is worth a line in the log.
+        pub notices: Vec<String>,
+        /// Every event with what followed, if that is wanted.
+        pub recorded: Option<Recording>,
+        /// The policy's name.
+        pub policy: String = policy,
+    }
+
+    pub fn new(engine: Engine, policy: String, epoch_micros: u64);
+}
+
+impl CoordinatorState {
+    pub fn view(&self) -> ClusterView<'_> {
+        self.engine.view()
+    }
+
+    /// The time of the last entry in microseconds since 1970.
+    pub fn unix_micros(&self) -> u64 {
+        self.epoch_micros.saturating_add(self.last.0)
+    }
+
+    /// Takes in an entry that is read from the journal again, as it was when it was written.
+    pub fn apply(&mut self, entry: Entry) {
+        self.last = self.last.max(entry.at);
+        for extra in entry.extra.clone() {
+            self.take_in(extra);
+        }
+        self.handle_batch(entry);
+    }
+
+    /// What belongs to the events of an entry; comes before them.
+    pub(super) fn take_in(&mut self, extra: Extra) {
+        match extra {
+            Extra::Accepted(accepted) => self.enter(*accepted),
+            Extra::Joined { worker, identity } => {
+                self.last_worker = self.last_worker.max(worker.0);
+                self.links.entry(worker).or_insert_with(|| Link::new(identity));
+            }
+            // Its name is wanted for the history until the engine has said what follows.
+            Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
+            Extra::DrainAsked { worker, reason } => self.note_drain(worker, "is to leave", Some(reason)),
+            Extra::UndrainAsked { worker, reason } => {
+                self.note_drain(worker, &format!("is to stay: {reason}"), None);
+            }
+            Extra::Received { worker, number } => {
+                if let Some(link) = self.links.get_mut(&worker) {
+                    link.take_in(number);
+                    self.touched.insert(worker);
+                }
+            }
+            Extra::Finished { attempt, counters, part } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_finished(attempt, counters, part);
+                }
+            }
+            Extra::Preempted { worker, attempt, account } => {
+                if self.is_current(worker, attempt) {
+                    self.note_account(attempt, &account);
+                }
+            }
+            Extra::Printed { attempt, stderr } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_printed(attempt, stderr);
+                }
+            }
+            Extra::CommitBegun { job } => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.commit_begun = true;
+                }
+            }
+            Extra::Settled { job, .. } => drop(self.jobs.remove(&job)),
+            Extra::ChainBegun { .. } | Extra::ChainOver { .. } | Extra::ChainSettled { .. } => {
+                self.note_chain(&extra);
+            }
+        }
+    }
+
+    /// Hands the events of an entry to the engine and carries out what comes of it. An order that cannot be
+    /// given is one more event.
+    pub(super) fn handle_batch(&mut self, entry: Entry) {
+        for event in &entry.events {
+            self.note_event(event);
+        }
+        let mut events = entry.events;
+        while !events.is_empty() {
+            let effects = self.engine.handle_batch(self.last, &events);
+            if let Some(recorded) = &mut self.recorded {
+                let told = ReplayedBatch { at: self.last, events, effects: effects.clone() };
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+            }
+            events = self.carry_out_all(effects);
+        }
+        for extra in entry.extra {
+            match extra {
+                Extra::Lost { worker, .. } => drop(self.links.remove(&worker)),
+                Extra::Finished { attempt, .. } => {
+                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                        job.forget_finished(attempt);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What an event says to more than the engine.
+    fn note_event(&mut self, event: &Event) {
+        let at_micros = self.unix_micros();
+        match event {
+            Event::Reported { worker, attempt, report } => {
+                // What the engine drops as stale is not to be counted either.
+                if self.is_current(*worker, *attempt)
+                    && let Some(job) = self.jobs.get_mut(&attempt.task.job)
+                {
+                    job.on_report(at_micros, *attempt, report);
+                }
+            }
+            Event::AttemptKillRequested { attempt, reason } => self.note_kill(*attempt, reason),
+            Event::Woken => self.wake_at = None,
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, accepted: Accepted) {
+        let micros = self.unix_micros();
+        self.last_job = self.last_job.max(accepted.job.0);
+        self.jobs.insert(accepted.job, LiveJob::new(accepted, micros));
+    }
+
+    fn remember_gone(&mut self, worker: WorkerId, how: Parting, reason: &str) {
+        let at_millis = self.unix_micros() / 1_000;
+        if let Some(link) = self.links.get(&worker) {
+            self.gone.remember(worker, link.identity(), how, at_millis, reason);
+        }
+    }
+
+    fn is_current(&self, worker: WorkerId, attempt: AttemptId) -> bool {
+        self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
+    }
+
+    /// Carries out what followed from some events; what cannot be is more of them.
+    fn carry_out_all(&mut self, effects: Vec<Effect>) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut effects = effects.into_iter().peekable();
+        while let Some(effect) = effects.next() {
+            let Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } = effect else {
+                events.extend(self.carry_out(effect));
+                continue;
+            };
+            // An output is named to one waiting reduce after the other.
+            let mut readers = BTreeMap::from([(worker, vec![attempt])]);
+            while let Some((worker, attempt)) = effects.peek().and_then(|next| reader_of(next, &inputs)) {
+                readers.entry(worker).or_default().push(attempt);
+                effects.next();
+            }
+            self.name_inputs(readers, &inputs);
+        }
+        events
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Record(record) => self.keep(&record),
+            Effect::Warn { message } => self.notices.push(format!("warning: {message}")),
+            Effect::SubmitWanted { name } => {
+                let why = "a job program submits its jobs itself";
+                self.notices.push(format!("warning: the scheduler wants job {name} submitted, but {why}"));
+            }
+            Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
+            Effect::WorkerMayLeave { worker } => self.tell(worker, |number| ToWorker::Leave { number }),
+            Effect::JobEnded { job, outcome } => {
+                let told: Vec<WorkerId> = self
+                    .links
+                    .iter()
+                    .filter(|(_, link)| link.knows(job))
+                    .map(|(worker, _)| *worker)
+                    .collect();
+                for worker in told {
+                    self.tell(worker, |number| ToWorker::Forget { number, job });
+                }
+                if let Some(known) = self.jobs.get_mut(&job) {
+                    known.outcome = Some(outcome);
+                    self.ended.push(job);
+                }
+            }
+            Effect::Send { worker, order } => {
+                self.note_order(worker, &order);
+                return self.order(worker, order);
+            }
+        }
+        None
+    }
+
+    fn keep(&mut self, record: &Record) {
+        let micros = self.unix_micros();
+        let Some(job) = record.job() else { return self.keep_of_worker(record) };
+        let name = match record {
+            Record::AttemptLaunched { worker, .. } => {
+                self.links.get(worker).map(|link| link.identity().name.as_str()).unwrap_or_default()
+            }
+            _ => "",
+        };
+        tracing::debug!(target: "coordinator", %job, "{record:?}");
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.on_record(micros, record, name);
+        }
+        self.note_request(record);
+    }
+
+    /// What happens to workers is told, not kept.
+    fn keep_of_worker(&mut self, record: &Record) {
+        let notice = match record {
+            Record::WorkerDraining(worker) => format!("{worker} is draining"),
+            Record::WorkerUndrained(worker) => format!("{worker} gets work again"),
+            Record::WorkerLeft(worker) => {
+                let asked = self.links.get(worker).and_then(Link::drain_reason);
+                let why = asked.map_or_else(String::new, |asked| format!(" (drained: {asked})"));
+                self.remember_gone(
+                    *worker,
+                    Parting::Left,
+                    &format!("nothing of it was needed any more{why}"),
+                );
+                format!("{worker} may leave")
+            }
+            Record::WorkerExcluded { worker, until } => {
+                let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
+                format!("{worker} gets nothing new for {seconds} s: too much failed there")
+            }
+            Record::WorkerShort { worker, lacks: None, .. } => format!("{worker} has again what it lacked"),
+            Record::WorkerShort { worker, lacks: Some(lacks), until: None } => {
+                format!("{worker} gets nothing new until it has what it lacks: {lacks}")
+            }
+            Record::WorkerShort { worker, lacks: Some(lacks), until: Some(until) } => {
+                let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
+                format!("{worker} gets nothing new for {seconds} s: {lacks}")
+            }
+            _ => return,
+        };
+        self.notices.push(notice);
+    }
+
+    pub(super) fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
+        if let Some(link) = self.links.get_mut(&worker) {
+            link.tell(message);
+            self.touched.insert(worker);
+        }
+    }
+
+    /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one
+    /// more event.
+    fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
+        tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
+        let work = match &mut order {
+            Order::Launch { attempt, inputs, .. } => {
+                let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+                    return Some(unknown_task(worker, *attempt));
+                };
+                let Some(work) = job.launch(*attempt) else { return Some(unknown_task(worker, *attempt)) };
+                let id = job.id();
+                if attempt.task.kind == TaskKind::Reduce {
+                    job.outputs.have(&std::mem::take(inputs));
+                }
+                if self.links.get(&worker).is_some_and(|link| !link.knows(id)) {
+                    let description = Box::new(job.description());
+                    self.tell(worker, |number| ToWorker::Define { number, description });
+                }
+                if attempt.task.kind == TaskKind::Reduce {
+                    self.tell_outputs(worker, id);
+                }
+                Some(work)
+            }
+            _ => None,
+        };
+        self.tell(worker, |number| ToWorker::Ordered { number, order, work });
+        None
+    }
+
+    /// A worker whose link may have something to send, though no entry says so.
+    pub fn touch(&mut self, worker: WorkerId) {
+        self.touched.insert(worker);
+    }
+
+    /// Sends what the entries so far led to; they are in the journal by now.
+    pub(super) fn flush(&mut self) {
+        for worker in std::mem::take(&mut self.touched) {
+            if let Some(link) = self.links.get_mut(&worker) {
+                link.flush();
+            }
+        }
+    }
+}
+
+/// Whom an effect names the same inputs to.
+fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptId)> {
+    match effect {
+        Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } if inputs == named => {
+            Some((*worker, *attempt))
+        }
+        _ => None,
+    }
+}
+
+/// What a launch comes to that cannot be ordered.
+fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
+    let reason = "this runtime cannot launch an attempt of a task that is unknown".to_owned();
+    let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
+    Event::Reported {
+        worker,
+        attempt,
+        report: Report::Failed { class, place, reason, lost_outputs: Vec::new() },
+    }
+}

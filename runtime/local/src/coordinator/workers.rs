@@ -1,0 +1,53 @@
+//! What the loop takes in of workers, wherever they are: news and progress.
+
+use napreduce_engine::{Event, Report, WorkerId};
+use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
+
+use super::Coordinator;
+use super::entry::of_report;
+
+impl Coordinator {
+    /// From the worker in this process, whose messages arrive once and in order.
+    pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
+        match news {
+            WorkerNews::Report(report) => {
+                let number = self.state.links.get(&worker).map_or(0, |link| link.received() + 1);
+                let stopped = match report {
+                    WorkerReport::SuspendWanted { attempt } => Some(attempt),
+                    _ => None,
+                };
+                let report = self.look_at_storage(report);
+                let (event, extra) = of_report(worker, number, report);
+                self.add_to_batch(event, extra);
+                if stopped.is_some() {
+                    self.decide();
+                }
+                // No operator is there to resume it: it takes the next slot that is free.
+                if let Some(attempt) = stopped.filter(|id| self.state.engine.can_resume(*id).is_ok()) {
+                    let reason = "nobody else would let it go on".to_owned();
+                    self.enter(Event::AttemptResumeRequested { attempt, reason });
+                }
+            }
+            WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
+            WorkerNews::Memory(memory) => {
+                if let Some(link) = self.state.links.get_mut(&worker) {
+                    link.set_memory(memory);
+                }
+            }
+        }
+    }
+
+    pub fn on_progress(&mut self, worker: WorkerId, progress: &[AttemptProgress]) {
+        for &AttemptProgress { attempt, bytes_done, bytes_total } in progress {
+            let known = self.state.view().attempt(attempt);
+            let news = known.is_some_and(|known| {
+                known.worker() == worker
+                    && (known.bytes_done(), known.bytes_total()) != (bytes_done, bytes_total)
+            });
+            if news {
+                let report = Report::Progressed { bytes_done, bytes_total };
+                self.add_to_batch([Event::Reported { worker, attempt, report }], Vec::new());
+            }
+        }
+    }
+}

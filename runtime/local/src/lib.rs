@@ -1,0 +1,79 @@
+//! Running jobs on one machine: the loops of coordinator and worker, attempts and their processes, the output and its commit.
+//!
+//! An embedded run is exactly this crate. `napreduce-cluster` wraps the coordinator and hands the worker its surroundings; the
+//! modules `coordinator`, `worker`, `chain` and `output` are public for it. The rules about jobs, tasks and slots are those of
+//! `napreduce-engine`; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
+//!
+//! A program is its own driver and its own task process:
+//!
+//! ```no_run
+//! use napreduce_local::{EmbeddedSettings, run_embedded};
+//! use napreduce_protocol::{JobPlan, MapTask, PartOutput, ReduceTask, Split, TaskError};
+//! use napreduce_task::{Definitions, MapResult, ReduceResult, TaskContext, TaskRunner, task_process_main, task_process_requested};
+//!
+//! /// Copies each input file to a part file.
+//! struct Copy;
+//!
+//! impl TaskRunner for Copy {
+//!     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
+//!         let bytes = std::fs::copy(&task.split.parts[0].path, &task.output)
+//!             .map_err(|error| TaskError::io(format!("copy {}", task.split), &error))?;
+//!         context.progress().advance(bytes);
+//!         Ok(MapResult::Done { part: Some(PartOutput { records: 1, bytes, ..PartOutput::default() }) })
+//!     }
+//!
+//!     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
+//!         Err(TaskError::fatal("copy has no reduces"))
+//!     }
+//! }
+//!
+//! struct Program;
+//!
+//! impl Definitions for Program {
+//!     fn build(&self, definition: &str, _parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
+//!         match definition {
+//!             "copy" => Ok(Box::new(Copy)),
+//!             other => Err(TaskError::fatal(format!("no job is called {other}"))),
+//!         }
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     if task_process_requested() {
+//!         task_process_main(&Program);
+//!     }
+//!     let mut plan = JobPlan::new("copy", "out");
+//!     plan.reduces = 0;
+//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100, version: None }.into()];
+//!     let report = run_embedded(plan, &EmbeddedSettings::default())?;
+//!     println!("{} took {:?}", report.job, report.wall);
+//!     Ok(())
+//! }
+//! ```
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
+);
+
+pub mod chain;
+pub mod coordinator;
+mod embedded;
+pub mod output;
+mod outputs;
+mod progress;
+mod random;
+mod side_file;
+mod spans;
+mod user;
+pub mod worker;
+
+pub use chain::{Chain, ChainKeeper, KeepChain};
+pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
+pub use output::{GuestOutput, OutputReservation, check_output, check_reads};
+pub use progress::{ProgressDisplay, ProgressMode};
+pub use random::random_u128;
+pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
+pub use spans::SPAN_TARGET;
+pub use user::{current_user, whom};
+pub use worker::{IsolationMode, IsolationRules, PageOut, SuspendRules};

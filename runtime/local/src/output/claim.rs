@@ -1,0 +1,306 @@
+//! The claim of a run on its output directory, from before the first task until the end of the job.
+//!
+//! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed.
+//! Does not own what stands in its way (`obstacles`) nor the moving of parts (`commit`).
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use napreduce_protocol::{ClaimToken, IoResult, JobError};
+use napreduce_task::ProcessIdentity;
+
+use super::holder::Holding;
+use super::layout::{JobPaths, TEMPORARY, claim_in, staged};
+use super::obstacles::{make_way, set_aside};
+use super::places::files_read;
+use super::record::{ClaimRecord, Step};
+use super::removal::remove_retired;
+use super::request::{ClaimMark, ClaimRequest, Resumed};
+use super::storage::{Disk, Locked, Storage};
+use super::trouble::Trouble;
+use super::whose::{Whose, whose};
+
+/// An output directory that this run alone writes into.
+#[derive(Debug)]
+pub struct DirectoryClaim {
+    storage: Storage,
+    paths: JobPaths,
+    record: ClaimRecord,
+    mark: ClaimMark,
+    overwrite: bool,
+    /// Files that the job reads.
+    reads: Vec<PathBuf>,
+    /// Holds the lock on `_temporary`.
+    _lock: File,
+    _holding: Holding,
+}
+
+impl DirectoryClaim {
+    /// Makes the directories of a job, unless what is there already forbids it.
+    pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<DirectoryClaim, JobError> {
+        let made = make_directories(disk, request)?;
+        claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
+    }
+
+    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is
+    /// made again.
+    pub(crate) fn resume(
+        disk: &Disk,
+        request: &ClaimRequest<'_>,
+        mark: ClaimMark,
+    ) -> Result<Resumed<DirectoryClaim>, Trouble> {
+        let output = request.output;
+        let failed = |error| Trouble::io(format!("open {}", output.display()), &error);
+        let storage = disk.open(output, request.durable).map_err(failed)?;
+        let paths = JobPaths::new(output, request.job, mark.token, request.extension);
+        let mut record = match whose(&storage, &paths, mark.token)? {
+            Whose::Own(record) => record,
+            Whose::Settled => {
+                tidy(&storage, request, 0);
+                return Ok(Resumed::Settled);
+            }
+            Whose::Gone if storage.identity().map_err(failed)? == mark.root => {
+                tidy(&storage, request, mark.made);
+                return Ok(Resumed::Gone);
+            }
+            Whose::Gone => {
+                let what = format!(
+                    "{} is not the directory that was claimed; is its storage mounted?",
+                    output.display()
+                );
+                return Err(Trouble::Passing { what, away: true });
+            }
+        };
+        let temporary = Path::new(TEMPORARY);
+        let doing = || format!("lock {}", storage.shown(temporary));
+        let lock = match storage.lock(temporary).map_err(|error| Trouble::io(doing(), &error))? {
+            Locked::Now(lock) => lock,
+            Locked::Busy => {
+                let what = format!("cannot {}: another process holds it", doing());
+                return Err(Trouble::Passing { what, away: false });
+            }
+        };
+        record.holder =
+            ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
+        write_record(&storage, &record)?;
+        let holding = Holding::new(mark.token);
+        let reads = files_read(request.splits);
+        let overwrite = request.overwrite;
+        let claim =
+            DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding };
+        Ok(Resumed::Claimed(Box::new(claim)))
+    }
+
+    /// What to remember for [`DirectoryClaim::resume`].
+    pub(crate) fn mark(&self) -> ClaimMark {
+        self.mark
+    }
+
+    /// The paths of the job.
+    pub(crate) fn paths(&self) -> &JobPaths {
+        &self.paths
+    }
+
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    pub(super) fn token(&self) -> ClaimToken {
+        self.record.token
+    }
+
+    pub(super) fn overwrite(&self) -> bool {
+        self.overwrite
+    }
+
+    pub(super) fn reads(&self) -> &[PathBuf] {
+        &self.reads
+    }
+
+    pub(super) fn step(&self) -> Step {
+        self.record.step
+    }
+
+    /// Makes sure that the directory is still there and this claim's.
+    pub(crate) fn verify(&self) -> Result<(), Trouble> {
+        let output = self.storage.path().display();
+        match self.storage.is_there() {
+            Ok(true) => {}
+            _ if self.storage.is_removed() => {
+                return Err(Trouble::Final(format!("{output} was removed while the job ran")));
+            }
+            Err(error) => return Err(Trouble::io(format!("open {output}"), &error)),
+            Ok(false) => {
+                let what = format!("{output} is another directory than the one that was claimed");
+                return Err(Trouble::Passing { what, away: true });
+            }
+        }
+        match whose(&self.storage, &self.paths, self.record.token)? {
+            Whose::Own(_) => Ok(()),
+            Whose::Settled | Whose::Gone => {
+                let work = self.storage.shown(self.paths.work());
+                Err(Trouble::Final(format!("{work} was removed while the job ran")))
+            }
+        }
+    }
+
+    /// Records the intent to commit.
+    pub(super) fn advance(&mut self) -> Result<(), Trouble> {
+        let mut record = self.record.clone();
+        record.step = Step::Intent;
+        write_record(&self.storage, &record)?;
+        self.record = record;
+        Ok(())
+    }
+
+    /// Removes everything this run has made; an older output stays as it is.
+    pub(crate) fn discard(self) -> Result<(), Trouble> {
+        match self.verify() {
+            // Somebody has removed it.
+            Err(Trouble::Final(_)) => return Ok(()),
+            verified => verified?,
+        }
+        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        let removed = remove_retired(&self.storage, self.record.submission);
+        remove_made(&self.storage.disk(), self.storage.path(), self.mark.made);
+        removed
+    }
+
+    /// Removes what is left of the work when the output is in place. The output does not depend on it.
+    pub(crate) fn clean_up(self) -> Result<(), Trouble> {
+        set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
+        remove_retired(&self.storage, self.record.submission)
+    }
+}
+
+/// Tells other hosts that the holder of a claim lives.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectoryLease {
+    disk: Disk,
+    output: PathBuf,
+    token: ClaimToken,
+}
+
+impl DirectoryLease {
+    pub(crate) fn of(claim: &DirectoryClaim) -> DirectoryLease {
+        let (disk, output) = (claim.storage.disk(), claim.storage.path().to_owned());
+        DirectoryLease { disk, output, token: claim.record.token }
+    }
+
+    /// To be called every now and then.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        let storage = self.disk.open(&self.output, false)?;
+        let path = claim_in(Path::new(TEMPORARY));
+        let text = storage.read(&path)?.unwrap_or_default();
+        match ClaimRecord::parse(&text, &path)?.token == self.token {
+            true => storage.touch(&path),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What an earlier process of this job was removing when it ended; what cannot be removed is in nobody's way.
+fn tidy(storage: &Storage, request: &ClaimRequest<'_>, made: u32) {
+    let _ = remove_retired(storage, request.submission);
+    remove_made(&storage.disk(), storage.path(), made);
+}
+
+fn write_record(storage: &Storage, record: &ClaimRecord) -> Result<(), Trouble> {
+    let path = claim_in(Path::new(TEMPORARY));
+    let written = record.text().and_then(|text| storage.replace(&path, &text));
+    written.map_err(|error| Trouble::io(format!("write {}", storage.shown(&path)), &error))
+}
+
+/// Makes the output directory and its parents; how many were missing.
+fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
+    let output = request.output;
+    let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
+    let mut missing = Vec::new();
+    for directory in output.ancestors().take_while(|directory| !directory.as_os_str().is_empty()) {
+        if disk.has_root(directory).map_err(failed)? {
+            break;
+        }
+        missing.push(directory);
+    }
+    for (made, directory) in (0..).zip(missing.iter().rev()) {
+        let parent = directory.parent().unwrap_or(Path::new(""));
+        let result = disk.make_root(directory).and_then(|()| match request.durable {
+            true => disk.sync_root(parent),
+            false => Ok(()),
+        });
+        // Somebody else may make the same ones at this moment.
+        if let Err(error) = result.unless_there() {
+            remove_made(disk, directory, made + 1);
+            return Err(failed(error));
+        }
+    }
+    Ok(u32::try_from(missing.len()).unwrap_or(u32::MAX))
+}
+
+/// Innermost first; a directory that somebody else uses by now is not empty and stays.
+fn remove_made(disk: &Disk, output: &Path, made: u32) {
+    for directory in output.ancestors().take(made as usize) {
+        if disk.remove_root(directory).if_there().is_err() {
+            break;
+        }
+    }
+}
+
+fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<DirectoryClaim, JobError> {
+    let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
+    let storage = disk.open(request.output, request.durable).map_err(failed)?;
+    let made = made.max(make_way(&storage, request)?);
+    let token = ClaimToken::draw().map_err(failed)?;
+    let holder = ProcessIdentity::this().map_err(failed)?;
+    let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, made);
+    let mark = ClaimMark { token, made, root: storage.identity().map_err(failed)? };
+    let paths = JobPaths::new(request.output, request.job, token, request.extension);
+    let holding = Holding::new(token);
+    let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
+        // What remains of it was not what went wrong.
+        let _ = storage.remove_tree(&staged(request.submission));
+        if let Ok(Whose::Own(_)) = whose(&storage, &paths, token) {
+            let _ = set_aside(&storage, Some(token), request.submission)
+                .and_then(|()| remove_retired(&storage, request.submission));
+        }
+    })?;
+    let (overwrite, reads) = (request.overwrite, files_read(request.splits));
+    Ok(DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding })
+}
+
+/// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may
+/// be killed at any moment, and the submission that comes again has to know its own.
+pub(super) fn put_in_place(
+    storage: &Storage,
+    paths: &JobPaths,
+    record: &ClaimRecord,
+) -> Result<File, JobError> {
+    let path = || storage.path().display().to_string();
+    let failed = |source| JobError::OutputUnusable { path: path(), source };
+    let staged = staged(record.submission);
+    storage.make_directory(&staged).map_err(failed)?;
+    let text = record.text().map_err(failed)?;
+    storage.write_new(&claim_in(&staged), &text).map_err(failed)?;
+    let lock = match storage.lock(&staged).map_err(failed)? {
+        Locked::Now(lock) => lock,
+        Locked::Busy => return Err(JobError::OutputInUse { path: path() }),
+    };
+    let folders = paths.folders(&staged);
+    for folder in &folders {
+        storage.make_directory(folder).map_err(failed)?;
+    }
+    for folder in [&folders[0], &staged, Path::new("")] {
+        storage.sync_directory(folder).map_err(failed)?;
+    }
+    match storage.rename(&staged, Path::new(TEMPORARY)) {
+        // Another run was faster: there is at least its claim in it.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
+        {
+            Err(JobError::OutputInUse { path: path() })
+        }
+        Err(source) => Err(failed(source)),
+        Ok(()) => storage.sync_directory(Path::new("")).map_err(failed).map(|()| lock),
+    }
+}

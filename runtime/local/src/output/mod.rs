@@ -1,0 +1,49 @@
+//! The output directory: who may write it, how parts get into place, what is left when a job fails.
+//!
+//! Owns the layout and the commit protocol of the job; the commit of one attempt is a rename by its task
+//! process. Does not own the contents of parts.
+//!
+//! ```text
+//! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)
+//! ```
+
+mod bucket;
+mod check;
+mod claim;
+mod commit;
+mod guests;
+mod holder;
+mod intent;
+mod layout;
+mod manifest;
+mod obstacles;
+mod output_claim;
+mod places;
+mod record;
+mod removal;
+mod request;
+mod reservation;
+mod storage;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod whose;
+
+pub use check::check_output;
+pub use guests::GuestOutput;
+pub(crate) use layout::JobPaths;
+#[cfg(test)]
+pub(crate) use manifest::CommittedPart;
+pub(crate) use manifest::Manifest;
+pub use output_claim::OutputClaim;
+pub(crate) use output_claim::{Lease, commit};
+pub use places::check_reads;
+pub(crate) use places::{Surroundings, check_place, files_read};
+pub use record::Owner;
+pub(crate) use request::Resumed;
+pub use request::{ClaimMark, ClaimRequest};
+pub use reservation::OutputReservation;
+pub use storage::Disk;
+#[cfg(any(test, feature = "testing"))]
+pub use storage::script::DiskScript;
+pub(crate) use trouble::Trouble;

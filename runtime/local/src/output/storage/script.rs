@@ -1,0 +1,130 @@
+//! A file system on which one call goes wrong, or after which nothing happens any more, and that remembers
+//! what was done.
+//!
+//! Owns the choice of the call and what its caller is told. Does not own what would be left after a loss of
+//! power, which a test makes out of what is remembered.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Call, Disk};
+
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not done, and says so with this number of the system.
+    Refused(i32),
+    /// It is done, and says that there is no such file.
+    Denied,
+    /// It is done, and nothing after it: the process was killed.
+    Last,
+}
+
+/// Something that was done, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    MakeDirectory(PathBuf),
+    Create(PathBuf),
+    Write(PathBuf, Vec<u8>),
+    SyncFile(PathBuf),
+    SyncDirectory(PathBuf),
+    Rename(PathBuf, PathBuf),
+    RemoveFile(PathBuf),
+    RemoveDirectory(PathBuf),
+    RemoveTree(PathBuf),
+}
+
+#[derive(Debug, Default)]
+struct ScriptState {
+    calls: usize,
+    fault: Option<(usize, Fault)>,
+    dead: bool,
+    done: Vec<Done>,
+}
+
+/// What goes wrong on a disk.
+#[derive(Debug)]
+pub struct DiskScript {
+    /// Paths of calls are relative to it, or absolute.
+    root: PathBuf,
+    state: Mutex<ScriptState>,
+}
+
+/// A disk that does not answer.
+pub struct Stall<'a> {
+    _answers: MutexGuard<'a, ScriptState>,
+}
+
+impl DiskScript {
+    /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the
+    /// output directory.
+    pub fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
+        let state = Mutex::new(ScriptState { fault, ..ScriptState::default() });
+        let script = Arc::new(DiskScript { root: root.to_owned(), state });
+        (Disk { script: Some(Arc::clone(&script)) }, script)
+    }
+
+    /// Until it is dropped, calls wait for an answer.
+    pub fn stall(&self) -> Stall<'_> {
+        Stall { _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// How many calls there were.
+    pub fn calls(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).calls
+    }
+
+    /// Whether the process was killed.
+    pub fn is_dead(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).dead
+    }
+
+    /// All that was done.
+    pub fn done(&self) -> Vec<Done> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).done.clone()
+    }
+
+    pub(super) fn run<T>(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.dead {
+            return Err(io::Error::other("the process was killed"));
+        }
+        let fault = state.fault.filter(|(index, _)| *index == state.calls).map(|(_, fault)| fault);
+        state.calls += 1;
+        if let Some(Fault::Refused(code)) = fault {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        let result = real();
+        if result.is_ok() {
+            state.done.extend(self.remember(call));
+        }
+        match fault {
+            Some(Fault::Denied) => Err(io::Error::from_raw_os_error(libc::ENOENT)),
+            Some(Fault::Last) => {
+                state.dead = true;
+                Err(io::Error::other("the process was killed"))
+            }
+            _ => result,
+        }
+    }
+
+    fn remember(&self, call: Call<'_>) -> Option<Done> {
+        let at = |path: &Path| {
+            let path = self.root.join(path);
+            path.components().collect::<PathBuf>()
+        };
+        Some(match call {
+            Call::Look | Call::Touch | Call::Lock => return None,
+            Call::MakeRoot(path) | Call::MakeDirectory(path) => Done::MakeDirectory(at(path)),
+            Call::RemoveRoot(path) | Call::RemoveDirectory(path) => Done::RemoveDirectory(at(path)),
+            Call::Create(path) => Done::Create(at(path)),
+            Call::Write(path, bytes) => Done::Write(at(path), bytes.to_owned()),
+            Call::SyncFile(path) => Done::SyncFile(at(path)),
+            Call::SyncDirectory(path) | Call::SyncRoot(path) => Done::SyncDirectory(at(path)),
+            Call::Rename(from, to) => Done::Rename(at(from), at(to)),
+            Call::RemoveFile(path) => Done::RemoveFile(at(path)),
+            Call::RemoveTree(path) => Done::RemoveTree(at(path)),
+        })
+    }
+}

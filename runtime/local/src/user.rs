@@ -1,0 +1,31 @@
+//! Users by their names.
+//!
+//! Owns who this process runs for, and how a user is named to people. Does not own what a user may do.
+
+/// The name that the environment gives the user of this process, or else the system, or else its number.
+pub fn current_user() -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let id = rustix::process::geteuid().as_raw();
+    named.filter(|name| !name.is_empty()).or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
+}
+
+/// A user as people read it: `ada (user 1000)`, or the number alone when the system knows no name.
+pub fn whom(id: u32) -> String {
+    name_of(id).map_or_else(|| format!("user {id}"), |name| format!("{name} (user {id})"))
+}
+
+fn name_of(id: u32) -> Option<String> {
+    let user = uzers::get_user_by_uid(id)?;
+    user.name().to_str().filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_the_name_that_the_system_gives_it() {
+        assert_eq!(whom(0), "root (user 0)");
+        assert_eq!(whom(u32::MAX - 7), format!("user {}", u32::MAX - 7));
+    }
+}

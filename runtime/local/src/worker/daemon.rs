@@ -1,0 +1,395 @@
+//! The worker's loop: orders in, reports out. The same in a cluster and in one process with its coordinator.
+//!
+//! Owns the set of attempts, those that wait for their job to be prepared, and how often their progress is
+//! told. Does not own a process (each attempt's supervision does), nor the connection (`link`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
+use napreduce_protocol::{
+    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
+};
+use napreduce_task::Spawner;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument;
+
+use super::admission::Admission;
+use super::attempt::{AttemptEnd, AttemptEvent, Leftovers, Supervision};
+use super::consolidation::{Consolidated, Consolidating};
+use super::environment::{Prepared, WatchDisk};
+use super::hang::Limits;
+use super::job::{KnownJob, Launching, Readiness};
+use super::moves::Moves;
+use super::outfit::outfit;
+use super::segment_memory::MemorySegment;
+use super::settings::WorkerSettings;
+use super::ticks::ticks;
+use crate::spans;
+
+/// How often the disk is looked at.
+const DISK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An attempt whose process is not known to be gone.
+struct RunningAttempt {
+    orders: UnboundedSender<(Order, Vec<MapInput>)>,
+    /// Bytes consumed and in all.
+    progress: (u64, u64),
+    /// What was told of that.
+    told: (u64, u64),
+}
+
+fields! {
+    pub struct Worker {
+        admission: Arc<Admission> = Arc::new(Admission::new(settings.suspend)),
+        /// In a cluster, where there may be another worker that has what this one lacks.
+        disk: Option<WatchDisk> = settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
+        settings: WorkerSettings = settings,
+        spawner: Arc<Spawner> = spawner,
+        jobs: BTreeMap<JobId, KnownJob>,
+        attempts: BTreeMap<AttemptId, RunningAttempt>,
+        preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+        /// Small map outputs that are being put together.
+        consolidations: JoinSet<Consolidated>,
+        moves: Moves,
+        /// Removals of what forgotten jobs have left.
+        removals: JoinSet<()>,
+        news: UnboundedSender<WorkerNews> = news,
+        events: UnboundedSender<(AttemptId, AttemptEvent)> = events,
+    }
+
+    fn new(
+        settings: WorkerSettings,
+        spawner: Arc<Spawner>,
+        news: UnboundedSender<WorkerNews>,
+        events: UnboundedSender<(AttemptId, AttemptEvent)>
+    );
+}
+
+impl Worker {
+    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone and nothing is
+    /// made or removed any more.
+    pub async fn run(
+        settings: WorkerSettings,
+        spawner: Arc<Spawner>,
+        mut orders: UnboundedReceiver<ToWorker>,
+        news: UnboundedSender<WorkerNews>,
+    ) {
+        let (events, mut arriving) = unbounded_channel();
+        let mut worker = Worker::new(settings, spawner, news, events);
+        let mut heartbeat = ticks(worker.settings.heartbeat);
+        let mut looks = ticks(DISK_INTERVAL);
+        let mut open = true;
+        while open || !worker.attempts.is_empty() {
+            worker.settings.note_running(worker.attempts.len());
+            tokio::select! {
+                order = orders.recv(), if open => match order {
+                    Some(order) => worker.follow(order),
+                    None => {
+                        open = false;
+                        worker.kill_all();
+                    }
+                },
+                // The sender is this worker's own, so the channel stays open.
+                Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
+                Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
+                Some(_) = worker.removals.join_next() => {}
+                Some(Ok(done)) = worker.consolidations.join_next() => worker.on_consolidated(done),
+                Some(attempt) = worker.moves.next() => worker.report(attempt, Report::OutputMoved),
+                _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
+                _ = looks.tick(), if worker.disk.is_some() => worker.look_at_disk(),
+            }
+        }
+        worker.preparations.shutdown().await;
+        std::mem::take(&mut worker.moves).end().await;
+        while let Some(done) = worker.consolidations.join_next().await {
+            done.into_iter().for_each(|done| worker.on_consolidated(done));
+        }
+        while worker.removals.join_next().await.is_some() {}
+    }
+
+    /// A coordinator that is gone has closed the orders too, which ends this worker.
+    fn tell(&self, news: WorkerNews) {
+        let _ = self.news.send(news);
+    }
+
+    fn report(&self, attempt: AttemptId, report: Report) {
+        self.tell(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
+    }
+
+    fn follow(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::Define { description, .. } => self.define(*description),
+            ToWorker::Forget { job, .. } => self.forget(job),
+            ToWorker::Outputs { job, entries, peers, .. } => {
+                if let Some(known) = self.jobs.get_mut(&job) {
+                    known.on_outputs(entries, peers);
+                }
+            }
+            ToWorker::Ordered { order, work, .. } => self.follow_order(order, work),
+            ToWorker::Named { attempts, maps, .. } => {
+                attempts.into_iter().for_each(|attempt| self.add_inputs(attempt, &maps));
+            }
+            // The first is followed by whoever holds the other end, which closes this one; the rest is a
+            // connection's own.
+            ToWorker::Leave { .. }
+            | ToWorker::Welcome { .. }
+            | ToWorker::Refused { .. }
+            | ToWorker::Received { .. } => {}
+        }
+    }
+
+    fn follow_order(&mut self, order: Order, work: Option<LaunchWork>) {
+        match order {
+            Order::Launch { attempt, from, .. } => match work {
+                Some(work) => self.launch(attempt, from, work),
+                None => {
+                    self.report(attempt, TaskError::fatal("the worker was not told what to launch").into())
+                }
+            },
+            Order::Kill { attempt } => self.kill(attempt),
+            Order::Suspend { attempt } => self.suspend(attempt),
+            Order::MoveOutput { attempt } => {
+                let job = self.jobs.get(&attempt.task.job);
+                job.and_then(|job| job.moving(attempt)).into_iter().for_each(|wanted| self.moves.add(wanted));
+            }
+            // The attempt's supervisor knows what it means.
+            order => self.order(order.attempt(), order, Vec::new()),
+        }
+    }
+
+    fn define(&mut self, description: JobDescription) {
+        let job = description.job;
+        self.jobs.insert(job, KnownJob::new(description, self.settings.environment.clone()));
+    }
+
+    fn forget(&mut self, job: JobId) {
+        // A thread that writes there is waited for.
+        if self.jobs.remove(&job).is_none_or(|known| !known.consolidation.is_under_way()) {
+            self.remove_files(job);
+        }
+    }
+
+    fn remove_files(&mut self, job: JobId) {
+        if let Some((environment, _)) = &self.settings.environment {
+            let environment = Arc::clone(environment);
+            self.removals.spawn_blocking(move || environment.forget(job));
+        }
+    }
+
+    fn on_consolidated(&mut self, done: Consolidated) {
+        let job = done.job;
+        match self.jobs.get_mut(&job) {
+            Some(known) => {
+                let next = known.consolidation.on_consolidated(done);
+                self.consolidate(next);
+            }
+            None => self.remove_files(job),
+        }
+    }
+
+    fn consolidate(&mut self, next: Option<Consolidating>) {
+        if let Some(next) = next {
+            self.consolidations.spawn_blocking(|| next.run());
+        }
+    }
+
+    /// An order for an attempt that has ended crossed its report on the way; the report is the answer.
+    fn order(&self, attempt: AttemptId, order: Order, inputs: Vec<MapInput>) {
+        if let Some(running) = self.attempts.get(&attempt) {
+            let _ = running.orders.send((order, inputs));
+        }
+    }
+
+    /// One that waits for its job to be prepared has nothing to be ended.
+    fn kill(&mut self, attempt: AttemptId) {
+        if let Some(waiting) = self.waiting(attempt.task.job)
+            && let Some(at) = waiting.iter().position(|other| other.attempt == attempt)
+        {
+            waiting.remove(at);
+            return self.report(attempt, Report::Killed);
+        }
+        self.order(attempt, Order::Kill { attempt }, Vec::new());
+    }
+
+    fn kill_all(&mut self) {
+        for attempt in self.attempts.keys() {
+            self.order(*attempt, Order::Kill { attempt: *attempt }, Vec::new());
+        }
+        self.preparations.abort_all();
+        self.jobs.clear();
+    }
+
+    fn add_inputs(&mut self, attempt: AttemptId, maps: &[u32]) {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        let inputs = job.outputs_of(maps);
+        if let Readiness::Preparing { waiting } = &mut job.readiness
+            && let Some(launching) = waiting.iter_mut().find(|other| other.attempt == attempt)
+        {
+            return launching.inputs.extend(inputs);
+        }
+        let named = job.places(inputs);
+        self.order(attempt, Order::MoreInputs { attempt, inputs: Vec::new() }, named);
+    }
+
+    fn waiting(&mut self, job: JobId) -> Option<&mut Vec<Launching>> {
+        match &mut self.jobs.get_mut(&job)?.readiness {
+            Readiness::Preparing { waiting } => Some(waiting),
+            _ => None,
+        }
+    }
+
+    /// One that waits for its job to be prepared has no process to be stopped.
+    fn suspend(&mut self, attempt: AttemptId) {
+        let waits = self
+            .waiting(attempt.task.job)
+            .is_some_and(|waiting| waiting.iter().any(|other| other.attempt == attempt));
+        if waits {
+            let reason = "its process has not been started yet".to_owned();
+            return self.report(attempt, Report::SuspendRefused { reason });
+        }
+        self.order(attempt, Order::Suspend { attempt }, Vec::new());
+    }
+
+    fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
+            let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
+            return self.report(attempt, error.into());
+        };
+        let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
+        match (&mut job.readiness, &self.settings.environment) {
+            (Readiness::Preparing { waiting }, _) => waiting.push(launching),
+            (readiness, Some((environment, _))) if !readiness.is_ready(&**environment) => {
+                *readiness = Readiness::Preparing { waiting: vec![launching] };
+                let (environment, description) = (Arc::clone(environment), Arc::clone(&job.description));
+                let id = description.job;
+                self.preparations.spawn(async move { (id, environment.prepare(description).await) });
+            }
+            _ => self.start(launching),
+        }
+    }
+
+    fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
+        // Only ended from outside when this worker ends.
+        let Ok((id, result)) = prepared else { return };
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (readiness, error) = match result {
+            Ok(prepared) => (Readiness::Ready(Some(prepared)), None),
+            Err(error) => (Readiness::Unprepared, Some(error)),
+        };
+        let Readiness::Preparing { waiting } = std::mem::replace(&mut job.readiness, readiness) else {
+            return;
+        };
+        for launching in waiting {
+            match &error {
+                None => self.start(launching),
+                Some(error) => self.report(launching.attempt, error.clone().into()),
+            }
+        }
+    }
+
+    /// Starts an attempt of a job that is ready.
+    fn start(&mut self, launching: Launching) {
+        let attempt = launching.attempt;
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        job.pass_on_scratch(attempt);
+        let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
+            Ok(outfit) => outfit,
+            Err(error) => return self.report(attempt, error.into()),
+        };
+        let standstill = Duration::from_millis(job.description.task_timeout_millis);
+        let standstill = (!standstill.is_zero()).then_some(standstill);
+        let (orders, inbox) = unbounded_channel();
+        let memory = job.memory_for(&launching.work, &self.settings.segment_memory);
+        let isolation = self.settings.environment.as_ref().map(|(environment, _)| environment.isolation());
+        let supervision = Supervision {
+            bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
+            description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
+            memory,
+            launch,
+            limits: Limits { silence: self.settings.task_silence_max, standstill },
+            logs,
+            host: self.settings.environment.as_ref().map(|(environment, _)| environment.host().to_owned()),
+            spawner: Arc::clone(&self.spawner),
+            marks: Vec::new(),
+            admission: Arc::clone(&self.admission),
+            orders: inbox,
+            events: self.events.clone(),
+        };
+        let next = job.on_launched(attempt);
+        self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), told: (0, 0) });
+        self.consolidate(next);
+        tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
+    }
+
+    fn on_attempt_event(&mut self, attempt: AttemptId, event: AttemptEvent) {
+        match event {
+            AttemptEvent::Progressed { bytes_done, bytes_total } => {
+                if let Some(running) = self.attempts.get_mut(&attempt) {
+                    running.progress = (bytes_done, bytes_total);
+                }
+            }
+            AttemptEvent::Reported(report) => self.report(attempt, report),
+            AttemptEvent::Accounted(account) => {
+                self.tell(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
+            }
+            AttemptEvent::SuspendWanted => {
+                self.tell(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
+            }
+            AttemptEvent::Ended { end, left } => self.on_ended(attempt, end, left),
+        }
+    }
+
+    fn on_ended(&mut self, attempt: AttemptId, end: AttemptEnd, left: Leftovers) {
+        self.attempts.remove(&attempt);
+        let mut job = self.jobs.get_mut(&attempt.task.job);
+        if let Some(job) = &mut job {
+            job.idle_scratch.extend(left.idle_scratch);
+        }
+        match end {
+            AttemptEnd::Done { counters, part } => {
+                let next = job.and_then(|job| job.on_done(attempt, left.sealing));
+                self.consolidate(next);
+                self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
+            }
+            AttemptEnd::Failed(error) => {
+                if error.place == FaultPlace::LocalDisk {
+                    // Before the failure, so that nothing new comes in between.
+                    self.look_at_disk();
+                }
+                if let Some(stderr) = left.stderr {
+                    self.tell(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
+                }
+                self.report(attempt, error.into());
+            }
+            AttemptEnd::Killed => self.report(attempt, Report::Killed),
+            AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
+        }
+    }
+
+    /// Says what the disk lacks, if that has changed.
+    fn look_at_disk(&mut self) {
+        if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
+            self.tell(WorkerNews::Report(WorkerReport::Short { lacks }));
+        }
+    }
+
+    /// Says how far those attempts are that got on since the last time, and how memory is.
+    fn beat(&mut self) {
+        self.admission.sample();
+        let mut progress = Vec::new();
+        for (attempt, running) in &mut self.attempts {
+            if running.progress != running.told {
+                running.told = running.progress;
+                let (bytes_done, bytes_total) = running.progress;
+                progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
+            }
+        }
+        self.tell(WorkerNews::Progress(progress));
+        if let Some(memory) = self.admission.news() {
+            self.tell(WorkerNews::Memory(memory));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What keeps the attempts of a worker apart: bounds of memory and processes, and an environment
+//! without secrets.
+//!
+//! Owns which means there are, how much an attempt may hold, and what is said when it held more. Does not own
+//! the kernel's groups (`napreduce_task`) nor the loop that watches an attempt (`attempt`).
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use napreduce_engine::FaultPlace;
+use napreduce_protocol::{ByteSize, TaskError};
+use napreduce_task::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
+use rustix::process::Pid;
+use tokio::task::spawn_blocking;
+
+use super::configuration::{IsolationMode, IsolationRules};
+
+/// What an attempt may hold beside a multiple of its task memory: a program and its libraries.
+const PROGRAM_BYTES: u64 = 256 << 20;
+/// Variables that tasks find as the daemon has them; and those that begin so.
+const PASSED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TERM",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+];
+const PASSED_PREFIXES: [&str; 3] = ["LC_", "RUST_", "PYTHON"];
+
+/// The means of one worker.
+#[derive(Debug)]
+pub struct Isolation {
+    rules: IsolationRules,
+    /// Where attempts are put.
+    pub groups: Option<Arc<ControlGroups>>,
+    /// The variables of the daemon that tasks may know.
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+impl Isolation {
+    /// Finds out what can be had, and says so.
+    pub fn begin(rules: &IsolationRules, worker: &str) -> Result<Isolation, String> {
+        let wanted = matches!(rules.mode, IsolationMode::Auto | IsolationMode::Cgroup);
+        let groups = match wanted.then(ControlGroups::create) {
+            Some(Ok(groups)) => Some(groups),
+            Some(Err(why)) if rules.mode == IsolationMode::Cgroup => {
+                return Err(why);
+            }
+            Some(Err(why)) => {
+                tracing::info!(target: "worker", worker = %worker, "tasks are watched instead of put into control groups: {why}");
+                None
+            }
+            None => None,
+        };
+        let passed = |name: &OsString| {
+            let Some(name) = name.to_str() else { return false };
+            PASSED.contains(&name)
+                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                || rules.pass_environment.iter().any(|also| is_meant(also, name))
+        };
+        let environment = std::env::vars_os().filter(|(name, _)| passed(name)).collect();
+        Ok(Isolation { rules: rules.clone(), groups, environment })
+    }
+
+    /// What it is, as it is listed.
+    pub fn in_words(&self) -> String {
+        match (&self.groups, self.rules.mode) {
+            (Some(groups), _) => format!("cgroup v{}", groups.version()),
+            (None, IsolationMode::None) => "none".to_owned(),
+            (None, _) => "watchdog".to_owned(),
+        }
+    }
+
+    /// The bounds of an attempt whose task memory is so large.
+    pub(super) fn bounds(&self, task_memory: u64) -> Option<Bounds> {
+        if self.rules.mode == IsolationMode::None {
+            return None;
+        }
+        let factor = self.rules.memory_factor;
+        let memory_max = task_memory.saturating_mul(u64::from(factor)).saturating_add(PROGRAM_BYTES);
+        Some(Bounds { task_memory, factor, memory_max, groups: self.groups.clone(), group: None })
+    }
+}
+
+/// Whether a name is the one that was given, or begins as one that was given with a star behind it.
+fn is_meant(given: &str, name: &str) -> bool {
+    given.strip_suffix('*').map_or(given == name, |beginning| name.starts_with(beginning))
+}
+
+/// What one attempt may hold, with the processes that it starts.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    task_memory: u64,
+    factor: u32,
+    memory_max: u64,
+    groups: Option<Arc<ControlGroups>>,
+    /// Without one the attempt's process is watched.
+    group: Option<ControlGroup>,
+}
+
+impl Bounds {
+    /// From now on they hold for this process, and whatever it starts. One that was started ahead is in a
+    /// group already.
+    pub(super) async fn around(mut self, process: &mut TaskProcess) -> Bounds {
+        let mut ahead = process.take_group();
+        let Some(groups) = self.groups.clone() else { return self };
+        let (memory_max, process) = (self.memory_max, process.id());
+        let is_bounded = |group: &mut ControlGroup| group.is_current() && group.limit_to(memory_max).is_ok();
+        self.group = ahead.take_if(is_bounded);
+        if self.group.is_none() {
+            // The kernel lets whoever puts somebody into a group wait, and the worker has more to do.
+            let entering = spawn_blocking(move || {
+                let taken = groups.take(memory_max);
+                match taken.and_then(|group| group.admit(process).map(|()| group)) {
+                    Ok(group) => Some(group),
+                    // It has ended already, or is watched at least.
+                    Err(error) => {
+                        tracing::warn!(target: "worker", "no control group for an attempt: {error}");
+                        ahead
+                    }
+                }
+            });
+            self.group = entering.await.ok().flatten();
+        }
+        self
+    }
+
+    /// Whether nobody is left whose end would have to be awaited.
+    pub(super) fn are_deserted(&self) -> bool {
+        self.group.as_ref().is_none_or(ControlGroup::is_deserted)
+    }
+
+    /// What the kernel has ended a process of the attempt for, if it was want of memory.
+    pub(super) fn kernel_kill(&self) -> Option<TaskError> {
+        match self.group.as_ref()?.ran_out()? {
+            OutOfMemory::Group => Some(self.error()),
+            OutOfMemory::Elsewhere => Some(self.error_elsewhere()),
+        }
+    }
+
+    /// Whether a process that no group bounds holds too much now.
+    pub(super) fn are_exceeded_by(&self, process: Pid) -> bool {
+        let memory = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
+        self.group.is_none() && memory(process) > self.memory_max
+    }
+
+    /// The attempt kept within its own limit.
+    fn error_elsewhere(&self) -> TaskError {
+        TaskError::retryable(format!(
+            "the kernel ended the attempt for want of memory, though it held less than the {} that it may: the memory of the \
+             machine, or of a group around the worker such as a pod, is used up; give the worker fewer slots or more memory, \
+             or lower --task-memory",
+            ByteSize::new(self.memory_max).rounded(),
+        ))
+        .at(FaultPlace::TaskMemory)
+    }
+
+    /// The attempt held too much.
+    pub(super) fn error(&self) -> TaskError {
+        let size = |bytes: u64| ByteSize::new(bytes).rounded();
+        TaskError::retryable(format!(
+            "the attempt held more than the {} of memory that it may ({} times its task memory of {}, and {} for the program); \
+             it was ended, and nobody else: hold less in the program, raise --task-memory, or start workers with a larger \
+             --memory-factor",
+            size(self.memory_max),
+            self.factor,
+            size(self.task_memory),
+            size(PROGRAM_BYTES),
+        ))
+        .at(FaultPlace::TaskMemory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(mode: IsolationMode) -> IsolationRules {
+        IsolationRules { mode, memory_factor: 4, pass_environment: vec!["CARGO_MANIFEST_DIR".to_owned()] }
+    }
+
+    #[test]
+    fn an_attempt_may_hold_a_multiple_of_its_task_memory_and_a_program() {
+        let watched = Isolation::begin(&rules(IsolationMode::Watchdog), "w").expect("needs nothing");
+        assert_eq!(watched.in_words(), "watchdog");
+        let bounds = watched.bounds(256 << 20).expect("bounds");
+        assert_eq!(bounds.memory_max, 1280 << 20);
+        assert!(!bounds.are_exceeded_by(rustix::process::getpid()));
+        assert!(watched.bounds(u64::MAX).is_some());
+        let tiny = Bounds { memory_max: 4096, ..bounds };
+        assert!(tiny.are_exceeded_by(rustix::process::getpid()) && tiny.kernel_kill().is_none());
+        let error = tiny.error();
+        assert_eq!(error.place, FaultPlace::TaskMemory);
+        assert!(error.message.contains("4 times its task memory of 256 MiB"), "{}", error.message);
+        let none = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
+        assert!(none.bounds(1).is_none() && none.in_words() == "none");
+    }
+
+    #[test]
+    fn tasks_know_what_programs_need_and_what_was_asked_for() {
+        let isolation = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
+        let names: Vec<&str> = isolation.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
+        assert!(names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
+        assert!(!names.iter().any(|name| name.starts_with("CARGO_PKG")), "{names:?}");
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest_of_a_name() {
+        assert!(is_meant("AWS_*", "AWS_REGION") && is_meant("AWS_REGION", "AWS_REGION"));
+        assert!(!is_meant("AWS_*", "MY_AWS_REGION") && !is_meant("AWS_", "AWS_REGION"));
+    }
+}

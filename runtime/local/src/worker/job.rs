@@ -1,0 +1,304 @@
+//! A job as a worker knows it: its description, where its files are, whether its attempts can be started.
+//!
+//! Owns the description of an attempt for its task process, in both layouts: everything below the
+//! output directory (embedded), or everything but part files in the worker's own (cluster). Does not
+//! own the processes.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_engine::{AttemptId, MapOutput, Start, TaskKind, WorkerId, fields};
+use napreduce_protocol::{
+    InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
+    ReduceTask, ReduceWork, TaskDescription, Work,
+};
+use napreduce_task::Variable;
+
+use super::consolidation::{Consolidating, Consolidation};
+use super::environment::{Environment, Prepared};
+use super::moves::Move;
+use super::segment_memory::{MemorySegment, SegmentMemory};
+use crate::output::JobPaths;
+use crate::outputs::OutputTable;
+
+/// Of what is expected of a map's output, so much more is taken: a share of one in so many.
+const OUTPUT_SPARE_SHARE: u128 = 8;
+
+fields! {
+    /// A job that was defined and not yet forgotten.
+    pub(super) struct KnownJob {
+        shared: JobPaths = {
+            let JobDescription { output, job, claim, part_extension, .. } = &description;
+            JobPaths::new(output, *job, *claim, part_extension)
+        },
+        /// An embedded job finds everything made by its claim.
+        pub(super) readiness: Readiness = match environment {
+            Some(_) => Readiness::Unprepared,
+            None => Readiness::Ready(None),
+        },
+        pub(super) description: Arc<JobDescription> = Arc::new(description),
+        /// In a cluster: the worker's surroundings and its number.
+        environment: Option<(Arc<dyn Environment>, WorkerId)> = environment,
+        /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
+        /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
+        /// since it searches past every inode that was freed in the last minutes.
+        pub(super) idle_scratch: Vec<PathBuf>,
+        outputs: OutputTable,
+        /// Where the workers serve them.
+        peers: BTreeMap<WorkerId, Peer>,
+        /// Map outputs that are in memory.
+        kept: Vec<MemorySegment>,
+        /// The most that a map of the job has written for what it read, in bytes.
+        written: Option<(u64, u64)>,
+        /// In a cluster, whose workers keep map outputs until the job is forgotten.
+        pub(super) consolidation: Consolidation,
+    }
+
+    pub(super) fn new(description: JobDescription, environment: Option<(Arc<dyn Environment>, WorkerId)>);
+}
+
+/// An attempt that is to be started.
+#[derive(Debug)]
+pub(super) struct Launching {
+    pub(super) attempt: AttemptId,
+    pub(super) from: Start,
+    pub(super) work: LaunchWork,
+    /// Of a reduce.
+    pub(super) inputs: Vec<MapOutput>,
+}
+
+/// Whether attempts of a job can be started.
+pub(super) enum Readiness {
+    /// Nothing was done yet, or it failed.
+    Unprepared,
+    /// These are to be started as soon as they can.
+    Preparing {
+        waiting: Vec<Launching>,
+    },
+    Ready(Option<Prepared>),
+}
+
+impl Readiness {
+    /// Whether attempts can be started. A job whose files somebody has changed is to be prepared again.
+    pub(super) fn is_ready(&self, environment: &dyn Environment) -> bool {
+        let Readiness::Ready(prepared) = self else { return false };
+        let intact = prepared.as_ref().is_none_or(|prepared| (prepared.is_intact)());
+        if !intact {
+            tracing::warn!(
+                target: "worker",
+                worker = %environment.name(),
+                "the program or a side file of a job was changed here; it is verified and fetched anew"
+            );
+        }
+        intact
+    }
+}
+
+impl KnownJob {
+    /// The log of the job's map outputs goes on.
+    pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
+        entries.into_iter().for_each(|entry| self.outputs.apply(entry));
+        self.peers.extend(peers.into_iter().map(|peer| (peer.worker, peer)));
+    }
+
+    /// What the log has of each map; nothing for a map itself.
+    pub(super) fn inputs(&self, attempt: AttemptId) -> Vec<MapOutput> {
+        let reads = attempt.task.kind == TaskKind::Reduce;
+        if reads { self.outputs.all() } else { Vec::new() }
+    }
+
+    /// What the log has of some maps.
+    pub(super) fn outputs_of(&self, maps: &[u32]) -> Vec<MapOutput> {
+        maps.iter().filter_map(|map| self.outputs.get(*map)).collect()
+    }
+
+    /// Where this worker's attempts find map outputs.
+    pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
+        let place = |attempt| Place::Local(self.shared.segment(attempt));
+        let input = |output: &MapOutput| MapInput { attempt: output.attempt, place: place(output.attempt) };
+        let Some((environment, own)) = &self.environment else { return outputs.iter().map(input).collect() };
+        let (moved, held): (Vec<_>, Vec<_>) =
+            outputs.into_iter().partition(|output| output.worker == WorkerId::STORAGE);
+        let mut inputs = environment.places(*own, held, &self.peers);
+        inputs.extend(moved.iter().map(input));
+        inputs
+    }
+
+    /// How the output of a map comes to where it outlives this worker.
+    pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
+        let (environment, _) = self.environment.as_ref()?;
+        let (from, to) = (environment.segment(attempt), self.shared.segment(attempt));
+        Some(Move { attempt, from, to, durable: self.description.durable })
+    }
+
+    /// The directory of one attempt alone.
+    pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
+        match &self.environment {
+            Some((environment, _)) => environment.scratch(attempt),
+            None => self.shared.attempt(attempt),
+        }
+    }
+
+    /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
+    pub(super) fn pass_on_scratch(&mut self, attempt: AttemptId) {
+        if let Some(idle) = self.idle_scratch.pop() {
+            // One that cannot be renamed is left to the end of the job.
+            let _ = fs::rename(idle, self.scratch(attempt));
+        }
+    }
+
+    /// An attempt is started; the small outputs that are to be put together for those after it.
+    pub(super) fn on_launched(&mut self, attempt: AttemptId) -> Option<Consolidating> {
+        let reads = attempt.task.kind == TaskKind::Reduce;
+        reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
+    }
+
+    /// Memory for what an attempt is expected to write, and some more. How much that is is not known before a
+    /// map of the job is done.
+    pub(super) fn memory_for(&self, work: &LaunchWork, memory: &Arc<SegmentMemory>) -> Option<MemorySegment> {
+        let LaunchWork::Map { split } = work else { return None };
+        let ((written, read), description) = (self.written?, &self.description);
+        if description.reduces == 0 || description.durable {
+            return None;
+        }
+        let bytes = u128::from(split.length()) * u128::from(written) / u128::from(read);
+        memory.take(u64::try_from(bytes + bytes / OUTPUT_SPARE_SHARE).ok()?)
+    }
+
+    /// A map that read so many bytes has sealed its output, maybe to the memory that it had.
+    fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
+        let segment = self.output(attempt, false);
+        self.kept.extend(memory.and_then(|memory| memory.keep(&segment)));
+        // One that is missing is noticed by whoever reads it.
+        let Ok(found) = fs::metadata(&segment) else { return };
+        let now = (found.len(), read.max(1));
+        let is_more = |(written, before): (u64, u64)| {
+            u128::from(now.0) * u128::from(before) > u128::from(written) * u128::from(now.1)
+        };
+        if self.written.is_none_or(is_more) {
+            self.written = Some(now);
+        }
+    }
+
+    /// An attempt is done; the small outputs that are to be put together now.
+    pub(super) fn on_done(
+        &mut self,
+        attempt: AttemptId,
+        (read, memory): (u64, Option<MemorySegment>),
+    ) -> Option<Consolidating> {
+        if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
+            self.on_sealed(attempt, read, memory);
+        }
+        let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
+        let segment = environment.segment(attempt);
+        self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
+    }
+
+    /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is
+    /// served from.
+    fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
+        match &self.environment {
+            // It is sent from here.
+            _ if commits && self.shared.are_in_store() => {
+                self.scratch(attempt).join(self.shared.part_name(attempt.task))
+            }
+            _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
+            Some((environment, _)) => environment.segment(attempt),
+            None => self.shared.segment(attempt),
+        }
+    }
+
+    /// What an attempt saves: on storage that everybody sees, or here and in the store that the output is in.
+    fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
+        match &self.environment {
+            Some((environment, _)) if self.shared.are_in_store() => {
+                environment.checkpoints(attempt.task.job).join(attempt.to_string())
+            }
+            _ => self.shared.checkpoint(attempt),
+        }
+    }
+
+    pub(super) fn describe(&self, launching: Launching, memory_file: Option<MemoryFile>) -> TaskDescription {
+        let Launching { attempt, from, work, inputs } = launching;
+        let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
+            &*self.description;
+        let scratch = self.scratch(attempt);
+        let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
+        let output = self.output(attempt, commits);
+        let checkpoint = self.checkpoint(attempt);
+        let restore = match from {
+            Start::Fresh => None,
+            Start::Checkpoint(saved) => Some(self.checkpoint(saved)),
+        };
+        let work = match work {
+            LaunchWork::Map { split } => Work::Map(MapTask {
+                split,
+                partitions: *reduces,
+                cuts: cuts.clone(),
+                compress: *compress,
+                output,
+                memory_file,
+                scratch,
+                checkpoint,
+                restore,
+                durable: *durable,
+            }),
+            LaunchWork::Reduce { maps } => Work::Reduce(ReduceWork {
+                task: ReduceTask {
+                    partition: attempt.task.index,
+                    inputs: Vec::new(),
+                    consolidated: self.consolidation.files().to_vec(),
+                    inputs_are_partial: false,
+                    compress: *compress,
+                    output,
+                    scratch,
+                    checkpoint,
+                    restore,
+                    durable: *durable,
+                },
+                maps,
+                inputs: self.places(inputs),
+                network: self
+                    .environment
+                    .as_ref()
+                    .map(|(environment, _)| environment.data_network(self.description.job)),
+            }),
+        };
+        TaskDescription {
+            attempt,
+            definition: definition.clone(),
+            parameters: parameters.clone(),
+            memory: *task_memory,
+            work,
+            promote_to: commits.then(|| self.shared.promoted(attempt)),
+            stored_checkpoints: self.environment.as_ref().and_then(|_| self.shared.stored_checkpoints()),
+            // Embedded runs end with the machine anyway.
+            sync_part: *durable || self.environment.is_some(),
+        }
+    }
+
+    /// The variables of an attempt's process.
+    pub(super) fn variables(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
+        // Of several files there is none to name for all of the process.
+        let input = match work {
+            LaunchWork::Map { split: InputSplit { parts, .. } } => match &parts[..] {
+                [part] => Some(part.path.clone().into_os_string()),
+                _ => None,
+            },
+            LaunchWork::Reduce { .. } => None,
+        };
+        let mut variables = vec![
+            ("NAPREDUCE_JOB_ID", Some(OsString::from(attempt.task.job.to_string()))),
+            ("NAPREDUCE_TASK_ID", Some(OsString::from(attempt.task.to_string()))),
+            ("NAPREDUCE_ATTEMPT_ID", Some(OsString::from(attempt.to_string()))),
+            ("NAPREDUCE_INPUT_FILE", input),
+        ];
+        if let Readiness::Ready(Some(prepared)) = &self.readiness {
+            variables.push(("NAPREDUCE_FILES_DIR", Some(prepared.files.clone().into_os_string())));
+        }
+        variables
+    }
+}

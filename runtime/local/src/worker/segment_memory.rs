@@ -1,0 +1,214 @@
+//! Memory for the segments of maps: files without a place on a disk, which live as long as this worker keeps
+//! them open.
+//!
+//! Owns how many bytes they may have together, and their places in the file system. Does not own what is
+//! written there, nor how long a segment is needed (`job`).
+//!
+//! A segment is written once, read by each reduce, and removed when its job has ended. On a disk the kernel
+//! writes it back in between if there are many, which nobody needs, and holds up whoever writes meanwhile.
+//! What is in memory is lost with the worker, as segments on its disk are.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use napreduce_protocol::MemoryFile;
+use napreduce_task::{SpareMemory, descriptors_max};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+
+/// A smaller segment is not worth a descriptor: it is gone before the kernel writes it back.
+const BYTES_MIN: u64 = 256 << 10;
+/// Of its descriptors, so that there are others for connections and processes.
+const DESCRIPTORS_SHARE: u64 = 4;
+
+/// What one worker may keep in memory.
+#[derive(Debug)]
+pub struct SegmentMemory {
+    bytes_max: u64,
+    /// How much memory the machine keeps for others.
+    left_over: u64,
+    files_max: u64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    files: u64,
+    bytes: u64,
+    /// Of these, what is promised but not written yet.
+    promised: u64,
+}
+
+/// Memory for one segment. It is given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct MemorySegment {
+    of: Arc<SegmentMemory>,
+    file: File,
+    bytes: u64,
+    is_promise: bool,
+}
+
+impl SegmentMemory {
+    /// As much as is wanted, or half of what there is to spare now.
+    pub fn new(bytes_max: Option<u64>) -> Arc<SegmentMemory> {
+        // A machine that does not say what it has is one without memory to spare.
+        let available = SpareMemory::read().map_or(0, |spare| spare.available);
+        Arc::new(SegmentMemory {
+            bytes_max: bytes_max.unwrap_or(available / 2),
+            left_over: if bytes_max.is_some() { 0 } else { available / 2 },
+            files_max: descriptors_max() / DESCRIPTORS_SHARE,
+            held: Mutex::default(),
+        })
+    }
+
+    /// Memory for a segment of so many bytes, as long as there is some.
+    pub(super) fn take(self: &Arc<SegmentMemory>, bytes: u64) -> Option<MemorySegment> {
+        if bytes < BYTES_MIN || !self.promise(bytes) {
+            return None;
+        }
+        match memfd_create("napreduce-segment", MemfdFlags::CLOEXEC) {
+            Ok(file) => {
+                Some(MemorySegment { of: Arc::clone(self), file: file.into(), bytes, is_promise: true })
+            }
+            Err(error) => {
+                tracing::debug!(target: "worker", "no memory for a segment: {error}");
+                self.change(|held| {
+                    held.files -= 1;
+                    held.bytes -= bytes;
+                    held.promised -= bytes;
+                });
+                None
+            }
+        }
+    }
+
+    fn promise(&self, bytes: u64) -> bool {
+        let mut held = self.held();
+        if held.files >= self.files_max || held.bytes.saturating_add(bytes) > self.bytes_max {
+            return false;
+        }
+        if self.left_over > 0 {
+            let available = SpareMemory::read().map_or(0, |spare| spare.available);
+            if available < self.left_over.saturating_add(held.promised).saturating_add(bytes) {
+                return false;
+            }
+        }
+        held.files += 1;
+        held.bytes += bytes;
+        held.promised += bytes;
+        true
+    }
+
+    /// Nothing is left half-changed under this lock.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Held)) {
+        change(&mut self.held());
+    }
+}
+
+impl MemorySegment {
+    /// Where other processes of this user find it.
+    pub(super) fn place(&self) -> MemoryFile {
+        let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        MemoryFile { path: PathBuf::from(path), bytes: self.bytes }
+    }
+
+    /// Takes all of it now, so that it counts as this worker's and not as the attempt's that writes
+    /// to it. Blocking.
+    ///
+    /// # Errors
+    /// When there is no such memory.
+    pub(super) fn allocate(&self) -> io::Result<()> {
+        Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, self.bytes)?)
+    }
+
+    /// The attempt is done; its memory, if its segment is there, cut to what was written.
+    pub(super) fn keep(mut self, segment: &Path) -> Option<MemorySegment> {
+        let linked = segment.read_link().is_ok_and(|found| found == self.place().path);
+        let length = self.file.metadata().ok().filter(|_| linked)?.len();
+        // What was allocated beyond its end; nothing else follows from a failure.
+        let _ = self.file.set_len(length);
+        let promised = self.bytes;
+        self.of.change(|held| {
+            held.promised -= promised;
+            held.bytes = held.bytes - promised + length;
+        });
+        (self.bytes, self.is_promise) = (length, false);
+        Some(self)
+    }
+}
+
+impl Drop for MemorySegment {
+    fn drop(&mut self) {
+        let (bytes, is_promise) = (self.bytes, self.is_promise);
+        self.of.change(|held| {
+            held.files -= 1;
+            held.bytes -= bytes;
+            held.promised -= if is_promise { bytes } else { 0 };
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn held(memory: &SegmentMemory) -> (u64, u64, u64) {
+        let held = memory.held();
+        (held.files, held.bytes, held.promised)
+    }
+
+    #[test]
+    fn what_is_promised_kept_and_given_back_adds_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let memory = SegmentMemory::new(Some(3 * MIB));
+        assert!(memory.take(BYTES_MIN - 1).is_none(), "too small to be worth it");
+        let one = memory.take(2 * MIB).expect("there is room");
+        assert!(memory.take(2 * MIB).is_none(), "there is room for 3 MiB");
+        let other = memory.take(MIB).expect("there is room");
+        assert_eq!(held(&memory), (2, 3 * MIB, 3 * MIB));
+        drop(other);
+        assert_eq!(held(&memory), (1, 2 * MIB, 2 * MIB));
+        one.allocate().expect("allocated");
+        let mut file = OpenOptions::new().write(true).open(one.place().path).expect("another process's view");
+        file.write_all(&[7; 1000]).expect("written");
+        let segment = folder.path().join("segment");
+        symlink(one.place().path, &segment).expect("a link");
+        let kept = one.keep(&segment).expect("it is linked");
+        assert_eq!(held(&memory), (1, 1000, 0));
+        assert_eq!(fs::read(&segment).expect("a segment"), [7; 1000]);
+        drop(kept);
+        assert_eq!(held(&memory), (0, 0, 0));
+        assert!(fs::read(&segment).is_err(), "it is gone with the worker's hold on it");
+    }
+
+    #[test]
+    fn memory_of_a_segment_that_went_to_the_disk_is_given_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let memory = SegmentMemory::new(Some(MIB));
+        let segment = folder.path().join("segment");
+        fs::write(&segment, "on the disk").expect("written");
+        assert!(memory.take(MIB).expect("there is room").keep(&segment).is_none());
+        assert!(memory.take(MIB).expect("there is room").keep(&folder.path().join("missing")).is_none());
+        assert_eq!(held(&memory), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_worker_that_chooses_for_itself_leaves_half_of_what_there_was() {
+        let memory = SegmentMemory::new(None);
+        assert!(memory.take(memory.bytes_max + 1).is_none());
+        let none = SegmentMemory::new(Some(0));
+        assert!(none.take(MIB).is_none());
+    }
+}
