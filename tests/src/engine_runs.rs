@@ -103,8 +103,8 @@ pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
     assert!(left.is_empty(), "{left:?} is left");
 }
 
-/// Interrupts a job that never ends when its guest runs, which `wait` waits for; panics if the guest goes on
-/// or anything is left.
+/// Interrupts an endless job once its guest runs; panics if the guest survives or anything is left. `wait` polls
+/// until the guest runs.
 pub fn assert_interrupted_leaves_nothing(
     folder: &Folder,
     mut command: Command,

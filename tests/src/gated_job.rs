@@ -119,8 +119,7 @@ impl<'test> GatedJob<'test> {
         self.cluster.json(&["job", "history", &self.id])[0].clone()
     }
 
-    /// Opens every gate; it ends, and its output and counters of records are those of a run that
-    /// nobody disturbed.
+    /// Opens every gate and waits for the job; its output and record counters equal those of an undisturbed run.
     pub fn ends_as_undisturbed(&self) {
         (0..self.maps).for_each(|index| self.open(&format!("m_{index:04}")));
         self.open("r_0000");
@@ -130,7 +129,7 @@ impl<'test> GatedJob<'test> {
         command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(self.folder.root());
         run(command.args(self.arguments(&alone)).arg("--quiet")).succeeded();
         let (out, alone) = (self.output(), self.folder.path(&alone));
-        assert!(parts(&out) == parts(&alone), "{}: its output is another one", self.id);
+        assert!(parts(&out) == parts(&alone), "{}: its output differs", self.id);
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&alone, name), "{name}");
         }

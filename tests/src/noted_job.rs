@@ -67,7 +67,7 @@ impl NotedJob {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Waits until so much more of a task is done that whoever does it is in the middle.
+    /// Waits until a task has done some more records.
     pub fn wait_for_some(&self, task: &str) {
         let before = self.done(task).len();
         wait_until(&format!("{task} does some"), || self.done(task).len() >= before + SOME);
@@ -142,7 +142,7 @@ impl NotedJob {
     }
 }
 
-/// Of a test that failed, nothing goes on: an engine and its guests end with the program that submits.
+/// Ends the program, and with it the engine and its guests, also after a failure.
 impl Drop for NotedJob {
     fn drop(&mut self) {
         // It has ended, as it should.

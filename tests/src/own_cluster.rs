@@ -141,21 +141,21 @@ impl OwnCluster {
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
     }
 
-    /// Has the first map of a job go on at another worker: it is suspended, its worker drains, `let_go` ends
-    /// what holds it.
-    pub fn move_first_map(&self, job: &str, let_go: impl FnOnce()) {
+    /// Moves the first map of a job to another worker: suspends it, drains its worker, calls `drained`, and
+    /// resumes it.
+    pub fn move_first_map(&self, job: &str, drained: impl FnOnce()) {
         let map = format!("{job}_m_0000");
         run(self.nap().args(["task", "suspend", &map])).succeeded();
         let live = || self.json(&["task", "list", job])[0]["live"][0].clone();
         let worker = live()["worker"].as_str().expect("it is somewhere").to_owned();
         run(self.nap().args(["worker", "drain", &worker])).succeeded();
-        let_go();
+        drained();
         wait_until("nothing of it is suspended", || live()["state"] != "suspended");
         // A task that an operator suspended stays held until an operator resumes it.
         run(self.nap().args(["task", "resume", &map])).succeeded();
     }
 
-    /// Hands in a job of `testjobs` and leaves; its id.
+    /// Submits a job of `testjobs` with `--detach`; returns its id.
     pub fn submit(&self, folder: &Folder, arguments: &[&str]) -> String {
         let mut command = program("testjobs");
         command.env_remove("NAPREDUCE_DIR").current_dir(folder.root()).args(arguments);

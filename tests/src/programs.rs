@@ -84,12 +84,11 @@ fn number_jobs_anew(texts: &mut [String]) {
     }
 }
 
-/// The folder of executables that this test run belongs to, with everything in it built.
+/// The folder of executables of this test run, all of them built.
 ///
-/// Cargo builds the programs of a package beside its integration tests, so that a run of all tests has them
-/// all, and this costs nothing. In a run of one package's tests it builds what the run of all tests would,
-/// with the same features; where `NAPREDUCE_TEST_PROGRAMS` is `built`, whoever runs the tests has built the
-/// programs and answers for it.
+/// Cargo builds the programs of a package beside its integration tests, so this costs nothing in a run of all
+/// tests. In a run of one package's tests it builds the programs with the features of a run of all tests. If
+/// `NAPREDUCE_TEST_PROGRAMS` is `built`, nothing is built.
 fn executables() -> &'static PathBuf {
     static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLES.get_or_init(|| {

@@ -152,7 +152,7 @@ fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
 fn any_task(random: &mut Pcg64, daemons: &Daemons) -> Option<Process> {
     let workers = daemons.workers.iter();
     let tasks = workers.flat_map(|worker| Process::tasks_of(worker.process.id()));
-    // What the cluster itself has stopped is not ended for being stopped.
+    // An attempt that the cluster suspended is not killed as hung.
     let tasks: Vec<Process> = tasks.filter(|task| !task.is_stopped()).collect();
     tasks.choose(random).copied()
 }
@@ -213,7 +213,7 @@ fn delay_link(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Result<In
     Ok(if link.delayed() > before { Injected::Fired } else { Injected::NothingToHit })
 }
 
-/// Nothing passes for longer than the liveness limit: to either side the other one is gone.
+/// Holds back all bytes for longer than the liveness limit: each side loses the other.
 fn silence_link(daemons: &Daemons, victim: usize) -> Result<Injected, String> {
     let link = &daemons.workers[victim].link;
     let before = link.silenced();

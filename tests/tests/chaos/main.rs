@@ -48,7 +48,7 @@ struct Arguments {
     /// How often each kind of fault happens in a run
     #[arg(long, default_value_t = 2)]
     rounds: u32,
-    /// What a test runner passes on; such words are of no use here
+    /// Filters of a test runner; ignored
     #[arg(hide = true)]
     filter: Vec<String>,
     /// As above
@@ -80,11 +80,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One run; what it did, for people.
+/// Does one run; returns a summary.
 fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String, String> {
     let mut random = Pcg64::seed_from_u64(seed);
     let folder = Folder::new();
-    // Where segments are read in place nobody connects to their servers.
+    // Segments read in place need no data server.
     let network = random.random();
     let mut daemons = Daemons::start(&folder, network);
     let workload = Workload::start(reference, &folder, daemons.directory(), seed);

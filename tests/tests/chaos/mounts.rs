@@ -96,7 +96,7 @@ impl Drop for Disk {
 pub struct Shared {
     /// Where it is seen.
     at: PathBuf,
-    /// What is seen there.
+    /// The mounted directory.
     content: PathBuf,
 }
 
@@ -141,7 +141,7 @@ fn mount(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// At once for whoever looks it up; those who have files open there keep them.
+/// Unmounts lazily: open files stay usable.
 fn unmount(at: &Path) {
     // It may be unmounted already.
     let _ = Command::new("umount").arg("--lazy").arg(at).stdin(Stdio::null()).stderr(Stdio::null()).status();

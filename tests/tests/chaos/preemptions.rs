@@ -87,7 +87,7 @@ fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
     })
 }
 
-/// Whether an attempt is suspended, or is gone and its task waits for an operator.
+/// Whether an attempt is suspended, or has ended with its task held by the operator.
 fn is_suspended(cluster: &Path, attempt: &str) -> bool {
     let id = |task: &Value| task["task"].as_str().is_some_and(|task| attempt.starts_with(task));
     tasks(cluster).iter().any(|task| id(task) && task["state"] == "suspended")

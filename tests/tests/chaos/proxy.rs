@@ -24,7 +24,7 @@ struct State {
     /// Drops nothing, but forwards nothing.
     silent: AtomicBool,
     silenced: AtomicU64,
-    /// Nobody, where there is none.
+    /// `None` refuses nobody.
     refuse: Mutex<Option<Refuse>>,
     refused: AtomicU64,
     connections: Mutex<Vec<TcpStream>>,
@@ -45,7 +45,7 @@ impl Proxy {
                 if shared.refuses(&client) {
                     continue;
                 }
-                // While the other side is away one must learn that nobody is there.
+                // The client must notice that the server is down.
                 let Ok(server) = TcpStream::connect(target) else { continue };
                 shared.link(&client, &server);
             }

@@ -13,7 +13,7 @@ use crate::daemons::Daemons;
 use crate::faults::Injected;
 use crate::processes::Process;
 
-/// So long a host stays unreachable at most before nobody seems to look for it.
+/// Longest time to wait for a connection to an unreachable host.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// All connections to the victim are refused.
@@ -61,7 +61,7 @@ fn is_of_worker(worker: u32, client: SocketAddr) -> bool {
     tasks.iter().chain(&own).any(|process| has_open(process, &socket))
 }
 
-/// What a descriptor of the connection with this local address links to.
+/// The link target of a descriptor of the connection with this local address.
 fn socket_of(local: SocketAddr) -> Option<String> {
     let SocketAddr::V4(local) = local else { return None };
     let wanted = format!("{:08X}:{:04X}", u32::from_le_bytes(local.ip().octets()), local.port());

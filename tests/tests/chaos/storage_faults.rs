@@ -11,7 +11,7 @@ use crate::faults::Injected;
 use crate::processes::wait_until;
 use crate::workload::Workload;
 
-/// So long a disk stays full at most before nobody seems to write to it.
+/// Longest time to wait for a write to a full disk.
 const FULL: Duration = Duration::from_secs(5);
 /// A worker is used again so long after its disk has room, at the latest.
 const RECOVERY: Duration = Duration::from_secs(60);

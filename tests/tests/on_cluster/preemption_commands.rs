@@ -66,7 +66,7 @@ impl SlowJob {
         run(command.args(arguments("undisturbed", "0")).arg("--quiet")).succeeded();
         let (out, undisturbed) = (self.folder.path("out"), self.folder.path("undisturbed"));
         assert_eq!(parts(&out).len(), 2);
-        assert!(parts(&out) == parts(&undisturbed), "{}: its output is another one", self.id);
+        assert!(parts(&out) == parts(&undisturbed), "{}: its output differs", self.id);
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
         }

@@ -188,7 +188,7 @@ fn gate(folder: &Folder, task: &str) -> PathBuf {
 /// Records of each map, and groups of each reduce: enough to be at work for longer than any decision takes.
 const LINES: usize = 4000;
 
-/// Hands in a job: a file of input for each map, which names its gate and that of the reduce.
+/// Submits a job: one input file per map, which names its gate and that of the reduce.
 fn submit(folder: &Folder, cluster: &OwnCluster, number: usize) {
     let (name, queue, _, priority, deadline, _, maps, reduces) = JOBS[number];
     let job = format!("job_{:04}", number + 1);

@@ -148,7 +148,7 @@ struct JobProcess(Child);
 
 impl Drop for JobProcess {
     fn drop(&mut self) {
-        // An error says that it is gone already.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -189,7 +189,7 @@ fn start_endless(folder: &Folder) -> Running {
 }
 
 impl Running {
-    /// Ends the job with a signal; gives its exit status and waits until the task's process is gone.
+    /// Ends the job with a signal; returns its exit status after its task process has ended.
     fn end(mut self, signal: Signal) -> std::process::ExitStatus {
         let task = pidfd_open(self.task, PidfdFlags::empty()).expect("the task runs");
         let job = Pid::from_child(&self.job.0);
@@ -217,7 +217,7 @@ fn interrupted_job_removes_output_and_sets_status() {
     }
 }
 
-/// Without a word, the program is gone; its job goes with it only if nobody else knows of it.
+/// SIGKILL to a program ends its job, unless a cluster runs it.
 #[test]
 fn killed_program_ends_only_embedded_job() {
     let folder = Folder::new();
@@ -231,7 +231,7 @@ fn killed_program_ends_only_embedded_job() {
         return;
     }
     running.end(Signal::KILL);
-    assert!(folder.has("out/_temporary"), "nobody was there to remove it");
+    assert!(folder.has("out/_temporary"), "the killed program left it");
     job(&folder, "words-of-bytes", &[]).succeeded();
     assert_eq!(sorted_lines(&joined(&folder.path("out"))), b"line\t1\n");
     assert!(!folder.has("out/_temporary"));

@@ -49,7 +49,7 @@ fn ten_thousand_frames_in_random_order_make_same_parts() {
     }
 }
 
-/// The same, on an engine that is told to do something wrong.
+/// The same on an engine that breaks a rule.
 fn broken_wordcount(folder: &Folder, broken: &str) -> Command {
     wordcount(folder, "out", &["--on", &engine(), "--on-conf", "chunk=300", "--on-conf", broken])
 }

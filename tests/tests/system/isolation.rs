@@ -5,7 +5,7 @@ use std::fs;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, joined, program, run, wait_until};
 
-/// What a worker says that keeps its attempts apart.
+/// The isolation that a worker reports.
 fn isolation(cluster: &OwnCluster) -> String {
     let mut words = String::new();
     wait_until("a worker", || {

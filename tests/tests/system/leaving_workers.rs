@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, program, skipped, wait_until};
 use rustix::process::Signal;
 
-/// A worker beside those of `nap up`, which nobody starts again.
+/// A worker outside `nap up`, which is not restarted.
 struct Worker {
     started: Child,
     /// Not the one that was started, when that is the keeper of a namespace.
@@ -85,7 +85,7 @@ fn go_on_elsewhere(job: &GatedJob<'_>, maps: usize, there: &[String]) {
     }
 }
 
-/// What a job has lost is under a hundredth of its work.
+/// Fails unless a job lost less than one percent of its work.
 fn lost_next_to_nothing(job: &GatedJob<'_>) {
     let of = |name| counter(&job.output(), name);
     let (lost, work) = (of("WORK_LOST_MILLIS"), of("MILLIS_MAPS") + of("MILLIS_REDUCES"));
@@ -153,7 +153,7 @@ fn sigterm_to_whole_allocation_saves_tasks() {
     job.until(&format!("{}.1", there[0]), "suspended");
     let tasks = other.tasks();
     assert_eq!(tasks.iter().filter(|task| task.is_stopped()).count(), 1);
-    // Tasks first: nobody has told them yet that they are to save their work.
+    // Tasks first, before the worker orders checkpoints.
     for process in tasks.iter().chain([&other.daemon]) {
         assert!(process.signal(Signal::CONT) && process.signal(Signal::TERM));
     }

@@ -39,7 +39,7 @@ fn named_outputs_are_committed_and_replaced_with_parts() {
     assert_eq!(listed, ["part-m-00000", "errors-m-00000"]);
     assert_eq!(report["parts"][1]["records"], 1);
     assert_eq!(report["counters"]["OUTPUT_RECORDS errors"], 1);
-    // What is the user's own stays, also when it is called nearly so.
+    // Other files stay, even with a similar name.
     folder.write("out/errors-m-00007.note", "mine");
     sorted_out(&folder, "words-without-combiner");
     assert_eq!(names(&output), ["_SUCCESS", "errors-m-00007.note", "part-r-00000", "part-r-00001"]);

@@ -6,7 +6,7 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
 use serde_json::Value;
 
-/// What the engine ordered about a task, in order.
+/// The orders about a task, in order.
 fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
@@ -120,7 +120,7 @@ fn unsaveable_task_is_killed_if_configured() {
     assert_eq!((&converted["primitive"], &converted["end"]), (&"kill".into(), &"killed".into()));
 }
 
-/// What becomes of a map that an operator suspended, when its worker drains.
+/// The engine's preemption of a suspended map whose worker drains.
 fn drained(definition: &'static str, then: &[&str]) -> Value {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

@@ -57,14 +57,14 @@ impl Running<'_> {
         assert!(self.process.signal(Signal::CONT), "it is there");
     }
 
-    /// It ends by itself, with what it would have written if nobody had disturbed it.
+    /// Waits for the program; its output equals that of an undisturbed run.
     fn ends_as_undisturbed(mut self) {
         let status = self.program.wait().expect("a process of this test");
         assert!(status.success(), "{status}");
         let mut command = program("testjobs");
         run(command.current_dir(self.folder.root()).args(arguments("undisturbed", "0"))).succeeded();
         let (out, undisturbed) = (self.folder.path("out"), self.folder.path("undisturbed"));
-        assert!(parts(&out) == parts(&undisturbed), "its output is another one");
+        assert!(parts(&out) == parts(&undisturbed), "its output differs");
         for name in COUNTERS_OF_RECORDS {
             assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
         }
@@ -114,7 +114,7 @@ fn stop_and_continue_in_quick_succession_continues() {
         assert!(running.process.signal(Signal::CONT));
     }
     wait_until("it came to rest or went on", || {
-        // One that was told to go on just before it stopped needs to be told again, as any program does.
+        // A SIGCONT just before the stop is lost, as for any program.
         running.process.is_stopped() || running.tasks().iter().any(|task| !task.is_stopped())
     });
     running.go_on();

@@ -41,7 +41,7 @@ fn suspended_tasks_survive_coordinator_restart() {
     assert!(processes.len() == 2 && processes.iter().all(Process::is_stopped), "{processes:?}");
     for _ in 0..2 {
         kill_the_coordinator(&cluster, || {
-            assert!(processes.iter().all(Process::is_stopped), "nobody lets them go on");
+            assert!(processes.iter().all(Process::is_stopped), "they stay stopped");
         });
         assert_eq!(suspended.map(|(job, attempt)| job.until(attempt, "suspended")), before);
         assert_eq!(cluster.tasks(), processes);

@@ -136,7 +136,7 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     cluster.wait(&[&large, &small]).succeeded();
     for (name, undisturbed) in undisturbed() {
         let out = folder.path(&format!("out-{name}"));
-        assert!(parts(&out) == *undisturbed, "{what}: the output of {name} is another one");
+        assert!(parts(&out) == *undisturbed, "{what}: the output of {name} differs");
         assert_eq!(counter(&out, "NUM_FAILED_MAPS") + counter(&out, "NUM_FAILED_REDUCES"), 0, "{what}");
     }
     let history = cluster.json(&["job", "history", &large]);

@@ -65,7 +65,7 @@ impl Sink {
     }
 }
 
-/// Runs the command with each sink in turn. `is_same` is told after each run.
+/// Runs the command with each sink in turn and calls `is_same` after each run.
 fn assert_same_status(
     what: &str,
     command: impl Fn() -> Command,

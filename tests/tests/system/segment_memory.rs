@@ -11,7 +11,7 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, parts, pro
 const SPLIT: &str = "2MiB";
 const MAPS: u64 = 6;
 
-/// Some MiB of words that hardly repeat.
+/// Some MiB of mostly distinct words.
 fn input(folder: &Folder) {
     let line = |number: u32| {
         let mixed = number.wrapping_mul(2_654_435_761);
@@ -49,7 +49,7 @@ fn map_output_in_memory_is_freed_at_job_end() {
     count(&folder, "kept", Some(cluster.directory()));
     let kept = counter(&folder.path("kept"), "MAP_OUTPUT_MEMORY_BYTES");
     let all = counter(&folder.path("kept"), "MAP_OUTPUT_MATERIALIZED_BYTES");
-    // The first one of each worker is not, since nobody knew how much it would be.
+    // The first output of each worker has no estimate and goes to disk.
     assert!(kept > all / MAPS && kept <= all / MAPS * (MAPS - 1), "{kept} of {all}");
     wait_until("nothing is kept any more", || cluster.workers().into_iter().all(|one| kept_by(one) == 0));
     drop(cluster);
@@ -79,7 +79,7 @@ fn map_output_of_killed_worker_is_recomputed() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "[worker]\nsegment-memory = \"64MiB\"\n");
     let job = GatedJob::submit(&folder, &cluster, "gated", "again", 1, MAPS as usize);
-    // The last map holds back the reduce, so that nobody has fetched what is lost.
+    // The last map holds back the reduce, so that the lost output was not fetched.
     (0..MAPS - 1).for_each(|map| job.open(&format!("m_{map:04}")));
     let holder = || cluster.workers().into_iter().find(|one| kept_by(*one) > 0);
     wait_until("something is kept", || holder().is_some());

@@ -95,7 +95,7 @@ fn unrunnable_command_is_refused_before_start() {
     run(&mut streaming(&folder, None, "out", &["--mapper", "./map.py", "--files", "map.py"]))
         .failed(2, &[says]);
     assert!(!folder.has("out"));
-    // What it may have been meant to read is told of, whatever comes of it.
+    // A possible input file is mentioned, even if the job succeeds.
     let ended = run(&mut streaming(&folder, None, "out", &["--mapper", "cat # map.py"])).succeeded();
     assert!(
         ended.stderr.contains("take it along with --files map.py and call it map.py"),

@@ -37,7 +37,7 @@ fn assert_as_wordcount(folder: &Folder, output: &str) {
     let mut rust = program("wordcount");
     rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
     run(rust.args(["in", "--output", "rust", "--overwrite", "--reduces", "3", "--quiet"])).succeeded();
-    assert!(parts(&folder.path(output)) == parts(&folder.path("rust")), "{output} is another one");
+    assert!(parts(&folder.path(output)) == parts(&folder.path("rust")), "{output} differs");
 }
 
 #[test]
@@ -162,7 +162,7 @@ impl Held {
         format!("{}_{}_0000", self.job, if who == "map" { "m" } else { "r" })
     }
 
-    /// Lets a task go on that an operator suspended: it is held also when nothing is left of its attempt.
+    /// Resumes a task that an operator suspended; it is held even after its attempt ended.
     fn resume(&self, who: &str) {
         let task = self.task(who);
         self.nap(&["task", "resume", "--no-wait", &task]).succeeded();

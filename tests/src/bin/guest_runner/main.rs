@@ -146,7 +146,7 @@ impl EngineJob {
         Ok(moved)
     }
 
-    /// What a reduce is given that is tried again: the same, or what other attempts at the maps have made.
+    /// The inputs of a retried reduce: the same, or those of other map attempts.
     fn stream_again(&mut self, reduce: usize, stream: Vec<u8>) -> Result<Vec<u8>, Failure> {
         let Some(first) = self.remade else { return Ok(stream) };
         let of_maps = self.maps(first)?.swap_remove(reduce);

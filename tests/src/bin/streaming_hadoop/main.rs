@@ -112,7 +112,7 @@ impl Job {
             let given: Vec<u8> = of_it.iter().flat_map(Record::bytes).collect();
             let command = self.reducer.as_ref().expect("a job with reduces has a command for them");
             let written = self.task(("r", task), command, &given, &mut failed[1])?;
-            // What a reduce writes that was given nothing goes nowhere, as in PipeMapRed.
+            // Output of a reduce without input is dropped, as in PipeMapRed.
             let kept = if of_it.is_empty() { Vec::new() } else { written };
             self.write(&format!("part-{task:05}"), &kept);
         }

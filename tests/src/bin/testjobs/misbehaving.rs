@@ -235,7 +235,7 @@ pub fn hungry(choice: &Choice) -> Job {
     })
 }
 
-/// What a task finds: the names of its variables, and what its descriptors are of.
+/// The environment of a task: names of variables, and targets of descriptors.
 pub fn surroundings(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         for (name, _) in std::env::vars_os() {

@@ -27,7 +27,7 @@ pub const PAGES: [&str; 14] = [
     "/about",
 ];
 
-/// What people act on.
+/// Roles of controls.
 const CONTROLS: [&str; 9] = [
     "button",
     "link",

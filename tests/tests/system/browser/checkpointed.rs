@@ -6,7 +6,7 @@ use serde_json::json;
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// The naps that are told of the job, and who went on from whose checkpoint.
+/// The suspends and checkpoints of the job, its restores, and the number of workers.
 const TOLD: &str = "return fetch('/api/nap/v1/jobs/job_0001/timeline').then((told) => told.json()).then(({ naps, restores, lanes }) => \
                     [naps.map((nap) => nap.is_suspended), Object.values(restores), new Set(lanes.map((lane) => lane.worker)).size])";
 

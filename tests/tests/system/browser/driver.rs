@@ -221,7 +221,7 @@ impl Browser {
         self.runtime.block_on(self.client.set_window_size(width, height)).expect("another size");
     }
 
-    /// Takes a picture, for people: `target/browser/NAME.png`.
+    /// Saves a screenshot as `target/browser/NAME.png`.
     pub fn picture(&self, name: &str) {
         let picture = self.runtime.block_on(self.client.screenshot()).expect("a picture");
         let target = std::env::current_exe().expect("a path");

@@ -51,7 +51,7 @@ fn page_served_elsewhere_shows_same_numbers() {
     job.ends_as_undisturbed();
     browser.until_says("succeeded");
     let far = browser.run(JOBS);
-    // What the coordinator noted every ten seconds is told there, too.
+    // Samples of every ten seconds are served there, too.
     browser.open(&format!("{}/workers", origin(&there.link)));
     browser.until("it came", "return document.querySelectorAll('h2 + div tbody tr').length > 0");
     let came = browser.run(CAME);

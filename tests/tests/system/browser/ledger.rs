@@ -10,7 +10,7 @@ use super::{ANYWHERE, link, origin};
 pub const NATJAM: &str = "[preemption]\nprimitive = \"suspend\"\n\
                       [scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n";
 
-/// Hands in a word count whose maps pause for so many milliseconds in all.
+/// Submits a word count with a pause in microseconds per record.
 pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pause: &str) -> String {
     let output = format!("out-{name}");
     let job = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
@@ -51,7 +51,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
     let Some(browser) = Browser::start(&folder) else { return };
     let cluster = OwnCluster::start(&folder, 2, "natjam", &format!("{ANYWHERE}{NATJAM}"));
     let known = preempted(&folder, &cluster);
-    assert!(!known.is_empty(), "nobody took a slot");
+    assert!(!known.is_empty(), "no slot was preempted");
     let link = link(&cluster, &[]);
     browser.open(&link);
     browser.click("Preemptions");

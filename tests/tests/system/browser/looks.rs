@@ -6,7 +6,7 @@ use serde_json::json;
 use super::access::PAGES;
 use super::{origin, served_hostile};
 
-/// What stands out of the page to the right.
+/// Pixels by which the page is too wide.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
 /// Text whose contrast is less than the 4.5 to 1 of WCAG 2.2 AA, or 3 to 1 where it is large.
 const FAINT: &str = "

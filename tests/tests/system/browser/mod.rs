@@ -195,7 +195,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
                  return times.sort((one, other) => one - other)[4]";
     let millis = browser.run(drawn).as_f64().expect("a number");
     eprintln!("100,000 bars: {millis} ms to draw what fits the screen");
-    // What is shown under the pointer is right at any zoom: the first bar, by keys.
+    // Keys select the first bar.
     browser.keys("canvas", "l");
     browser.until_says("job_0001_m_0000.1 on");
     // The table has all rows, few of them in the document.

@@ -58,7 +58,7 @@ fn shown_reason_matches_command_line_and_its_command_works() {
     first.until("m_0000.1", "suspended");
     second.until("m_0000.1", "running");
     obey(&cluster, &command.expect("something to do"));
-    // It goes on when the other one's map is done.
+    // It resumes after the map of the other job.
     second.open("m_0000");
     first.until("m_0000.1", "running");
     until_as_explained(&browser, &cluster, &page, "job_0001", "progress");
@@ -99,7 +99,7 @@ fn stderr_of_failed_attempt_outlives_worker() {
     browser.picture("stderr-of-one-that-failed");
     browser.has_no_complaints();
     drop(cluster);
-    // And of its history, when the cluster is gone as well.
+    // The history alone shows the same.
     let mut command = program("nap");
     command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(folder.path("cluster"));
     let server = super::Served::by(&folder, command);

@@ -27,7 +27,7 @@ fn history_is_simulated_under_other_policy() {
     browser.until_says("Schedulers to compare with the recorded one");
     browser.picture("what-if-form");
 
-    // What is wrong is said beside the button, in the server's words.
+    // The error of the server is shown beside the button.
     browser.run("document.querySelector('form.what-if-form details').open = true");
     browser.keys("textarea", "[worker]");
     simulate(&browser, &["fifo"]);
@@ -56,7 +56,7 @@ fn history_is_simulated_under_other_policy() {
     browser.until("both are drawn", &format!("{drawn} === 2"));
     browser.picture("what-if-compared");
 
-    // On a narrow screen it is a page, too; and it goes when it is told to.
+    // It fits a narrow screen, and can be removed.
     browser.resize(340, 800);
     browser.open(&format!("{}/recordings", origin(&server.link)));
     browser.until_says("done after");
@@ -94,6 +94,6 @@ fn running_cluster_is_simulated_and_viewer_sees_no_form() {
     browser.until_says("what-if-1.fair.0");
     let orders = "return document.querySelectorAll('form.what-if-form, article.what-if button').length";
     assert_eq!(browser.run(orders), 0);
-    // Whoever has signed out is nobody.
+    // Requests after the sign-out are unauthorized.
     browser.has_no_complaints_but(&["401"]);
 }

@@ -31,7 +31,7 @@ impl Daemons {
 impl Drop for Daemons {
     fn drop(&mut self) {
         for daemon in &mut self.0 {
-            // Errors say that it is gone.
+            // It may have ended already.
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
