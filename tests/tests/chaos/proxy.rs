@@ -24,7 +24,7 @@ struct State {
     /// Drops nothing, but forwards nothing.
     silent: AtomicBool,
     silenced: AtomicU64,
-    /// `None` refuses nobody.
+    /// `None` refuses no client.
     refuse: Mutex<Option<Refuse>>,
     refused: AtomicU64,
     connections: Mutex<Vec<TcpStream>>,
