@@ -3,13 +3,16 @@
 //! Owns the value, its text and its computing. Does not own where blobs are kept.
 
 use std::fmt;
+#[cfg(feature = "digest")]
 use std::io::{self, Read};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "digest")]
 use sha2::{Digest as _, Sha256};
 
 /// Read at once while computing; large enough that the reading costs nothing beside the hashing.
+#[cfg(feature = "digest")]
 const READ_BYTES: usize = 256 << 10;
 
 /// The SHA-256 of a program or side file; prints as 64 hexadecimal digits.
@@ -29,9 +32,11 @@ impl fmt::Debug for Digest {
 }
 
 /// A digest in the making.
+#[cfg(feature = "digest")]
 #[derive(Default)]
 pub struct Digester(Sha256);
 
+#[cfg(feature = "digest")]
 impl Digester {
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -42,6 +47,7 @@ impl Digester {
     }
 }
 
+#[cfg(feature = "digest")]
 impl Digest {
     /// Reads to the end; the digest and how many bytes there were.
     pub fn of(mut source: impl Read) -> io::Result<(Digest, u64)> {

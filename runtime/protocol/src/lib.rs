@@ -50,7 +50,9 @@ pub use description::{
     Work,
 };
 pub use detail::{JobDetail, JobSettings};
-pub use digest::{Digest, DigestError, Digester};
+#[cfg(feature = "digest")]
+pub use digest::Digester;
+pub use digest::{Digest, DigestError};
 pub use io_result::IoResult;
 pub use messages::*;
 pub use object_stores::{
