@@ -1,5 +1,5 @@
-//! The right output of wordcount and terasort: computed once per input by plain programs that share no code with
-//! ours, then compared with every contender's output, outside of measured time.
+//! The reference outputs of wordcount and terasort, computed once per input by simple code that shares nothing with our
+//! programs. Outputs are compared with them outside of the measured time.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,7 +15,6 @@ use crate::outputs::output_files;
 use crate::process::Interrupt;
 use crate::program::BenchmarkJob;
 
-/// What every output of one input has to be.
 #[derive(Debug)]
 pub enum Truth {
     /// Each word of the input exactly once with its exact number, in any order.
@@ -29,7 +28,6 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// Works out the right output of `program` on the file `input`.
     pub fn of(program: BenchmarkJob, input: &Path, interrupt: &Interrupt) -> Result<Truth> {
         match program {
             BenchmarkJob::Wordcount => Ok(Truth::Counts(WordCounts::of(input, interrupt)?)),
@@ -40,7 +38,7 @@ impl Truth {
         }
     }
 
-    /// Holds the part files in `output` against the truth.
+    /// Compares the part files in `output` with the truth.
     pub fn verify(&self, output: &Path, interrupt: &Interrupt) -> Result<()> {
         match self {
             Truth::Counts(counts) => {
@@ -78,7 +76,7 @@ fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::Va
 }
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// How many lines are read between two looks at the interrupt.
+/// Lines between two checks of the interrupt.
 const LINES_PER_CHECK: usize = 1 << 16;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -108,7 +106,7 @@ impl WordCounts {
         }
     }
 
-    /// Holds lines of `word TAB count` against the counts: each word once, with its number, and none missing.
+    /// Compares lines of `word TAB count` with the counts: every word once, with its count.
     pub fn verify(&self, files: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let mut seen: HashSet<&[u8]> = HashSet::with_capacity(self.counts.len());
         for path in files {
@@ -138,19 +136,19 @@ impl WordCounts {
         let (word, expected) = self
             .counts
             .get_key_value(word)
-            .ok_or_else(|| format!("\"{}\" is no word of the input", word.escape_ascii()))?;
+            .ok_or_else(|| format!("\"{}\" is not a word of the input", word.escape_ascii()))?;
         if count != *expected {
             let word = word.escape_ascii();
-            return Err(format!("\"{word}\" is said to occur {count} times and occurs {expected} times"));
+            return Err(format!("\"{word}\" occurs {expected} times, not {count}"));
         }
         if !seen.insert(word) {
-            return Err(format!("\"{}\" is there twice", word.escape_ascii()));
+            return Err(format!("\"{}\" occurs on two lines", word.escape_ascii()));
         }
         Ok(())
     }
 }
 
-/// Hands every line of a file to `take`, with its number and its newline.
+/// Calls `take` with the number of each line and the line with its newline.
 fn each_line(
     path: &Path,
     interrupt: &Interrupt,
@@ -183,7 +181,7 @@ mod tests {
     use crate::input;
 
     #[test]
-    fn sorted_rows_pass_and_others_are_told_apart() {
+    fn only_sorted_rows_pass() {
         let folder = tempfile::tempdir().unwrap();
         let never = Interrupt::never();
         let made =
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_counts_pass_in_any_order() {
+    fn counts_pass_in_any_order() {
         assert_eq!(check("to\t2\nbe\t2\nor\t1\nnot\t1\n"), Ok(()));
         assert_eq!(check("not\t1\nor\t1\nbe\t2\nto\t2\n"), Ok(()));
     }
@@ -236,9 +234,9 @@ mod tests {
             let error = check(output).unwrap_err();
             assert!(error.contains(part), "{output:?}: {error}");
         };
-        wrong("to\t3\n", "part line 1: \"to\" is said to occur 3 times and occurs 2 times");
-        wrong("or\t1\nor\t1\n", "part line 2: \"or\" is there twice");
-        wrong("is\t1\n", "\"is\" is no word of the input");
+        wrong("to\t3\n", "part line 1: \"to\" occurs 2 times, not 3");
+        wrong("or\t1\nor\t1\n", "part line 2: \"or\" occurs on two lines");
+        wrong("is\t1\n", "\"is\" is not a word of the input");
         wrong("to\t2\nbe\t2\nor\t1\n", "1 words are missing, one is \"not\"");
         wrong("to 2\n", "has no tab");
         wrong("to\tmany\n", "has no count");
@@ -257,7 +255,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_bytes_count_as_splitting_them_says(text in prop::collection::vec(prop::sample::select(b"ab \t\r\n\xff".to_vec()), 0..200)) {
+        fn counts_match_naive_splitting(text in prop::collection::vec(prop::sample::select(b"ab \t\r\n\xff".to_vec()), 0..200)) {
             let mut expected: HashMap<Box<[u8]>, u64> = HashMap::new();
             for word in text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
                 *expected.entry(word.into()).or_default() += 1;

@@ -1,5 +1,5 @@
-//! The memory that a worker and its tasks may use in an experiment, so that two memory-hungry tasks do not fit:
-//! what this machine offers (the tier), a control group with a limit, and swap. The guard ends them again.
+//! The memory limit of a worker and its tasks, so that two memory-hungry tasks do not fit: the means of this machine
+//! (the tier), a control group with a limit, and swap. The guard removes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,10 @@ use crate::guard::{Charge, Guard, make_swap};
 use crate::machine::{field, kibibytes};
 use crate::process::CommandLine;
 
-/// Where control groups are.
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Starts a program in a scope of the user's own service manager.
 const SCOPE_RUNNER: &str = "systemd-run";
 
-/// What a worker is confined to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize)]
 pub struct MemoryLimit {
     /// Memory of a worker with hungry tasks
@@ -31,18 +29,15 @@ pub struct MemoryLimit {
     pub swap: ByteSize,
 }
 
-/// How well a worker can be confined on this machine.
+/// The means of this machine to limit the memory of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "tier", rename_all = "kebab-case")]
 pub enum Tier {
-    /// A swap file and a control group of the experiment's own: figures can be repeated.
-    Own {
-        /// 1 or 2, of the control groups.
-        groups_version: u8,
-    },
+    /// A swap file and a control group of the experiment: figures are reproducible.
+    Own { groups_version: u8 },
     /// A scope of the user's service manager, and the swap that the machine has.
     UserScope,
-    /// None: tasks that would need it are left out.
+    /// None: memory-hungry tasks are left out.
     LightOnly { why: String },
 }
 
@@ -60,14 +55,13 @@ impl Tier {
 
 #[derive(Debug)]
 pub struct Confinement {
-    /// What it could set up.
     pub tier: Tier,
     limit: MemoryLimit,
     group: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// Sets up the best there is; what cannot be had is said by the tier. The swap file goes into `folder`.
+    /// Sets up the best tier that this machine has. The swap file goes into `folder`.
     pub fn set_up(limit: MemoryLimit, folder: &Path, guard: &mut Guard) -> Confinement {
         let set_up = if geteuid().is_root() {
             Confinement::own(limit, folder, guard)
@@ -91,7 +85,7 @@ impl Confinement {
         Ok(Confinement { tier: Tier::Own { groups_version: hierarchy.version }, limit, group: Some(group) })
     }
 
-    /// A worker's command, as it is started in this confinement.
+    /// The command that starts a worker in this confinement.
     pub fn wrap(&self, worker: CommandLine) -> CommandLine {
         match self.tier {
             Tier::UserScope => {
@@ -103,7 +97,7 @@ impl Confinement {
         }
     }
 
-    /// Confines a worker that was just started, and so every task it will start.
+    /// Confines a worker that was just started, and thereby its later tasks.
     pub fn admit(&self, worker: Pid) -> Result<()> {
         let Some(group) = &self.group else { return Ok(()) };
         let members = group.join("cgroup.procs");
@@ -117,7 +111,7 @@ fn scope_arguments(memory: ByteSize) -> [String; 6] {
     ["--user", "--scope", "--quiet", "--collect", "-p", &limit].map(str::to_owned)
 }
 
-/// Whether the user's service manager limits memory, and there is swap to use.
+/// Checks that the user's service manager limits memory and that enough swap is free.
 fn user_scope(limit: MemoryLimit) -> Result<(), String> {
     let tried = Command::new(SCOPE_RUNNER)
         .args(scope_arguments(limit.memory))
@@ -144,17 +138,17 @@ fn free_swap(meminfo: &str) -> ByteSize {
     field(meminfo, "SwapFree").and_then(|free| kibibytes(&free)).unwrap_or(ByteSize::new(0))
 }
 
-/// Where groups with a limit of memory can be made.
+/// A hierarchy of control groups that limits memory.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Hierarchy {
-    pub version: u8,
-    /// A group is a folder in it.
-    pub parent: PathBuf,
+struct Hierarchy {
+    version: u8,
+    /// The folder for new groups.
+    parent: PathBuf,
 }
 
 impl Hierarchy {
-    /// The one that limits memory below `root`; `membership` is what the kernel says of this process.
-    pub fn find(root: &Path, membership: &str) -> Result<Hierarchy, String> {
+    /// The one below `root`; `membership` is `/proc/self/cgroup`.
+    fn find(root: &Path, membership: &str) -> Result<Hierarchy, String> {
         let first = root.join("memory");
         if first.join("memory.limit_in_bytes").exists() {
             let own = own_group(membership, "memory").map(|path| first.join(path));
@@ -165,7 +159,7 @@ impl Hierarchy {
         if !controllers.split_whitespace().any(|name| name == "memory") {
             return Err(format!("no control groups in {} limit memory", root.display()));
         }
-        // A group with processes in it may have none below, so this process's own is no place for it.
+        // A group with processes may not have groups, so the group of this process cannot be the parent.
         let switch = root.join("cgroup.subtree_control");
         let on = fs::read_to_string(&switch).unwrap_or_default();
         if !on.split_whitespace().any(|name| name == "memory") {
@@ -175,10 +169,10 @@ impl Hierarchy {
         Ok(Hierarchy { version: 2, parent: root.to_owned() })
     }
 
-    /// Limits a group. Swapping is the last resort of the kernel then: page cache goes first.
-    pub fn limit(&self, group: &Path, memory: ByteSize) -> Result<(), String> {
+    /// Limits the memory of a group. The kernel evicts its page cache before it swaps.
+    fn limit(&self, group: &Path, memory: ByteSize) -> Result<(), String> {
         let values = match self.version {
-            // 0 would mean that nothing is swapped out and somebody is killed instead.
+            // With 0 the kernel would kill instead of swapping.
             1 => vec![
                 ("memory.limit_in_bytes", memory.bytes().to_string()),
                 ("memory.swappiness", "1".to_owned()),
@@ -210,14 +204,14 @@ mod tests {
     const LIMIT: MemoryLimit = MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1 << 30) };
 
     #[test]
-    fn free_swap_is_read_from_the_kernels_report() {
+    fn free_swap_is_parsed() {
         let report = "MemFree:  5 kB\nSwapTotal:  9 kB\nSwapFree:     2097148 kB\n";
         assert_eq!(free_swap(report), ByteSize::new(2_097_148 * 1024));
         assert_eq!(free_swap(""), ByteSize::new(0));
     }
 
     #[test]
-    fn a_worker_in_a_scope_is_started_by_the_service_manager() {
+    fn scoped_worker_is_started_by_the_service_manager() {
         let confined = |tier| Confinement { tier, limit: LIMIT, group: None };
         let worker = || CommandLine::new("/bin/nap").arg("worker");
         assert_eq!(
@@ -228,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tier_says_what_it_is() {
+    fn tiers_are_named_in_reports() {
         let why = "no swap".to_owned();
         assert_eq!(Tier::LightOnly { why }.line(), "light-weight tasks only: no swap");
         assert!(Tier::Own { groups_version: 2 }.line().contains("version 2"));
@@ -258,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_has_memory_switched_on() {
+    fn version_2_enables_the_memory_controller() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         fs::write(root.path().join("cgroup.subtree_control"), "cpu\n").unwrap();
@@ -270,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_limits_says_so() {
+    fn missing_memory_controller_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let error = Hierarchy::find(root.path(), "").unwrap_err();
         assert!(error.contains("limit memory"), "{error}");

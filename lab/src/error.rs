@@ -1,10 +1,9 @@
-//! Errors of the lab are those of `anyhow`. Two kinds decide the exit status of `nap lab`: wrong usage, and an
-//! interrupt.
+//! Errors are `anyhow` errors. Two kinds decide the exit status of `nap lab`: wrong usage, and an interrupt.
 
 use std::fmt;
 use std::path::Path;
 
-/// Something that the user named is missing or cannot be used: other arguments could help.
+/// An argument that names a missing or unusable thing.
 #[derive(Debug)]
 pub struct Usage(String);
 
@@ -16,11 +15,9 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The experiment was asked to end.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted by signal {signal}")]
 pub struct InterruptError {
-    /// The signal's number.
     pub signal: u8,
 }
 

@@ -1,9 +1,9 @@
-//! A process of its own that outlives an experiment, however it ends, by the moments it takes to remove what
-//! must not stay: processes in a control group, the group, a swap file, folders. The experiment names each
-//! thing before it makes it; the end of the pipe, closed or broken, is the sign to clean up.
+//! The guard of an experiment: a process that removes what the experiment made, however it ends: processes in a control
+//! group, the group, a swap file, folders. The experiment registers each of them before it is made; the end of the pipe
+//! starts the cleanup.
 //!
-//! The kernel ends daemons with the experiment (`PARENT_VARIABLE`), and tasks end with their worker. All of them
-//! work in the experiment's folder, so a folder is removed when no process works in it any more.
+//! The kernel ends daemons with the experiment (`NAPREDUCE_UP_PROCESS`), and tasks end with their worker. Their working
+//! folder is that of the experiment, so a folder is removed once no process works in it.
 
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
@@ -27,23 +27,23 @@ use crate::jobs::{called, own_binary};
 
 /// The name that makes a program the guard.
 const GUARD_PROGRAM: &str = "nap-lab-guard";
-/// How long daemons may take to end before they are killed; longer than they give their own tasks.
+/// How long daemons may take to end before they are killed; longer than the grace of their tasks.
 const POLITE: Duration = Duration::from_secs(20);
-/// How long what was killed may take to be gone.
+/// How long killed processes may take to disappear.
 const GONE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
-/// Something that must not outlive the experiment; what is listed first is removed first.
+/// A resource that must not outlive the experiment. The variants are removed in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Charge {
-    /// Whatever is in it is killed.
+    /// Its processes are killed.
     ControlGroup(PathBuf),
     Swap(PathBuf),
     Folder(PathBuf),
 }
 
 impl Charge {
-    /// Removes it; it may not exist.
+    /// Removes it, if it exists.
     fn end(&self) -> Result<()> {
         match self {
             Charge::ControlGroup(path) => end_group(path),
@@ -53,20 +53,20 @@ impl Charge {
     }
 }
 
-/// The experiment's end of its guard. Dropped, it has everything cleaned up and waits for that.
+/// The experiment's side of its guard. A drop cleans up and waits.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    /// Absent once the guard was told to clean up.
+    /// `None` after the cleanup.
     charges: Option<ChildStdin>,
 }
 
 impl Guard {
-    /// Starts one: this binary, which becomes a guard when it is called so.
+    /// Starts this binary under the name of the guard.
     pub fn start() -> Result<Guard> {
         let program = own_binary();
         let mut command = Command::new(&program);
-        // A group of its own: a Ctrl-C at the terminal is not for it.
+        // Ctrl-C at the terminal does not reach its process group.
         command.arg0(GUARD_PROGRAM).process_group(0).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child =
@@ -75,7 +75,7 @@ impl Guard {
         Ok(Guard { child, charges })
     }
 
-    /// Puts something in its charge, before it is made.
+    /// Registers a resource before it is made.
     pub fn take(&mut self, charge: &Charge) -> Result<()> {
         if let Some(charges) = &mut self.charges {
             let line = serde_json::to_string(charge)? + "\n";
@@ -85,7 +85,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Has it clean up, and waits; fails when something is left.
+    /// Cleans up; fails when a resource is left.
     pub fn clean_up(mut self) -> Result<()> {
         self.end()
     }
@@ -109,17 +109,16 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Who wants to know what is left has called `clean_up`; it was printed in any case.
+        // The guard prints what is left; `clean_up` also returns it.
         let _ = self.end();
     }
 }
 
-/// Whether this process is to be a guard.
 pub fn guard_requested() -> bool {
     called(GUARD_PROGRAM)
 }
 
-/// The main function of a guard. Signals that end a program are not for it.
+/// The main function of a guard, which ignores signals.
 pub fn guard_program() -> ExitCode {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE] {
         if let Err(error) = flag::register(signal, Arc::new(AtomicBool::new(false))) {
@@ -131,14 +130,14 @@ pub fn guard_program() -> ExitCode {
     for what in &left {
         print_error(format_args!("{GUARD_PROGRAM}: {what}"));
     }
-    // Whoever waits for it reads it; nobody may be there any more.
+    // The experiment may have ended.
     let _ = write!(io::stdout(), "{}", left.join("; "));
     if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Takes charges until the input ends, then ends them all; returns what is left, in words.
+/// Reads charges until the input ends, then ends them; returns errors.
 fn serve(charges: impl BufRead) -> Vec<String> {
-    // A pipe that breaks ends the experiment as one that is closed does.
+    // A broken pipe ends the experiment as a closed one does.
     let lines = charges.lines().map_while(Result::ok);
     let mut taken: Vec<Charge> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
     taken.sort();
@@ -151,7 +150,7 @@ fn until(limit: Duration, done: impl Fn() -> bool) -> bool {
         if Instant::now() > deadline {
             return false;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
     true
 }
@@ -165,7 +164,7 @@ fn remove_with(path: &Path, remove: fn(&Path) -> io::Result<()>) -> Result<()> {
 fn end_folder(path: &Path) -> Result<()> {
     if !until(POLITE, || processes_in(path).is_empty()) {
         for process in processes_in(path) {
-            // It may have ended meanwhile.
+            // An error means that it has ended.
             let _ = kill_process(process, Signal::KILL);
         }
         let gone = until(GONE, || processes_in(path).is_empty());
@@ -174,7 +173,7 @@ fn end_folder(path: &Path) -> Result<()> {
     remove_with(path, |path| fs::remove_dir_all(path))
 }
 
-/// The processes whose working folder is this one, or below it.
+/// The processes whose working folder is in this one.
 fn processes_in(folder: &Path) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let working = processes
@@ -182,8 +181,7 @@ fn processes_in(folder: &Path) -> Vec<Pid> {
     working.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Makes a file and swaps to it; when that fails, the file does not stay. Written out in full: a swap file must
-/// not have holes.
+/// Makes a swap file and enables it; removes it on failure. A swap file must not have holes.
 pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let mut made = || -> Result<()> {
@@ -193,7 +191,7 @@ pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
         run("swapon", path)
     };
     made().inspect_err(|_| {
-        // It may be what has filled the disk. The guard reports it when it cannot be removed.
+        // It may have filled the disk. The guard reports an error.
         let _ = fs::remove_file(path);
     })
 }
@@ -208,7 +206,7 @@ fn end_swap(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs one of the system's programs for swapping; where they are is not on every user's path.
+/// Runs a system program for swapping, which may not be on the user's path.
 fn run(program: &str, path: &Path) -> Result<()> {
     let known = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(program));
     let found = known.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| program.into());
@@ -217,8 +215,7 @@ fn run(program: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Only processes of the experiment are ever put into its group. A worker that was killed before it could
-/// clean up leaves groups of its attempts in it, and a group with others in it cannot be removed.
+/// The group has only processes of the experiment. A killed worker may leave groups of its attempts in it.
 fn end_group(path: &Path) -> Result<()> {
     for inside in fs::read_dir(path).into_iter().flatten().flatten() {
         if inside.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -228,13 +225,13 @@ fn end_group(path: &Path) -> Result<()> {
     let is_empty = || {
         let members = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for id in members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
-            // It may have ended meanwhile.
+            // An error means that it has ended.
             let _ = kill_process(id, Signal::KILL);
         }
         members.trim().is_empty()
     };
     ensure!(until(GONE, is_empty), "processes in {} do not end", path.display());
-    // The kernel may hold on to it for a moment after the last process.
+    // The kernel may keep it for a moment after the last process.
     remove_with(path, |path| fs::remove_dir(path))
 }
 
@@ -243,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn charges_are_ended_with_the_input_groups_before_folders() {
+    fn charges_end_in_order_with_the_input() {
         let place = tempfile::tempdir().unwrap();
         let (folder, group) = (place.path().join("folder"), place.path().join("folder/group"));
         fs::create_dir_all(group.join("worker/0")).unwrap();
@@ -260,11 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_removed_when_no_process_works_in_it_any_more() {
+    fn folder_is_removed_after_its_processes_end() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("folder");
         fs::create_dir(&folder).unwrap();
-        // It writes into the folder when its input ends, which is after the folder was to be removed.
+        // It writes into the folder after the removal has begun.
         let mut child = Command::new("/bin/sh");
         child.args(["-c", "read line; mkdir late"]).current_dir(&folder).stdin(Stdio::piped());
         let mut child = child.spawn().unwrap();
@@ -279,17 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_file_that_cannot_be_made_leaves_nothing() {
+    fn failed_swap_file_is_removed() {
         make_swap(Path::new("/nowhere/swap"), 1 << 20).unwrap_err();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("swap");
-        // Too small to be swapped to, whoever asks.
+        // Too small for swap.
         make_swap(&path, 512).unwrap_err();
         assert!(!path.exists());
     }
 
     #[test]
-    fn a_swap_file_that_cannot_be_ended_is_reported() {
+    fn swap_file_that_stays_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let error = Charge::Swap(place.path().to_owned()).end().unwrap_err().to_string();
         assert!(error.starts_with("cannot remove "), "{error}");

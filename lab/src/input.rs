@@ -1,4 +1,4 @@
-//! The inputs of experiments: made by datagen, one file each, and read into the page cache before every run.
+//! The inputs of experiments: files that datagen makes, and that are read into the page cache before every run.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -43,7 +43,7 @@ pub fn generate(
             tera::generate(&settings).map_err(anyhow::Error::from)
         }
     };
-    // An interrupt is one kind of error here, whoever noticed it first.
+    // An interrupt is reported as such, whichever call noticed it.
     interrupt.check()?;
     let written = made?;
     match written.files.as_slice() {

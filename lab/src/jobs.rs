@@ -267,7 +267,7 @@ fn with_reduces(tasks: &TimedTasks) -> Job {
         .map(move |record: &[u8], out: &mut Emit<(u32, u64), String>| -> Result<(), TaskError> {
             let (number, step) = place(record)?;
             let map = task(&maps.maps, number)?;
-            of_map.step(map, (step, maps.steps))?;
+            of_map.step(map, Step { number: step, of: maps.steps })?;
             if step + 1 == maps.steps {
                 emit_groups(&maps, number, map, out);
             }
@@ -281,7 +281,7 @@ fn with_reduces(tasks: &TimedTasks) -> Job {
                 count += 1;
                 bytes += value.len();
             }
-            of_reduce.step(reduce, (group, reduces.groups(reduce)))?;
+            of_reduce.step(reduce, Step { number: group, of: reduces.groups(reduce) })?;
             out.emit((partition, group), format!("{:016x} {count} {bytes}", turn(group, MARK_ROUNDS)));
             Ok(())
         })
@@ -303,7 +303,7 @@ fn maps_alone(tasks: &TimedTasks) -> Job {
     let (passing, tasks) = (Passing::of(tasks), tasks.clone());
     Job::fixed_records(RECORD_BYTES as usize).map_only(move |record: &[u8], out| -> Result<(), TaskError> {
         let (number, step) = place(record)?;
-        passing.step(task(&tasks.maps, number)?, (step, tasks.steps))?;
+        passing.step(task(&tasks.maps, number)?, Step { number: step, of: tasks.steps })?;
         out.emit((number, step), format!("{:016x}", turn(number * tasks.steps + step, MARK_ROUNDS)));
         Ok(())
     })
@@ -342,25 +342,24 @@ impl Passing {
         })
     }
 
-    /// One of so many equal steps of a task.
-    fn step(&self, task: TimedTask, (number, steps): (u64, u64)) -> Result<(), TaskError> {
+    fn step(&self, task: TimedTask, step: Step) -> Result<(), TaskError> {
         let Some(body) = self.body else { return Ok(()) };
         let began = Instant::now();
         // A task without work needs no memory.
         if task.micros > 0 {
             self.ballast.fill_once();
         }
-        if number + 1 == steps && !self.ballast.reads_back() {
+        if step.is_last() && !self.ballast.reads_back() {
             return Err(TaskError::fatal("memory does not read back as it was filled"));
         }
-        let micros = part(task.micros, (number, steps));
+        let micros = step.part(task.micros);
         if body == TaskBody::Cpu {
             let rounds = u128::from(self.rounds_per_second) * u128::from(micros) / 1_000_000;
-            std::hint::black_box(turn(number, u64::try_from(rounds).unwrap_or(u64::MAX)));
+            std::hint::black_box(turn(step.number, u64::try_from(rounds).unwrap_or(u64::MAX)));
             return Ok(());
         }
         if body == TaskBody::Io {
-            self.move_bytes(part(task.bytes, (number, steps)))
+            self.move_bytes(step.part(task.bytes))
                 .map_err(|error| TaskError::task(format!("cannot write and read back: {error}")))?;
         }
         self.pace.credit(began.elapsed());
@@ -383,10 +382,23 @@ impl Passing {
     }
 }
 
-/// One of so many parts, which add up.
-fn part(total: u64, (number, parts): (u64, u64)) -> u64 {
-    let until = |number: u64| u128::from(total) * u128::from(number) / u128::from(parts.max(1));
-    u64::try_from(until(number + 1) - until(number)).unwrap_or(u64::MAX)
+/// One of the equal steps of a task, from 0.
+#[derive(Clone, Copy)]
+struct Step {
+    number: u64,
+    of: u64,
+}
+
+impl Step {
+    fn is_last(self) -> bool {
+        self.number + 1 == self.of
+    }
+
+    /// Its part of a total. The parts of all steps add up.
+    fn part(self, total: u64) -> u64 {
+        let until = |number: u64| u128::from(total) * u128::from(number) / u128::from(self.of.max(1));
+        u64::try_from(until(self.number + 1) - until(self.number)).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(test)]
@@ -462,7 +474,7 @@ mod tests {
     proptest! {
         #[test]
         fn parts_add_up_and_are_equal_up_to_one(total in 0_u64..1_000_000_000, parts in 1_u64..500) {
-            let all: Vec<u64> = (0..parts).map(|number| part(total, (number, parts))).collect();
+            let all: Vec<u64> = (0..parts).map(|number| Step { number, of: parts }.part(total)).collect();
             prop_assert_eq!(all.iter().sum::<u64>(), total);
             prop_assert!(all.iter().max().unwrap() - all.iter().min().unwrap() <= 1);
         }

@@ -1,5 +1,4 @@
-//! The description of the machine a measurement ran on, read from the kernel's own reports. A value the kernel
-//! does not tell is left empty: a description never fails an experiment.
+//! The description of the machine of an experiment, from `/proc`. A missing value never fails an experiment.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,22 +7,21 @@ use std::{fs, thread};
 use napreduce_protocol::ByteSize;
 use serde::Serialize;
 
-/// The part of its processors that others may keep busy while it is measured.
+/// The load per processor above which figures are doubtful.
 const BUSY: f64 = 0.5;
 
-/// What a reader needs to judge or repeat a figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// Processors this process may use.
+    /// Available to this process.
     pub cpus: usize,
-    /// Processor model as the kernel prints it.
+    /// Processor model.
     pub model: Option<String>,
     pub memory_bytes: Option<ByteSize>,
     /// Operating system and kernel release.
     pub kernel: Option<String>,
-    /// Seconds since 1970 when the experiment began.
+    /// When the experiment began.
     pub started_unix_seconds: u64,
-    /// The load average of the minute before the experiment began.
+    /// Load average of the minute before.
     pub load: Option<f64>,
 }
 
@@ -39,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// What to say where others keep so much of the machine busy that figures are worth little.
+    /// A warning if other load makes figures doubtful.
     pub fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > BUSY * self.cpus as f64)?;
         Some(format!(
@@ -66,17 +64,17 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Processors this process may use; 1 when the system does not say.
+/// Processors available to this process; 1 if that is not known.
 pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, |count| count.get())
 }
 
-/// The load average of the last minute: a figure taken while others keep the machine busy says so.
+/// The load average of the last minute.
 pub fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
-/// The load average when this was asked for first: later ones are of the experiment itself.
+/// The load average at the first call: later values include the experiment.
 pub fn load_at_start() -> Option<f64> {
     static LOAD: OnceLock<Option<f64>> = OnceLock::new();
     *LOAD.get_or_init(load_average)
@@ -111,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_the_kernels_reports() {
+    fn fields_of_proc_files_are_parsed() {
         let text = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\nmodel name\t: second\n";
         assert_eq!(field(text, "model name").as_deref(), Some("A Processor @ 2 GHz"));
         assert_eq!(field(text, "absent"), None);
@@ -119,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_machine_is_warned_of_in_every_report() {
+    fn report_of_a_busy_machine_has_a_warning() {
         let machine = |load| Machine { cpus: 2, load, ..Machine::describe() };
         assert_eq!((machine(Some(0.9)).warning(), machine(None).warning()), (None, None));
         let line = machine(Some(1.5)).line();
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_names_the_processors() {
+    fn description_has_processors() {
         let machine = Machine::describe();
         assert!(machine.cpus >= 1);
         assert!(machine.line().contains("cpus"));

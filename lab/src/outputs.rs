@@ -1,5 +1,4 @@
-//! What jobs leave: outputs that are the same when the names and the bytes of their part files are, and the
-//! counters in `_SUCCESS` and in what their programs print.
+//! Outputs of jobs: digests over the names and bytes of part files, and counters in `_SUCCESS` and on standard output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +12,14 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::error::cannot;
 use crate::workspace::remove;
 
-/// What is done to an output that is compared.
+/// The action of an error about an output.
 pub const READ: &str = "read the output";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutputDigest(String);
 
 impl OutputDigest {
-    /// That of the part files in `folder`.
+    /// The digest of the part files in `folder`.
     pub fn read(folder: &Path) -> Result<OutputDigest> {
         let mut text = String::new();
         for path in output_files(folder).map_err(cannot(READ, folder))? {
@@ -36,7 +35,7 @@ impl OutputDigest {
         Ok(OutputDigest(format!("{:032x}", xxh3_128(text.as_bytes()))))
     }
 
-    /// The same, of an output that is removed then.
+    /// The digest of an output, which is then removed.
     pub fn take(folder: &Path) -> Result<OutputDigest> {
         let digest = OutputDigest::read(folder)?;
         remove(folder)?;
@@ -60,24 +59,22 @@ pub fn output_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// The counter that holds the largest anonymous memory of any one task, in bytes.
 const PEAK_COUNTER: &str = "PEAK_ANON_BYTES";
 
-/// The largest anonymous memory of any one task of the job that wrote `output`; `None` when it does not count
-/// that.
+/// The largest anonymous memory of any task of the job that wrote `output`, if the job counts it.
 pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>> {
     let path = output.join("_SUCCESS");
     let text = fs::read(&path).map_err(cannot("read", &path))?;
     let summary: Value =
-        serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{}: invalid JSON", path.display()))?;
     Ok(summary["counters"][PEAK_COUNTER].as_u64())
 }
 
-/// The counters of the first job that a program tells of, a line of JSON each, in the file that holds its
-/// standard output; none when it tells of no job.
+/// The counters of the first job in the standard output of a program, which has a line of JSON for each job.
 pub fn first_job_counters(printed: &Path) -> Result<BTreeMap<String, u64>> {
     let path = printed.to_owned();
     let text = fs::read_to_string(printed).map_err(cannot("read", &path))?;
     let Some(line) = text.lines().next() else { return Ok(BTreeMap::new()) };
     let report: Value =
-        serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+        serde_json::from_str(line).with_context(|| format!("{}: invalid JSON", path.display()))?;
     let counters = report["counters"].as_object().into_iter().flatten();
     Ok(counters.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect())
 }
@@ -95,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_and_name_of_a_part_counts_and_nothing_else() {
+    fn digest_covers_names_and_bytes_of_parts() {
         let one = digest(&[("part-r-00000", "a\n"), ("part-r-00001", "b\n"), ("_SUCCESS", "job_0001")]);
         assert_eq!(
             one,
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn no_output_is_an_error() {
+    fn missing_output_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = OutputDigest::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains("no part files"), "{error}");
@@ -116,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_those_of_the_first_job() {
+    fn counters_are_of_the_first_job() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let read = |text: &str| {
@@ -126,7 +123,7 @@ mod tests {
         let two = "{\"counters\": {\"A\": 1}}\n{\"counters\": {\"A\": 2}}\n";
         assert_eq!(read(two), Ok(BTreeMap::from([("A".to_owned(), 1)])));
         assert_eq!(read(""), Ok(BTreeMap::new()));
-        assert!(read("hello").unwrap_err().contains("is no JSON"));
+        assert!(read("hello").unwrap_err().contains("invalid JSON"));
     }
 
     fn read(summary: &str) -> Result<Option<u64>, String> {
@@ -136,16 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_is_found_or_absent() {
+    fn peak_counter_may_be_absent() {
         assert_eq!(read(r#"{"counters": {"PEAK_ANON_BYTES": 4096, "SPILLED_RECORDS": 1}}"#), Ok(Some(4096)));
         assert_eq!(read(r#"{"counters": {}}"#), Ok(None));
         assert_eq!(read("{}"), Ok(None));
     }
 
     #[test]
-    fn no_summary_or_a_broken_one_is_said() {
+    fn missing_or_invalid_summary_is_an_error() {
         let error = read("{").unwrap_err();
-        assert!(error.contains("_SUCCESS is no JSON"), "{error}");
+        assert!(error.contains("_SUCCESS: invalid JSON"), "{error}");
         let missing = peak_task_bytes(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(missing.contains("/nowhere/_SUCCESS"), "{missing}");
     }

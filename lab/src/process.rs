@@ -1,8 +1,8 @@
-//! Runs other programs: start, wait to the exact end, measure, and end early on Ctrl-C. Every program that the
-//! lab runs goes through [`run`] or [`spawn`], so that none outlives an interrupted experiment.
+//! Runs other programs: start, wait for the exact end, measure, and end early on Ctrl-C. Every program of an experiment
+//! is started by [`run`] or [`spawn`], so that none outlives an interrupted experiment.
 //!
-//! Programs are measured with all their descendants, whoever's children these have become. That is why this is
-//! not the process library of task processes, which know theirs.
+//! The process library of task processes does not fit: a measurement includes every descendant, also those whose parent
+//! has ended.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -29,22 +29,21 @@ use signal_hook::flag;
 
 use crate::error::{InterruptError, cannot};
 
-/// How often memory is looked at while a measured program runs.
+/// Between two samples of memory.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
-/// How long a program may take to clean up after the polite signal before it is killed.
+/// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// How much of a failed program's last words an error repeats, in bytes.
+/// Bytes of a failed program's standard error in our error.
 const LAST_WORDS_MAX: usize = 2_000;
 
 /// A program to run, complete with arguments.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
     program: PathBuf,
-    /// What it finds as its own name, when that is not the path's.
+    /// Its argument 0, if that is not the path.
     called: Option<String>,
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
-    /// It is ended after that long.
     time_max: Option<Duration>,
 }
 
@@ -54,19 +53,19 @@ impl CommandLine {
         CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new(), time_max: None }
     }
 
-    /// Has it ended when it takes longer.
+    /// Ends the program if it takes longer.
     pub fn within(mut self, time_max: Duration) -> CommandLine {
         self.time_max = Some(time_max);
         self
     }
 
-    /// Has the program find another name as its own.
+    /// Starts the program under another name.
     pub fn called(mut self, name: &str) -> CommandLine {
         self.called = Some(name.to_owned());
         self
     }
 
-    /// Puts another program before it, which starts it.
+    /// Has another program start it.
     pub fn started_by(mut self, program: impl Into<PathBuf>, arguments: &[&str]) -> CommandLine {
         let inner = std::mem::replace(&mut self.program, program.into());
         let before = arguments.iter().map(OsString::from).chain([inner.into_os_string()]);
@@ -98,7 +97,7 @@ impl CommandLine {
             .map(|word| quoted(&word.to_string_lossy()));
         let name = self.called.as_ref().map(|name| format!("exec -a {}", quoted(name)));
         let typed = variables.chain(name).chain(words).collect::<Vec<_>>().join(" ");
-        // In a shell of its own, which becomes the program.
+        // A subshell becomes the program.
         if self.called.is_some() { format!("({typed})") } else { typed }
     }
 
@@ -119,27 +118,22 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Whether memory is sampled while a program runs. Sampling costs a few system calls every 20 ms.
+/// Whether memory is sampled while a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// Nothing is looked at while the program runs.
     Off,
     /// The program and all its descendants, every 20 ms.
     Tree,
 }
 
-/// What one run of a program took.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Usage {
     /// From just before the start to just after the exit.
     pub wall_seconds: f64,
-    /// Processor time in user mode of the program and its descendants, to 10 ms; without sampling, of those
-    /// that somebody waited for.
+    /// Of the program and its descendants, to 10 ms; without sampling, of those that were waited for.
     pub user_seconds: f64,
-    /// The same in kernel mode.
     pub system_seconds: f64,
-    /// Largest amounts of anonymous memory seen; absent without sampling or where the kernel does not list
-    /// children.
+    /// Absent without sampling, or if the kernel does not list children.
     pub memory: Option<MemoryPeak>,
 }
 
@@ -172,10 +166,10 @@ pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: 
 }
 
 /// Starts `command` in a process group of its own with `folder` as its working folder; what it prints goes to
-/// `folder/NAME.out` and `folder/NAME.err`. Whoever calls this sees to its end.
+/// `folder/NAME.out` and `folder/NAME.err`. The caller has to end it.
 pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child> {
     let mut process = Command::new(&command.program);
-    // Settings of whoever runs the experiment are none of the experiment's.
+    // The user's settings of napreduce do not apply to an experiment.
     for (variable, _) in std::env::vars_os().filter(|(variable, _)| is_setting(variable)) {
         process.env_remove(variable);
     }
@@ -208,7 +202,7 @@ fn log(path: &Path) -> Result<File> {
     File::create(path).map_err(cannot("write", path))
 }
 
-/// The end of what a program wrote to its standard error, as the end of a message.
+/// The end of a program's standard error, as the end of a message.
 pub fn last_words(errors: &Path) -> String {
     let text = fs::read(errors).unwrap_or_default();
     let end = &text[text.len().saturating_sub(LAST_WORDS_MAX)..];
@@ -216,8 +210,7 @@ pub fn last_words(errors: &Path) -> String {
     if end.trim().is_empty() { String::new() } else { format!(":\n{}", end.trim_end()) }
 }
 
-/// Waits for the child on a descriptor of the process, so that its end is seen at once and not at the next
-/// sample.
+/// Waits for the child on its pidfd, so that its end is noticed at once and not at the next sample.
 fn watch(
     child: &mut Child,
     sampler: &mut TreeSampler,
@@ -240,7 +233,7 @@ fn watch(
             }
             interrupt.check()?;
             if let Some(time_max) = time_max.filter(|time_max| begun.elapsed() > *time_max) {
-                bail!("{name} had not ended by itself after {time_max:?}");
+                bail!("{name} did not end within {time_max:?}");
             }
             if sampling == Sampling::Tree {
                 sampler.sample();
@@ -254,7 +247,7 @@ fn watch(
     child.wait().map_err(failed)
 }
 
-/// Ends a program and what it started: politely first, then by force. Errors mean that it is gone already.
+/// Ends a program and its descendants: by SIGTERM, then by SIGKILL. Errors mean that it has ended.
 fn end(child: &mut Child, id: Pid, sampler: &TreeSampler) {
     let _ = kill_process_group(id, Signal::TERM);
     let deadline = Instant::now() + GRACE;
@@ -276,7 +269,7 @@ fn end(child: &mut Child, id: Pid, sampler: &TreeSampler) {
 pub struct Interrupt {
     /// The signal that arrived, 0 for none.
     signal: Arc<AtomicUsize>,
-    /// The same wish in the form that generators and validators look at.
+    /// The same flag for generators and validators.
     watch: Watch,
 }
 
@@ -306,13 +299,13 @@ impl Interrupt {
         }
     }
 
-    /// A watch for a call into datagen that ends early on the same signals.
+    /// A watch that ends calls of datagen on the same signals.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 }
 
-/// Whether this process was started with `signal` ignored; no where the kernel does not tell.
+/// Whether this process was started with `signal` ignored.
 fn ignored(signal: i32) -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_in(&status, signal))
 }
@@ -324,25 +317,25 @@ fn ignored_in(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// How long those that are left may take to end; they are left alone then.
+/// How long to wait for orphans.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// As long as it lives, orphans among the descendants of this process come to it.
+/// While it exists, orphaned descendants become children of this process.
 #[derive(Debug)]
 pub struct Adoption(());
 
 impl Adoption {
     pub fn begin() -> Adoption {
-        // Where the kernel does not do it, the time of orphans is not known.
+        // If the kernel refuses, the time of orphans is not counted.
         let _ = set_child_subreaper(Some(getpid()));
         Adoption(())
     }
 
-    /// Waits until those of them have ended that came to this process; no other child is waited for.
+    /// Waits for those descendants that became children of this process.
     pub fn end(self, descendants: Vec<Pid>) {
         let began = Instant::now();
         for process in descendants {
-            // What is no child of this process, or not any more, is an error.
+            // Not a child of this process is an error.
             let is_running = || matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None));
             if is_running() && ends_within(process, WAIT_MAX.saturating_sub(began.elapsed())) {
                 is_running();
@@ -363,24 +356,23 @@ impl Drop for Adoption {
     }
 }
 
-/// The largest amounts of anonymous memory seen in a process tree.
+/// Peaks of anonymous memory in a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryPeak {
-    /// Of all processes together, in bytes.
+    /// Of all processes together.
     pub tree_bytes: u64,
-    /// Of any one process below the first, in bytes; 0 when there was none. For a job this is a task process.
+    /// Of any one process below the first: for a job, of a task process.
     pub descendant_bytes: u64,
-    /// How often the tree was looked at.
     pub samples: u64,
 }
 
-/// Follows one process and everything it starts.
+/// Samples a process and its descendants.
 #[derive(Debug)]
 pub struct TreeSampler {
     root: Pid,
     peak: MemoryPeak,
     page_bytes: u64,
-    /// All members that were ever seen, but for the first, by number.
+    /// All descendants so far.
     seen: BTreeSet<i32>,
 }
 
@@ -394,7 +386,7 @@ impl TreeSampler {
         }
     }
 
-    /// Looks once at every process of the tree. Processes that end meanwhile count as holding nothing.
+    /// Takes one sample. A process that ends meanwhile counts as empty.
     pub fn sample(&mut self) {
         let mut tree_bytes = 0;
         let members = self.members();
@@ -410,17 +402,17 @@ impl TreeSampler {
         self.peak.samples += 1;
     }
 
-    /// The descendants that were seen, whoever's children they are by now.
+    /// All descendants so far, even if their parent has ended.
     pub fn seen(&self) -> Vec<Pid> {
         self.seen.iter().filter_map(|number| Pid::from_raw(*number)).collect()
     }
 
-    /// What was seen so far; `None` when nothing was.
+    /// `None` before the first sample.
     pub fn peak(&self) -> Option<MemoryPeak> {
         (self.peak.tree_bytes > 0).then_some(self.peak)
     }
 
-    /// The process and its descendants that are alive now, parents before children.
+    /// The process and its living descendants, parents before children.
     pub fn members(&self) -> Vec<Pid> {
         let mut members = vec![self.root];
         let mut next = 0;
@@ -449,21 +441,20 @@ fn anonymous_pages(process: Pid) -> Option<u64> {
     Some(resident.saturating_sub(shared))
 }
 
-/// Processor seconds of children that ended and were waited for, and of theirs.
+/// Processor seconds of children that were waited for, and of their descendants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChildrenTime {
     pub user: f64,
     pub system: f64,
 }
 
-/// What all ended children of this process took so far.
 pub fn children_time() -> ChildrenTime {
     let read = || parse_children_time(&fs::read_to_string("/proc/self/stat").ok()?);
     read().unwrap_or_default()
 }
 
 fn parse_children_time(stat: &str) -> Option<ChildrenTime> {
-    // The second field is the program's name in brackets and may hold anything; counting starts behind it.
+    // The second field, in brackets, may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(13).map(str::parse::<u64>);
     let per_second = clock_ticks_per_second() as f64;
@@ -478,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_it_would_be_typed() {
+    fn command_is_shown_for_a_shell() {
         let command = CommandLine::new("/bin/sort")
             .env("LC_ALL", "C")
             .flag("-o", "it's here")
@@ -490,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_the_program_its_status_and_its_last_words() {
+    fn failure_has_status_and_standard_error() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/bin/sh").arg("-c").arg("echo gone wrong >&2; exit 3");
         let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
@@ -501,15 +492,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_takes_too_long_is_ended_with_what_it_started() {
+    fn timeout_ends_the_program_and_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let script = "sleep 1000 & echo $! > sleeper; wait";
         let command = CommandLine::new("/bin/sh").arg("-c").arg(script).within(Duration::from_millis(300));
         let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
-        assert_eq!(error, "sh had not ended by itself after 300ms");
+        assert_eq!(error, "sh did not end within 300ms");
         let sleeper = fs::read_to_string(folder.path().join("sleeper")).unwrap();
         let status = format!("/proc/{}/stat", sleeper.trim());
-        // Whoever adopts it sees it as a zombie for a moment.
+        // It is a zombie until its adopter reaps it.
         let is_gone = || fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "));
         let deadline = Instant::now() + Duration::from_secs(60);
         while !is_gone() {
@@ -519,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_of_a_process_that_outlives_its_parent_is_counted() {
+    fn processor_time_of_orphans_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         // It works for a while when the shell that started it has ended.
         let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
@@ -533,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn missing_program_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/nowhere/at-all");
         let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
@@ -541,19 +532,19 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_napreduce_are_not_passed_on() {
+    fn settings_of_napreduce_are_not_inherited() {
         assert!(is_setting(OsStr::new("NAPREDUCE_CLUSTER")) && !is_setting(OsStr::new("PATH")));
     }
 
     #[test]
-    fn what_a_program_prints_is_returned() {
+    fn standard_output_is_returned() {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/bin/echo").arg("hello");
         assert_eq!(run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(), "hello\n");
     }
 
     #[test]
-    fn ignored_signals_are_bits_of_a_mask() {
+    fn ignored_signals_are_parsed() {
         let status = "Name:\tnap\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000000001\n";
         assert!(ignored_in(status, SIGHUP));
         assert!(!ignored_in(status, SIGINT));
@@ -561,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_found_behind_a_name_with_brackets() {
+    fn children_time_follows_a_name_with_brackets() {
         let stat = "1 (a ) b) S 2 3 4 5 6 7 8 9 10 11 12 13 200 100 16 17 18";
         let time = parse_children_time(stat).unwrap();
         let per_second = clock_ticks_per_second() as f64;
@@ -570,7 +561,7 @@ mod tests {
 
     #[test]
     fn grandchildren_belong_to_the_tree() {
-        // The inner shell says that it runs, then waits on a pipe that ends with this test.
+        // The inner shell prints a line, then waits for the end of a pipe.
         let mut child = Command::new("/bin/sh")
             .args(["-c", "/bin/sh -c 'echo ready; read line'; true"])
             .stdin(Stdio::piped())

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::workspace::write;
 
-/// What an experiment found.
+/// The report of an experiment.
 pub trait Report: Serialize {
     /// The figures as a table, with the conditions above and failures below.
     fn table(&self) -> String;
 
-    /// Whether the experiment found what it should; decides the exit status.
+    /// Decides the exit status.
     fn succeeded(&self) -> bool {
         true
     }
@@ -31,7 +31,7 @@ pub trait Report: Serialize {
     }
 }
 
-/// A table of text: columns named in `left` come first and read from the left, those in `right` are numbers.
+/// A table of text with left-aligned columns first, then right-aligned ones.
 pub fn table(left: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(left.iter().chain(right)).add_rows(rows);
@@ -45,12 +45,12 @@ pub fn table(left: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
     table.trim_fmt()
 }
 
-/// What stands in a table where there is no figure.
+/// An empty cell of a table.
 pub fn dash() -> String {
     "-".to_owned()
 }
 
-/// Seconds with as many digits as mean something.
+/// Seconds, or milliseconds below one second.
 pub fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{:.1} ms", value * 1_000.0) } else { format!("{value:.2} s") }
 }

@@ -17,7 +17,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// `tell` is called with one line, without its newline, whenever a step is done.
+    /// `tell` prints one line of progress.
     pub fn new(
         interrupt: Interrupt,
         work: WorkSettings,

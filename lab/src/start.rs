@@ -1,5 +1,5 @@
-//! The cost of starting: a tiny job from start to exit, and what one more map task adds. Memory is not sampled
-//! here, so that nothing disturbs the short times.
+//! The cost of starting: a tiny job from start to exit, and one more map task. Memory is not sampled, which would
+//! disturb the short times.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::session::Session;
 use crate::statistics::{Interval, Summary, known_percentile, median_interval};
 use crate::workspace::{WorkFolder, write};
 
-/// Map tasks beyond the first in the large one of the two jobs.
+/// Map tasks of the large job beyond the first.
 const MORE_TASKS: u32 = 400;
-/// How often the job with many tasks is measured.
+/// Runs of the large job.
 const MORE_TASKS_RUNS: u32 = 5;
-/// What each map task reads.
+/// The input of each map task.
 const TINY_TEXT: &str = "to nap or not to nap\n";
 
 #[derive(Clone, Debug, Args)]
@@ -36,22 +36,21 @@ pub struct StartSettings {
 pub struct StartReport {
     pub experiment: &'static str,
     pub machine: Machine,
-    /// What each job could use.
     #[serde(flatten)]
     pub resources: Resources,
-    /// The command of the tiny job.
+    /// Of the tiny job.
     pub command: String,
-    /// Wall seconds of a job over one line, every run.
+    /// Wall seconds of each run of the tiny job.
     pub tiny_seconds: Vec<f64>,
     pub tiny: Option<Summary>,
     pub tiny_p99_seconds: Option<f64>,
-    /// Map tasks of the large job beyond those of the tiny one.
+    /// Map tasks of the large job beyond the first.
     pub more_tasks: u32,
-    /// Wall seconds of a job over one line and right after it of one over many, every pair.
+    /// Wall seconds of the tiny job, and of the large job right after it.
     pub pairs_seconds: Vec<(f64, f64)>,
-    /// Median seconds that one more map task adds.
+    /// Median seconds of one more map task.
     pub task_seconds: Option<f64>,
-    /// Bootstrap interval (95 %) of that median.
+    /// Bootstrap interval (95 %).
     pub task_interval: Option<Interval>,
 }
 
@@ -89,7 +88,7 @@ pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport>
     })
 }
 
-/// A job with a map task for each line of its input. Tiny files would not do: several of them are one split.
+/// A job with a map task for each line of its input. Several tiny files would be one split.
 struct Job {
     input: PathBuf,
     truth: Truth,
@@ -109,7 +108,7 @@ impl Job {
         command.flag("--split-size", TINY_TEXT.len().to_string())
     }
 
-    /// Runs once and returns wall seconds. Every output is checked; a fast wrong job is no fast job.
+    /// Runs once, checks the output and returns wall seconds.
     fn run(&self, work: &WorkFolder, binary: &Path, resources: Resources, session: &Session) -> Result<f64> {
         let folder = work.fresh("run")?;
         let usage = run(&self.command(work, binary, resources), &folder, Sampling::Off, &session.interrupt)?;

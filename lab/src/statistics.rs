@@ -1,6 +1,5 @@
-//! The statistics of repeated measurements: median, spread, percentiles and bootstrap intervals. It knows
-//! nothing of what was measured: samples are plain numbers in whatever unit the caller uses. Resampling is
-//! seeded with a constant, so that the same samples always print the same interval.
+//! The statistics of repeated measurements: median, spread, percentiles and bootstrap intervals. Resampling has a
+//! constant seed, so that equal samples always have the same interval.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -23,30 +22,29 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What is said of one series of samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub count: usize,
-    /// Middle sample, or the mean of the two middle ones.
     pub median: f64,
     pub min: f64,
     pub max: f64,
     /// Median absolute deviation from the median, unscaled.
     pub mad: f64,
-    /// Bootstrap interval (95 %) of the median; none of fewer than [`SAMPLES_MIN`].
+    /// Bootstrap interval (95 %) of the median; `None` with fewer than [`SAMPLES_MIN`].
     pub median_interval: Option<Interval>,
 }
 
 impl Summary {
-    /// Summarises `samples`; `None` when there are none.
+    /// `None` without samples.
     pub fn of(samples: &[f64]) -> Option<Summary> {
-        let sorted = sorted(samples);
+        let middle = median(samples)?;
+        let distances: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
         Some(Summary {
-            count: sorted.len(),
-            median: median(samples)?,
-            min: *sorted.first()?,
-            max: *sorted.last()?,
-            mad: median_absolute_deviation(samples)?,
+            count: samples.len(),
+            median: middle,
+            min: percentile(samples, 0.0)?,
+            max: percentile(samples, 100.0)?,
+            mad: median(&distances)?,
             median_interval: median_interval(samples),
         })
     }
@@ -59,13 +57,13 @@ impl Interval {
     }
 }
 
-/// A ratio with its interval, or a word that there are too few samples for one.
+/// A ratio with its interval.
 pub fn ratio_text(ratio: f64, interval: Option<Interval>, digits: usize) -> String {
     let interval = interval.map_or_else(|| "too few for an interval".to_owned(), |at| at.text(digits));
     format!("{ratio:.digits$} ({interval})")
 }
 
-/// So many samples a percentile needs: with fewer it would be the largest of them.
+/// How many samples a percentile needs: with fewer it would be the largest of them.
 pub fn samples_needed(percent: f64) -> usize {
     ((100.0 / (100.0 - percent)).round() as usize).max(SAMPLES_MIN)
 }
@@ -75,29 +73,25 @@ pub fn known_percentile(samples: &[f64], percent: f64) -> Option<f64> {
     percentile(samples, percent).filter(|_| samples.len() >= samples_needed(percent))
 }
 
-/// The middle sample, or the mean of the two middle ones; `None` when there are none.
+/// The middle sample, or the mean of the two middle ones; `None` without samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let sorted = sorted(samples);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
+    let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
+    Some((low + high) / 2.0)
 }
 
-/// The median distance of the samples from their median; `None` when there are none.
-pub fn median_absolute_deviation(samples: &[f64]) -> Option<f64> {
-    let middle = median(samples)?;
-    let distances: Vec<f64> = samples.iter().map(|sample| (sample - middle).abs()).collect();
-    median(&distances)
-}
-
-/// The smallest sample that at least `percent` (0 to 100) of the samples do not exceed: the nearest-rank
-/// percentile, always one of the samples. `None` when there are none.
+/// The nearest-rank percentile: the smallest sample that at least `percent` (0 to 100) of the samples do not exceed.
+/// `None` without samples.
 pub fn percentile(samples: &[f64], percent: f64) -> Option<f64> {
-    let sorted = sorted(samples);
-    let rank = (percent.clamp(0.0, 100.0) / 100.0 * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
+    let rank = (percent.clamp(0.0, 100.0) / 100.0 * samples.len() as f64).ceil() as usize;
+    sorted(samples).get(rank.saturating_sub(1)).copied()
+}
+
+// `OrderStatistics` of statrs 0.18 panics for some samples, such as 4, 1, 3, 2, 6, 5.
+fn sorted(samples: &[f64]) -> Vec<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
 }
 
 /// Bootstrap interval (95 %) of the median of `samples`; `None` with fewer than [`SAMPLES_MIN`].
@@ -106,19 +100,6 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
         return None;
     }
     bootstrap(|random| median(&resample(samples, random)))
-}
-
-/// Bootstrap interval (95 %) of `median(numerator) / median(denominator)`; `None` when either has fewer than
-/// [`SAMPLES_MIN`].
-pub fn ratio_interval(numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
-    if numerator.len().min(denominator.len()) < SAMPLES_MIN {
-        return None;
-    }
-    bootstrap(|random| {
-        let above = median(&resample(numerator, random))?;
-        let below = median(&resample(denominator, random))?;
-        Some(above / below)
-    })
 }
 
 fn bootstrap(mut draw: impl FnMut(&mut Pcg64Mcg) -> Option<f64>) -> Option<Interval> {
@@ -132,12 +113,6 @@ fn resample(samples: &[f64], random: &mut Pcg64Mcg) -> Vec<f64> {
     (0..samples.len()).map(|_| samples[random.random_range(0..samples.len())]).collect()
 }
 
-fn sorted(samples: &[f64]) -> Vec<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -145,11 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_measured_gives_no_statistics() {
+    fn no_samples_have_no_statistics() {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(median(&[]), None);
         assert_eq!(percentile(&[], 50.0), None);
-        assert_eq!(ratio_interval(&[1.0], &[]), None);
     }
 
     #[test]
@@ -160,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_moves_neither_median_nor_deviation() {
+    fn outlier_moves_neither_median_nor_deviation() {
         let samples = [1.0, 2.0, 3.0, 4.0, 1_000.0];
         let summary = Summary::of(&samples).unwrap();
         assert_eq!((summary.median, summary.mad), (3.0, 1.0));
@@ -178,14 +152,12 @@ mod tests {
 
     #[test]
     fn equal_samples_have_an_interval_of_one_point() {
-        let point = |value| Some(Interval { low: value, high: value });
-        assert_eq!(median_interval(&[5.0; 6]), point(5.0));
-        assert_eq!(ratio_interval(&[6.0; 6], &[2.0; 6]), point(3.0));
+        assert_eq!(median_interval(&[5.0; 6]), Some(Interval { low: 5.0, high: 5.0 }));
     }
 
     #[test]
     fn few_samples_have_no_interval_and_no_tail() {
-        assert_eq!((median_interval(&[5.0; 5]), ratio_interval(&[6.0; 6], &[2.0; 5])), (None, None));
+        assert_eq!(median_interval(&[5.0; 5]), None);
         assert_eq!([50.0, 95.0, 99.0].map(samples_needed), [6, 20, 100]);
         assert_eq!(known_percentile(&[1.0; 99], 99.0), None);
         assert_eq!(known_percentile(&[1.0; 100], 99.0), Some(1.0));
@@ -193,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_is_the_same_every_time() {
+    fn interval_is_reproducible() {
         let samples = [1.0, 1.5, 1.2, 1.9, 1.1, 1.3];
         assert_eq!(median_interval(&samples), median_interval(&samples));
     }
@@ -211,7 +183,7 @@ mod tests {
         }
 
         #[test]
-        fn at_least_the_asked_share_is_at_or_below_a_percentile(
+        fn percentile_covers_its_share(
             samples in prop::collection::vec(0.0..1e3f64, 1..60),
             percent in 1.0..100.0f64,
         ) {

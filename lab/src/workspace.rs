@@ -1,5 +1,5 @@
-//! Files of an experiment: the folder it works in, made in one place and removed whatever happens unless it is to
-//! be kept, and the file of raw measurements, a line of JSON each, written as soon as there is one.
+//! Files of an experiment: its work folder, which is removed at the end unless it is to be kept, and the file of raw
+//! measurements, one line of JSON each.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,19 +14,18 @@ use tempfile::TempDir;
 
 use crate::error::{cannot, usage};
 
-/// Where an experiment works.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WorkSettings {
     /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
     /// the system's folder for temporary files]
     #[arg(long = "work", value_name = "DIR")]
     pub parent: Option<PathBuf>,
-    /// Leave them in place
+    /// Do not remove that folder
     #[arg(long)]
     pub keep: bool,
 }
 
-/// The folder of one experiment; removed with all it holds when dropped, unless it is to be kept.
+/// The folder of one experiment, removed on drop unless it is to be kept.
 #[derive(Debug)]
 pub struct WorkFolder {
     folder: TempDir,
@@ -47,7 +46,7 @@ impl WorkFolder {
         let free = free_bytes(&absolute).map_err(refused)?;
         if free < wanted {
             return Err(usage(format_args!(
-                "{} has {} free and this experiment wants {}; choose another folder with --work or a smaller size",
+                "{} has {} free, and this experiment needs {}; choose another folder with --work or a smaller size",
                 parent.display(),
                 free.rounded(),
                 wanted.rounded()
@@ -63,7 +62,7 @@ impl WorkFolder {
         self.folder.path()
     }
 
-    /// A new empty folder of this name inside; one that exists is emptied.
+    /// A new empty folder inside; an existing one is emptied.
     pub fn fresh(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
         remove(&path)?;
@@ -71,8 +70,7 @@ impl WorkFolder {
         Ok(path)
     }
 
-    /// Waits until the folder's file system has written out everything, so that one run does not pay for
-    /// another's output.
+    /// Syncs the file system, so that a run does not pay for the output of another.
     pub fn settle(&self) -> Result<()> {
         let failed = cannot("settle", self.path());
         let folder = File::open(self.path()).map_err(failed)?;
@@ -80,7 +78,7 @@ impl WorkFolder {
     }
 }
 
-/// Removes a folder with all it holds; one that does not exist is fine.
+/// Removes a folder with its contents, if it exists.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path)(source)),
@@ -88,7 +86,7 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes a file, and the folder it is in.
+/// Writes a file, and creates its folder.
 pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     let failed = cannot("write", path);
     if let Some(parent) = path.parent() {
@@ -109,7 +107,7 @@ pub struct RawFile {
 }
 
 impl RawFile {
-    /// A new file; one that exists is refused, since it holds somebody's measurements.
+    /// Creates the file; fails if it exists.
     pub fn create(path: &Path) -> Result<RawFile> {
         let file = File::create_new(path).map_err(cannot("make", path))?;
         Ok(RawFile { path: path.to_owned(), file })
@@ -132,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_goes_with_its_guard_unless_kept() {
+    fn folder_is_removed_unless_kept() {
         let parent = tempfile::tempdir().unwrap();
         for keep in [false, true] {
             let work = WorkFolder::make(&inside(parent.path(), keep), ByteSize::new(0)).unwrap();
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_folder_is_empty() {
+    fn fresh_folder_is_empty() {
         let parent = tempfile::tempdir().unwrap();
         let work = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(0)).unwrap();
         fs::write(work.fresh("run").unwrap().join("left over"), "x").unwrap();
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_room_is_said_before_anything_is_written() {
+    fn too_little_room_is_an_error() {
         let parent = tempfile::tempdir().unwrap();
         let error = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(u64::MAX)).unwrap_err();
         assert!(error.to_string().contains("another folder with --work"), "{error}");
@@ -161,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_parent_is_named() {
+    fn missing_parent_is_named() {
         let error =
             WorkFolder::make(&inside(Path::new("/nowhere/at-all"), false), ByteSize::new(0)).unwrap_err();
         assert!(error.to_string().starts_with("cannot make a folder in /nowhere/at-all"), "{error}");
     }
 
     #[test]
-    fn lines_are_there_at_once_and_a_file_is_never_overwritten() {
+    fn raw_lines_are_written_at_once_to_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("raw.jsonl");
         let mut raw = RawFile::create(&path).unwrap();

@@ -1,70 +1,66 @@
-//! What a number of each block says of the true one.
-//!
-//! Intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs; of
-//! live blocks the median, with order statistics; and Holm's correction where one figure expects several
-//! things.
+//! Inference from one number per block. Simulated blocks are independent runs: their mean has an interval by Student's
+//! t. Live blocks have a median with order statistics and sign tests. Holm's method corrects for several expectations
+//! of one claim.
 
 use serde::Serialize;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use crate::statistics;
 
-/// Fewer blocks say too little for an interval.
+/// Fewer blocks have no interval.
 pub const BLOCKS_MIN: usize = statistics::SAMPLES_MIN;
 
-/// How often chance alone may be taken for a verdict.
+/// The level of error of a verdict.
 pub const LEVEL: f64 = 0.05;
 
-/// Nobody makes more blocks than that to be sure of something.
+/// More blocks are not suggested.
 pub const BLOCKS_MAX: usize = 10_000;
 
-/// An estimate, with what is sure of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of live blocks the median.
+    /// The median of live blocks.
     pub mean: f64,
-    /// The ends of the interval; of few blocks, of all that was measured.
+    /// The ends of the interval; with few blocks, the range.
     pub low: f64,
     pub high: f64,
     pub blocks: usize,
     #[serde(skip)]
     error: f64,
-    /// Of a ratio, whose logarithms were summarised.
+    /// For a ratio, whose logarithms were summarised.
     #[serde(skip)]
     logarithmic: bool,
-    /// Of live blocks, which are judged by signs.
+    /// The values of live blocks, which are judged by signs.
     #[serde(skip)]
     signed: Option<Vec<f64>>,
-    /// Of a run in which nothing is left to chance.
+    /// For a run without chance.
     #[serde(skip)]
     exact: bool,
 }
 
 impl Estimate {
-    /// Of a difference or a plain number.
+    /// The mean of differences or plain numbers.
     pub fn of(values: &[f64], confidence: f64) -> Option<Estimate> {
         let (mean, error, within) = student(values, confidence)?;
-        let (low, high) = match values.len() >= BLOCKS_MIN {
-            true => (mean - within, mean + within),
-            false => range(values),
-        };
-        let (logarithmic, signed, exact) = (false, None, false);
-        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic, signed, exact })
+        let mut estimate = Estimate::range(mean, values)?;
+        estimate.error = error;
+        if values.len() >= BLOCKS_MIN {
+            (estimate.low, estimate.high) = (mean - within, mean + within);
+        }
+        Some(estimate)
     }
 
-    /// The number of a run that does not depend on its seed: once is enough to know it.
+    /// The number of a run that does not depend on its seed.
     pub fn exact(value: f64) -> Option<Estimate> {
-        let (blocks, logarithmic, signed) = (1, false, None);
-        value.is_finite().then_some(Estimate {
-            mean: value,
-            low: value,
-            high: value,
-            blocks,
-            error: 0.0,
-            logarithmic,
-            signed,
-            exact: true,
-        })
+        let estimate = Estimate::range(value, &[value])?;
+        value.is_finite().then_some(Estimate { exact: true, ..estimate })
+    }
+
+    /// Without an interval: the ends are those of the values.
+    fn range(mean: f64, values: &[f64]) -> Option<Estimate> {
+        let ends = [0.0, 100.0].map(|percent| statistics::percentile(values, percent));
+        let [Some(low), Some(high)] = ends else { return None };
+        let (error, logarithmic, signed, exact) = (0.0, false, None, false);
+        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic, signed, exact })
     }
 
     /// Whether it can be judged at all.
@@ -72,12 +68,12 @@ impl Estimate {
         self.exact || self.blocks >= BLOCKS_MIN
     }
 
-    /// Whether one run is all there is to know.
+    /// Whether the run does not depend on its seed.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Of ratios: their logarithms are summarised, so that a ratio and its inverse say the same.
+    /// The geometric mean of ratios, for which a ratio and its inverse are alike.
     pub fn of_ratios(ratios: &[f64], confidence: f64) -> Option<Estimate> {
         let logarithms: Vec<f64> = ratios
             .iter()
@@ -89,9 +85,8 @@ impl Estimate {
         Some(Estimate { mean, low, high, logarithmic: true, ..plain })
     }
 
-    /// Of live blocks: the median, and the order statistics between which the true one is, whatever its
-    /// distribution, with at least this confidence (Conover, Practical Nonparametric Statistics). Ratios need
-    /// no logarithms: the median of these is that of those.
+    /// The median, and the order statistics that enclose the true one with at least this confidence for any
+    /// distribution (Conover, Practical Nonparametric Statistics).
     pub fn of_median(values: &[f64], confidence: f64) -> Option<Estimate> {
         let (mean, blocks) = (statistics::median(values)?, values.len());
         if values.iter().any(|value| !value.is_finite()) {
@@ -99,14 +94,13 @@ impl Estimate {
         }
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        // Of too few, all that was measured: no interval.
+        // Too few values have no interval but their range.
         let from = innermost(blocks as u64, confidence).filter(|_| blocks >= BLOCKS_MIN).unwrap_or(0);
         let (low, high) = (sorted[from], sorted[blocks - 1 - from]);
-        let (error, logarithmic, exact) = (0.0, false, false);
-        Some(Estimate { mean, low, high, blocks, error, logarithmic, signed: Some(sorted), exact })
+        Some(Estimate { low, high, signed: Some(sorted), ..Estimate::range(mean, values)? })
     }
 
-    /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too
+    /// The probability of such a distance from a bound, or a larger one, if the true number is the bound; 1 with too
     /// few blocks.
     pub fn probability(&self, bound: f64) -> f64 {
         if self.exact {
@@ -120,17 +114,16 @@ impl Estimate {
             return sign_test(above, below);
         }
         let distance = self.distance(bound);
-        // Chance has no part in the runs: it is known whether they are beyond the bound, also when they are
-        // at it.
+        // Without spread the side of the bound is known, even at the bound.
         if self.error <= distance * 1e-9 {
             return 0.0;
         }
         t_test(distance / self.error, self.blocks)
     }
 
-    /// With how many blocks in all it would be as sure as this on which side of a bound the true number is,
-    /// if those to come fall as these did, and if it is one of so many claims (Bonferroni). None up to
-    /// [`BLOCKS_MAX`]. Fewer than [`BLOCKS_MIN`] say nothing of how others fall.
+    /// How many blocks in all would settle at this level on which side of a bound the true number is, if further
+    /// blocks are distributed as these, and if it is one of so many claims (Bonferroni). `None` beyond
+    /// [`BLOCKS_MAX`].
     pub fn blocks_to_settle(&self, bound: f64, claims: usize, level: f64) -> Option<usize> {
         let probability = |blocks: usize| {
             let times = blocks as f64 / self.blocks as f64;
@@ -147,22 +140,18 @@ impl Estimate {
         (self.blocks.max(BLOCKS_MIN)..=BLOCKS_MAX).find(sure)
     }
 
-    /// From a bound, on the scale on which it is judged.
+    /// The distance from a bound, on the scale of the test.
     fn distance(&self, bound: f64) -> f64 {
-        match self.logarithmic {
-            true => (self.mean.ln() - bound.ln()).abs(),
-            false => (self.mean - bound).abs(),
-        }
+        if self.logarithmic { (self.mean.ln() - bound.ln()).abs() } else { (self.mean - bound).abs() }
     }
 }
 
-/// How probable it is that a mean is so many standard errors from the true one, or more.
+/// The probability that a mean is so many standard errors from the true one, or more.
 fn t_test(errors: f64, blocks: usize) -> f64 {
     StudentsT::new(0.0, 1.0, (blocks - 1) as f64).map_or(1.0, |student| 2.0 * student.sf(errors))
 }
 
-/// The place of the innermost order statistic, from 0, that with its counterpart encloses the median
-/// with a confidence.
+/// The index of the innermost order statistic that encloses the median with its counterpart at a confidence.
 fn innermost(count: u64, confidence: f64) -> Option<usize> {
     let signs = Binomial::new(0.5, count).ok()?;
     // Outside of the places k and n - 1 - k are all cases with at most k on one side.
@@ -170,14 +159,14 @@ fn innermost(count: u64, confidence: f64) -> Option<usize> {
     (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
 }
 
-/// How many are above and below a bound; those at it say nothing.
+/// How many values are above and below a bound.
 fn sides(values: &[f64], bound: f64) -> (u64, u64) {
     let above = values.iter().filter(|value| **value > bound).count() as u64;
     let below = values.iter().filter(|value| **value < bound).count() as u64;
     (above, below)
 }
 
-/// How probable it is that so many, or more, are on one side of the true median.
+/// The probability that so many values, or more, are on one side of the true median.
 fn sign_test(above: u64, below: u64) -> f64 {
     match Binomial::new(0.5, above + below) {
         Ok(signs) => (2.0 * signs.cdf(above.min(below))).min(1.0),
@@ -185,7 +174,7 @@ fn sign_test(above: u64, below: u64) -> f64 {
     }
 }
 
-/// How many blocks so many claims of one figure need at least to be sure of, each on one side in every block.
+/// The least number of blocks that can settle so many claims of one figure.
 pub fn blocks_needed(claims: usize, level: f64) -> usize {
     let enough = |blocks: &usize| 2.0 * 0.5_f64.powi(*blocks as i32) * claims as f64 <= level;
     (BLOCKS_MIN..64).find(enough).unwrap_or(64)
@@ -207,13 +196,7 @@ fn student(values: &[f64], confidence: f64) -> Option<(f64, f64, f64)> {
     Some((mean, error, error * student.inverse_cdf((1.0 + confidence) / 2.0)))
 }
 
-fn range(values: &[f64]) -> (f64, f64) {
-    let fold = |begin, pick: fn(f64, f64) -> f64| values.iter().copied().fold(begin, pick);
-    (fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max))
-}
-
-/// Probabilities corrected for how many there are (Holm 1979): a corrected one at or below the level is as
-/// sure as one alone.
+/// Probabilities corrected for their number (Holm 1979).
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -225,7 +208,7 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// Spearman's coefficient of numbers against their order; none of fewer than two different ones.
+/// Spearman's coefficient of numbers against their order; `None` unless two differ.
 pub fn spearman(values: &[f64]) -> Option<f64> {
     let ranks = ranks(values);
     let order: Vec<f64> = (1..=values.len()).map(|place| place as f64).collect();
@@ -251,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_the_tables() {
+    fn intervals_match_published_tables() {
         // s = sqrt(3.5), t = 2.571 with 5 degrees of freedom.
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).expect("numbers");
         close(estimate.mean, 3.5);
@@ -265,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn few_blocks_have_a_range_and_no_certainty() {
+    fn few_blocks_have_a_range_only() {
         let estimate = Estimate::of(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
         assert_eq!((estimate.low, estimate.high, estimate.probability(100.0)), (1.0, 3.0, 1.0));
         assert_eq!(Estimate::of(&[], 0.95), None);
@@ -274,8 +257,7 @@ mod tests {
         assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 0.0));
     }
 
-    /// The probability, counted case by case, that the true median is outside of the places `from`
-    /// and its counterpart.
+    /// The probability, by enumeration, that the true median is outside of `from` and its counterpart.
     fn outside(count: u32, from: usize) -> f64 {
         let cases = (0_u32..1 << count).filter(|case| {
             let above = case.count_ones() as usize;
@@ -285,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn order_statistics_enclose_as_counting_all_cases_says() {
+    fn order_statistics_match_enumeration() {
         for count in 6..=16_u32 {
             for confidence in [0.95, 0.975] {
                 match innermost(u64::from(count), confidence) {
@@ -304,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn live_blocks_have_a_median_and_signs() {
+    fn live_blocks_are_judged_by_signs() {
         let estimate = Estimate::of_median(&[4.0, 1.0, 3.0, 2.0, 6.0, 5.0], 0.95).expect("numbers");
         assert_eq!((estimate.mean, estimate.low, estimate.high, estimate.blocks), (3.5, 1.0, 6.0, 6));
         close(estimate.probability(0.5), 2.0 / 64.0);
@@ -316,8 +298,8 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_how_many_blocks_would_settle_what_is_open() {
-        // One of eight is on the wrong side. That more are then is reckoned with, too.
+    fn blocks_to_settle_grows_with_claims() {
+        // One of eight is on the wrong side.
         let live = [1.003, 0.999, 1.001, 1.002, 1.002, 1.003, 1.0, 1.022];
         let estimate = Estimate::of_median(&live, 0.95).expect("numbers");
         assert_eq!(estimate.blocks_to_settle(1.02, 1, 0.05), Some(9));
@@ -339,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_without_chance_is_known() {
+    fn exact_estimate_needs_one_run() {
         let exact = Estimate::exact(1.02).expect("a number");
         assert_eq!((exact.blocks, exact.probability(1.0), exact.probability(1.02)), (1, 0.0, 0.0));
         assert!(exact.is_enough() && !Estimate::of(&[1.02], 0.95).expect("a number").is_enough());
@@ -347,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn several_claims_are_each_less_sure() {
+    fn holm_matches_the_textbook_example() {
         // The worked example of most textbooks.
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         for (found, expected) in corrected.into_iter().zip([0.03, 0.06, 0.06, 0.02]) {
@@ -357,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn trends_are_ranks() {
+    fn spearman_compares_ranks() {
         assert_eq!(spearman(&[1.0, 5.0, 7.0]), Some(1.0));
         assert_eq!(spearman(&[9.0, 5.0, -7.0]), Some(-1.0));
         assert_eq!(spearman(&[2.0, 2.0]), None);

@@ -1,6 +1,5 @@
-//! What a quantity is in one block.
-//!
-//! Statistics over the jobs of a run, or over the differences of the same jobs of two runs.
+//! The value of a quantity in one block: a statistic over the jobs of a run, or over the differences of the same jobs of
+//! two runs.
 
 use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
 use super::registry::{Figure, Paper};
@@ -16,7 +15,6 @@ pub(super) struct Measured<'a> {
     pub(super) executor: Executor,
 }
 
-/// Those of one block, as the figure names them.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
     of: Measured<'a>,
@@ -24,21 +22,21 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// The blocks of the campaign that a quantity looks at first.
+    /// The blocks of the first campaign of a quantity.
     pub(super) fn blocks(self, quantity: &Quantity) -> impl Iterator<Item = Block<'a>> + use<'a> {
         let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
         let blocks = first.map(|campaign| self.runs.blocks(&self.paper.name, campaign, self.executor));
         blocks.unwrap_or_default().into_iter().map(move |number| Block { of: self, number })
     }
 
-    /// What a quantity is in each block that has it.
+    /// The value of a quantity in each block that has one.
     pub(super) fn values(self, quantity: &Quantity) -> Vec<f64> {
         self.blocks(quantity).filter_map(|block| block.value(quantity)).collect()
     }
 }
 
 impl Block<'_> {
-    /// What a quantity is here; nothing where a run, or every job it asks for, is missing.
+    /// `None` if a run, or every job of the quantity, is missing.
     pub(super) fn value(self, quantity: &Quantity) -> Option<f64> {
         match (&quantity.asked, &quantity.runs) {
             (Asked::Run(measure), Whose::Of(variant)) => of_run(self.run(variant)?, *measure),
@@ -47,7 +45,7 @@ impl Block<'_> {
         }
     }
 
-    /// The measure of each job that a quantity asks for.
+    /// The measure of each job of a quantity.
     pub(super) fn each(self, quantity: &Quantity) -> Option<Vec<f64>> {
         let Asked::Jobs { measure, of, .. } = &quantity.asked else { return None };
         let wanted = |job: &&JobRow| of.as_ref().is_none_or(|of| job.class == *of || job.job == *of);
@@ -70,7 +68,7 @@ impl Block<'_> {
     fn run(&self, variant: &VariantName) -> Option<&MeasuredRun> {
         let Measured { paper, figure, runs, executor } = self.of;
         let (campaign, variant) = paper.resolve(figure, variant);
-        // One block is all that there is where nothing depends on the seed.
+        // A deterministic campaign has one block.
         let known = paper.campaigns.get(campaign);
         let once = executor != Executor::Live && known.is_some_and(|campaign| campaign.deterministic);
         let run = runs.get(&RunKey {

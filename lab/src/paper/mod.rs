@@ -1,10 +1,10 @@
-//! Every figure of the papers, by one command: what is claimed, what was measured, what is said of it.
+//! The figures of the papers: claims, runs that test them, and verdicts.
 //!
 //! ```text
-//! registry (papers/*.toml) -> runs -> rows (raw.jsonl, packed in the end) -> measure, inference -> verdict -> report
+//! registry (papers/*.toml) -> runs -> rows (raw.jsonl, compressed at the end) -> measure, inference -> verdict -> report
 //! ```
 //!
-//! A verdict is made of rows alone, so that what was measured once can be judged and drawn again.
+//! Verdicts and plots are made of rows alone, so that they can be made again.
 
 mod inference;
 mod measure;
@@ -35,25 +35,23 @@ use crate::session::Session;
 pub struct PaperSettings {
     /// Papers and figures.
     pub figures: Vec<(String, String)>,
-    /// Blocks of each campaign; what its entry says, without.
+    /// Blocks of each campaign, instead of the number in its entry.
     pub blocks: Option<u32>,
     pub seed: u64,
-    /// The folder of the report.
+    /// For the report.
     pub folder: PathBuf,
-    /// Whether blocks are added to what is there.
+    /// Whether blocks are added to a report.
     pub go_on: bool,
     /// Whether figures are simulated.
     pub simulate: bool,
     /// Whether their live recipes are simulated.
     pub rehearse: bool,
-    /// Whether they are run live; as many blocks as asked for, too.
+    /// Whether they are run live.
     pub live: bool,
 }
 
-/// Runs what figures need, by every executor that was asked for, and judges them. `advance` is called as each
-/// simulated run ends, with how many there are.
-///
-/// When the interrupt comes, what was measured until then is judged.
+/// Runs the campaigns of figures by every chosen executor and judges the figures. `advance` is called with the numbers of
+/// ended and of all simulated runs. After an interrupt the finished runs are judged.
 pub fn paper(
     settings: &PaperSettings,
     session: &Session,
@@ -80,9 +78,7 @@ pub fn paper(
     }
     let (planned, planned_live) = plans(settings, &selection, &papers, &runs);
     if planned.is_empty() && planned_live.is_empty() && !settings.simulate {
-        bail!(
-            "there is nothing to run live of what was asked for: no campaign of it has a live recipe; add --simulate"
-        );
+        bail!("none of these figures runs live: no campaign has a live recipe; add --simulate");
     }
     selection.write(&settings.folder)?;
     let failed = cannot("write", &raw);
@@ -103,7 +99,7 @@ pub fn paper(
             Ok(())
         });
         match ran {
-            // What was measured until then is judged.
+            // The finished runs are judged.
             Err(error) if signal(&error).is_some() => {}
             ran => ran?,
         }
@@ -115,7 +111,7 @@ pub fn paper(
     Ok(report)
 }
 
-/// What is to be simulated, at either scale, and what is to be run live.
+/// The runs in simulated time, at either scale, and the live runs.
 fn plans<'a>(
     settings: &PaperSettings,
     selection: &Selection,
@@ -151,7 +147,7 @@ impl PaperSettings {
     }
 }
 
-/// Judges and draws again what was measured, in each folder by itself; the report is of all of them.
+/// Judges and draws the report in each folder again; the returned report is of all of them.
 pub fn paper_again(folders: &[impl AsRef<Path>]) -> Result<PaperReport> {
     let mut all = PaperReport::new(papers()?, Selection::default(), Runs::default())?;
     for folder in folders {

@@ -1,4 +1,4 @@
-//! What is asked of the runs of a block: `kill: mean sojourn of research-xl`.
+//! Quantities of a block, written as `kill: mean sojourn of research-xl`.
 
 use anyhow::Result;
 use std::fmt;
@@ -17,11 +17,11 @@ pub struct Quantity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Runs {
     Of(VariantName),
-    /// The same jobs under the first less under the second.
+    /// The difference of the same jobs, first less second.
     Difference(VariantName, VariantName),
 }
 
-/// A variant, of the campaign that a figure names first or of another one.
+/// A variant of the figure's campaign, or of a named one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct VariantName {
     pub(super) campaign: Option<String>,
@@ -104,7 +104,7 @@ impl fmt::Display for Quantity {
 }
 
 impl Quantity {
-    /// Whether a cluster tells what it asks for.
+    /// Whether live runs have it.
     pub(super) fn is_live(&self) -> bool {
         match &self.asked {
             Asked::Run(measure) => measure.is_live(),
@@ -121,7 +121,7 @@ impl Quantity {
 }
 
 fn read(text: &str) -> Result<Quantity, String> {
-    let (runs, asked) = text.split_once(": ").ok_or("there is no `: ` after the variant")?;
+    let (runs, asked) = text.split_once(": ").ok_or("no `: ` after the variant")?;
     let runs = match runs.split_once(" - ") {
         Some((first, second)) => Runs::Difference(variant(first)?, variant(second)?),
         None => Runs::Of(variant(runs)?),
@@ -134,17 +134,15 @@ fn read(text: &str) -> Result<Quantity, String> {
     let asked = match (words.as_slice(), &runs) {
         ([word], Runs::Of(_)) if of.is_none() => {
             let measure = RunMeasure::of_word(word);
-            Asked::Run(measure.ok_or_else(|| format!("{word:?} is no measure of a run"))?)
+            Asked::Run(measure.ok_or_else(|| format!("{word:?} is not a measure of a run"))?)
         }
         ([statistic, word], _) => {
             let (statistic, measure) = (self::statistic(statistic)?, JobMeasure::of_word(word));
-            let measure = measure.ok_or_else(|| format!("{word:?} is no measure of a job"))?;
+            let measure = measure.ok_or_else(|| format!("{word:?} is not a measure of a job"))?;
             Asked::Jobs { statistic, measure, of }
         }
         _ => {
-            return Err(
-                "what is asked for is a statistic and a measure, or a measure of the whole run".into()
-            );
+            return Err("expected a statistic and a measure, or a measure of the whole run".into());
         }
     };
     Ok(Quantity { text: text.to_owned(), runs, asked })
@@ -160,12 +158,12 @@ fn variant(text: &str) -> Result<VariantName, String> {
             Ok(VariantName { campaign: Some(campaign.to_owned()), variant: variant.to_owned() })
         }
         None if well(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
-        _ => Err(format!("{text:?} is no variant")),
+        _ => Err(format!("{text:?} is not a variant")),
     }
 }
 
 fn statistic(word: &str) -> Result<Statistic, String> {
-    let unknown = || format!("{word:?} is no statistic");
+    let unknown = || format!("{word:?} is not a statistic");
     let number =
         |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
     Ok(match word {
@@ -196,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_they_are_written() {
+    fn quantities_are_parsed() {
         let read = |text: &str| Quantity::try_from(text.to_owned()).expect("well");
         let quantity = read("l-s/natjam - kill: share(<=-5) sojourn of production");
         let name = |campaign: Option<&str>, variant: &str| VariantName {
@@ -217,16 +215,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn parse_errors_quote_the_text() {
         for (text, what) in [
             ("mean sojourn", "no `: `"),
-            ("a b: makespan", "no variant"),
-            ("a: length", "no measure of a run"),
-            ("a: mean length", "no measure of a job"),
-            ("a: mode sojourn", "no statistic"),
-            ("a: p101 sojourn", "no statistic"),
-            ("a: share(=3) sojourn", "no statistic"),
-            ("a: share(>=much) sojourn", "no statistic"),
+            ("a b: makespan", "not a variant"),
+            ("a: length", "not a measure of a run"),
+            ("a: mean length", "not a measure of a job"),
+            ("a: mode sojourn", "not a statistic"),
+            ("a: p101 sojourn", "not a statistic"),
+            ("a: share(=3) sojourn", "not a statistic"),
+            ("a: share(>=much) sojourn", "not a statistic"),
             ("a - b: makespan", "a statistic and a measure"),
             ("a: makespan of b", "a statistic and a measure"),
         ] {

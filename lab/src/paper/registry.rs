@@ -1,6 +1,5 @@
-//! The figures of the papers, as the files in `papers/` have them: campaigns of runs that figures share, claims
-//! with what is expected for each, plots, and how a campaign runs live. A quantity that names no variant is
-//! refused before anything runs.
+//! The figures of the papers, read from `papers/*.toml`: campaigns of runs that figures share, claims with their
+//! expectations, plots, and live recipes. An entry with an invalid name or bound is an error before anything runs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,6 @@ use serde::Deserialize;
 use super::quantity::{Quantity, VariantName};
 use crate::replay::Scale;
 
-/// The papers, and their files.
 const FILES: [(&str, &str); 6] = [
     ("os", include_str!("../../papers/os.toml")),
     ("natjam", include_str!("../../papers/natjam.toml")),
@@ -40,7 +38,6 @@ pub struct Paper {
     pub figures: BTreeMap<String, Figure>,
 }
 
-/// What was fitted, and with which published numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Calibration {
@@ -78,7 +75,7 @@ impl Paper {
             return Err("it has no claim".to_owned());
         }
         if let Some(named) = figure.campaign.as_ref().filter(|named| !self.campaigns.contains_key(*named)) {
-            return Err(format!("there is no campaign {named:?}"));
+            return Err(format!("unknown campaign {named:?}"));
         }
         for claim in &figure.claims {
             claim.check().map_err(|what| format!("{:?}: {what}", claim.says))?;
@@ -100,7 +97,7 @@ impl Paper {
         Ok(())
     }
 
-    /// The campaign and the variant that a name in a figure means.
+    /// The campaign and the variant of a name in a figure.
     pub(in crate::paper) fn resolve<'a>(
         &'a self,
         figure: &'a Figure,
@@ -109,7 +106,7 @@ impl Paper {
         (self.having(figure, name).next().unwrap_or_default(), &name.variant)
     }
 
-    /// The campaigns that a name in a figure may mean; one, in a registry that was read.
+    /// The campaigns that have the variant of a name; exactly one in a valid registry.
     fn having<'a>(&'a self, figure: &'a Figure, name: &'a VariantName) -> impl Iterator<Item = &'a str> {
         let named = name.campaign.as_ref().or(figure.campaign.as_ref());
         self.campaigns
@@ -134,7 +131,7 @@ impl Paper {
         needed
     }
 
-    /// Whether everything that an expectation needs runs live, and is measured there.
+    /// Whether live runs can judge an expectation.
     pub(in crate::paper) fn is_live(&self, figure: &Figure, expected: &Expectation) -> bool {
         expected.quantities().into_iter().all(|quantity| {
             quantity.is_live()
@@ -146,7 +143,7 @@ impl Paper {
         })
     }
 
-    /// Whether every run that quantities need is the same in all blocks.
+    /// Whether the runs of these quantities do not depend on the seed.
     pub(in crate::paper) fn is_deterministic(&self, figure: &Figure, of: &[&Quantity]) -> bool {
         of.iter().flat_map(|quantity| quantity.variants()).all(|name| {
             let campaign = self.campaigns.get(self.resolve(figure, name).0);
@@ -159,7 +156,7 @@ impl Paper {
         self.needed(figure).len()
     }
 
-    /// Ids in the order in which people count: 3, 10, t2.
+    /// Ids in natural order: 3, 10, t2.
     pub fn ids(&self) -> Vec<&str> {
         let mut ids: Vec<&str> = self.figures.keys().map(String::as_str).collect();
         let key = |id: &str| {
@@ -171,7 +168,7 @@ impl Paper {
         ids
     }
 
-    /// Has another policy in the place of one, everywhere: what depends on it must then fail.
+    /// Replaces a policy everywhere, for the test that claims fail without it.
     pub fn swap_policy(&mut self, from: SchedulerName, to: SchedulerName) {
         let variants = self.campaigns.values_mut().flat_map(|campaign| campaign.variants.values_mut());
         for variant in variants.filter(|variant| variant.scheduler == from) {
@@ -180,19 +177,18 @@ impl Paper {
     }
 }
 
-/// What figures need and is no published mix by itself; the head of each file says what is published and what
-/// is ours.
+/// Workloads beside the published mixes. The head of each file lists what is published and what is ours.
 static WORKLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers/workloads");
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Campaign {
     pub about: String,
-    /// A published mix, or a file beside the entries.
+    /// A published mix, or a file in `papers/workloads`.
     pub workload: String,
     #[serde(default = "thirty")]
     pub blocks: u32,
-    /// Nothing in it depends on the seed: a simulation is made once and says n = 1.
+    /// A simulation does not depend on the seed and is made once.
     #[serde(default)]
     pub deterministic: bool,
     pub nodes: Option<u32>,
@@ -200,40 +196,37 @@ pub struct Campaign {
     pub until: Option<Span>,
     #[serde(default)]
     pub alone: Alone,
-    /// How it runs on this machine, if it does.
     pub live: Option<LiveRecipe>,
     #[serde(rename = "variant")]
     pub variants: BTreeMap<String, Variant>,
 }
 
-/// How the time that a job takes alone is found.
+/// The source of a job's time alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alone {
     /// A list schedule of its tasks, without heartbeats.
     #[default]
     Scheduled,
-    /// It is simulated alone, with all that takes time there.
+    /// A simulation of the job alone, with all overheads.
     Simulated,
 }
 
-/// One way to run the jobs of a campaign.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
     pub scheduler: SchedulerName,
     pub primitive: Option<PrimitiveChoice>,
-    /// The table of the scheduler.
     pub settings: Option<toml::Table>,
-    /// Tables of others that it refers to.
+    /// Tables of other schedulers that it refers to.
     #[serde(default)]
     pub tables: toml::Table,
     pub suspended_max: Option<SuspendedMax>,
-    /// Only these jobs, by class or name; all of them without.
+    /// Classes or names of jobs; empty for all.
     #[serde(default)]
     pub jobs: Vec<String>,
     pub nodes: Option<u32>,
-    /// What `${name}` in the workload stands for.
+    /// Values of `${name}` in the workload.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
 }
@@ -243,7 +236,6 @@ fn thirty() -> u32 {
 }
 
 impl Campaign {
-    /// The workload file of a variant.
     pub(in crate::paper) fn text(&self, variant: &Variant) -> Result<String, String> {
         let mut text = workload_text(&self.workload)?;
         for (name, value) in &variant.values {
@@ -256,7 +248,6 @@ impl Campaign {
         Ok(text)
     }
 
-    /// The jobs of a variant, and the cluster they are meant for.
     pub(in crate::paper) fn file(&self, variant: &Variant) -> Result<WorkloadFile, String> {
         let text = self.text(variant)?;
         let file = WorkloadFile::read(&self.workload, &text).map_err(|error| error.to_string())?;
@@ -284,7 +275,7 @@ fn workload_text(name: &str) -> Result<String, String> {
     beside
         .and_then(File::contents_utf8)
         .map(str::to_owned)
-        .ok_or_else(|| format!("there is no workload {name:?}"))
+        .ok_or_else(|| format!("unknown workload {name:?}"))
 }
 
 impl Variant {
@@ -304,7 +295,7 @@ impl Variant {
         Ok(configuration)
     }
 
-    /// As a configuration file of `nap sim` has it.
+    /// A configuration file for `nap sim`.
     pub(in crate::paper) fn configuration_text(&self) -> Result<String, String> {
         let mut preemption = toml::Table::new();
         if let Some(primitive) = self.primitive {
@@ -328,18 +319,17 @@ impl Variant {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Figure {
     pub title: String,
-    /// What the paper says of it, sentence by sentence.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
     /// Why it cannot be tested.
     pub cannot: Option<String>,
-    /// What stands in for an input that is not public.
+    /// The stand-in for an input that is not public.
     pub stand_in: Option<String>,
     /// Why a magnitude differs.
     pub because: Option<String>,
-    /// The same at the live scale, where it differs for another reason.
+    /// Why a magnitude differs live, if for another reason.
     pub because_live: Option<String>,
-    /// The campaign whose variants need not be named with it.
+    /// The campaign of variants that are named without one.
     pub campaign: Option<String>,
     pub plot: Option<Plot>,
 }
@@ -349,11 +339,11 @@ pub struct Figure {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
     pub says: String,
-    /// The section, figure or table of the paper that has it.
+    /// The section, figure or table of the paper.
     pub from: String,
     #[serde(default)]
     pub expect: Vec<Expectation>,
-    /// Why nothing judges it.
+    /// Why it has no expectations.
     pub not_measured: Option<String>,
 }
 
@@ -373,15 +363,15 @@ pub struct Expectation {
     pub rank_ratio: Option<Vec<[Quantity; 2]>>,
     /// Largest over smallest of the first quantities, over the same of the second.
     pub spread_ratio: Option<[Vec<Quantity>; 2]>,
-    /// The second difference of three quantities: above 0 where growth grows.
+    /// The second difference of three quantities.
     pub curvature: Option<[Quantity; 3]>,
     pub above: Option<f64>,
     pub below: Option<f64>,
     pub published: Option<f64>,
     pub source: Option<Source>,
-    /// Where the paper has a bound or a margin that is not simply "any effect", or what it is derived from.
+    /// The place in the paper of a bound other than "any effect", or its derivation.
     pub bound: Option<String>,
-    /// It was calibrated with, and judges nothing.
+    /// A number of the calibration, which is not judged.
     #[serde(default)]
     pub given: bool,
     /// Ours over what was published.
@@ -394,7 +384,7 @@ pub struct Expectation {
 pub enum Source {
     Text,
     Table,
-    /// Worked out of others.
+    /// Computed from other published numbers.
     Derived,
 }
 
@@ -422,11 +412,11 @@ pub struct Series {
     pub name: String,
     #[serde(default)]
     pub points: Vec<Point>,
-    /// Of a distribution: the jobs' measure, whose statistic is not used.
+    /// For a distribution: the measure of the jobs, whose statistic is not used.
     pub jobs: Option<Quantity>,
 }
 
-/// A label or a number, a quantity, and what was published.
+/// A label or a number, a quantity, and the published number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Point {
@@ -464,7 +454,7 @@ impl Figure {
         all
     }
 
-    /// Every number that the entry takes from the paper: what was published, and bounds other than "any effect".
+    /// Every number of the paper in the entry: published numbers, and bounds other than "any effect".
     pub fn published(&self) -> Vec<f64> {
         let points = self.plot.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
         self.expectations()
@@ -480,9 +470,7 @@ impl Claim {
             return Err("name the section, figure or table of the paper".to_owned());
         }
         match (self.expect.is_empty(), &self.not_measured) {
-            (true, None) => {
-                Err("nothing judges it; give expect, or say why not with not-measured".to_owned())
-            }
+            (true, None) => Err("no expectation; give expect, or the reason with not-measured".to_owned()),
             (false, Some(_)) => Err("give expect or not-measured, not both".to_owned()),
             _ => Ok(()),
         }
@@ -510,7 +498,7 @@ impl Point {
     }
 }
 
-/// Ours over what was published, where an entry gives no margin.
+/// The margin of ours over published, unless an entry has its own.
 const WITHIN: [f64; 2] = [0.8, 1.25];
 
 impl Expectation {
@@ -531,15 +519,17 @@ impl Expectation {
             Some(_) if direction => {
                 return Err("give a direction (above, below) or a magnitude (published)".to_owned());
             }
-            Some(_) if self.source.is_none() => return Err("say the source of what was published".to_owned()),
-            None if !direction => return Err("give above or below, or what was published".to_owned()),
+            Some(_) if self.source.is_none() => {
+                return Err("name the source of the published number".to_owned());
+            }
+            None if !direction => return Err("give above, below or published".to_owned()),
             _ => {}
         }
         if self.bound.is_some() || self.given {
             return Ok(());
         }
         if let Some(bound) = self.foreign_bounds().next() {
-            return Err(format!("say with `bound` where the paper has {bound}"));
+            return Err(format!("name with `bound` the place of {bound} in the paper"));
         }
         if let Some(published) = self.published {
             let (effect, [least, most]) = ((published - self.no_effect()).abs(), self.accepted(published));
@@ -550,7 +540,7 @@ impl Expectation {
         Ok(())
     }
 
-    /// What it is where nothing has an effect.
+    /// Its value without any effect.
     fn no_effect(&self) -> f64 {
         if self.is_ratio() { 1.0 } else { 0.0 }
     }
@@ -562,14 +552,14 @@ impl Expectation {
             || self.spread_ratio.is_some()
     }
 
-    /// Bounds that say more than that there is an effect in one direction.
+    /// Bounds other than "any effect".
     fn foreign_bounds(&self) -> impl Iterator<Item = f64> {
         let none = self.no_effect();
         self.above.into_iter().chain(self.below).filter(move |bound| *bound != none)
     }
 
-    /// From where to where ours is taken for what was published. Without a margin from 0.8 to 1.25 of it, and of a
-    /// ratio at most half of the effect away.
+    /// The accepted range for a published number: by default 0.8 to 1.25 of it, and for a ratio at most half of the
+    /// effect away.
     pub(in crate::paper) fn accepted(&self, published: f64) -> [f64; 2] {
         if let Some(most) = self.within_absolute {
             return [published - most, published + most];
@@ -602,14 +592,14 @@ pub struct LiveRecipe {
     /// Numbers of tasks, slots and bytes are.
     #[serde(default = "one")]
     pub task_scale: f64,
-    /// For the machines of the campaign; fewer for a variant with fewer.
+    /// Workers for the machines of the campaign; proportionally fewer for a variant with fewer machines.
     pub workers: Option<u32>,
-    /// Of each worker; the campaign's divided, without, and of containers a third for maps.
+    /// Slots of each worker, instead of those of the scaled campaign.
     pub slots: Option<Slots>,
-    /// Only these variants; all of them without.
+    /// Empty for all.
     #[serde(default)]
     pub variants: Vec<String>,
-    /// One of so many jobs of each class, all of them closer by as much, so that the cluster is as busy.
+    /// Runs one of so many jobs of each class, submitted closer by the same factor, so that the cluster is as busy.
     #[serde(default = "one_of_one")]
     pub one_of: u32,
 }
@@ -630,7 +620,7 @@ impl LiveRecipe {
         self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
     }
 
-    /// The jobs that run, at their own scale.
+    /// The jobs that run, before scaling.
     pub(in crate::paper) fn jobs(&self, jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
         let mut seen: BTreeMap<String, u32> = BTreeMap::new();
         let mut kept = Vec::new();
@@ -645,7 +635,7 @@ impl LiveRecipe {
         kept
     }
 
-    /// The cluster of so many machines, where the campaign has `usual`.
+    /// The live cluster for a variant of `shape`, where the campaign has `usual` machines.
     pub(in crate::paper) fn cluster(&self, shape: ClusterShape, usual: u32) -> Result<ClusterShape, String> {
         let share = f64::from(shape.machines) / f64::from(usual.max(1));
         let workers = self.workers.map(|workers| ((f64::from(workers) * share).round() as u32).max(1));
@@ -661,7 +651,7 @@ impl LiveRecipe {
             return Err("live: one-of and workers are at least 1".to_owned());
         }
         match self.variants.iter().find(|name| !variants.contains_key(*name)) {
-            Some(name) => Err(format!("live: there is no variant {name:?}")),
+            Some(name) => Err(format!("live: unknown variant {name:?}")),
             None => Ok(()),
         }
     }
@@ -681,7 +671,7 @@ mod tests {
     const RATIO: &str = "what = \"a\"\nratio = [\"a: makespan\", \"b: makespan\"]\n";
 
     #[test]
-    fn bound_without_a_place_in_the_paper_is_refused() {
+    fn bound_without_a_place_in_the_paper_is_an_error() {
         assert_eq!(check(&format!("{RATIO}below = 1.0")), Ok(()));
         let error = check(&format!("{RATIO}below = 1.02")).expect_err("a bound of ours");
         assert!(error.contains("1.02"), "{error}");
@@ -725,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn one_job_of_three_comes_three_times_as_fast() {
+    fn one_of_three_jobs_is_submitted_three_times_as_early() {
         let job = |class: &str, number: u64| {
             let mut job =
                 SimulatedJob::new(format!("{class}-{number}"), Time(number * 30)).with_maps(1, Span(1));
@@ -739,7 +729,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_of_fewer_machines_has_fewer_workers() {
+    fn variant_with_fewer_machines_has_fewer_workers() {
         let recipe = recipe("time-scale = 300\ntask-scale = 10\nworkers = 5");
         let shape = ClusterShape::of_slots;
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
@@ -748,7 +738,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_may_become_any_slots_of_two_kinds() {
+    fn containers_become_slots_of_two_kinds() {
         let containers = ClusterShape { containers: Some(8), ..ClusterShape::of_slots(6, 0, 0) };
         let of = |text: &str| recipe(text).cluster(containers, 6).expect("a cluster");
         assert_eq!(of("time-scale = 20\nworkers = 2"), ClusterShape::of_slots(2, 6, 18));
@@ -757,7 +747,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_recipes_are_errors() {
         let none = BTreeMap::new();
         let check = |text: &str| recipe(text).check(&none);
         assert_eq!(check("time-scale = 2"), Ok(()));

@@ -1,11 +1,11 @@
-//! The folder of a report, which says everything and from which everything can be made again:
+//! The folder of a report, from which everything can be made again:
 //!
 //! ```text
 //! report.txt                for people
-//! verdicts.json             for programs; the same bytes whenever it is made again of the same rows
+//! verdicts.json             for programs; the same rows give the same bytes
 //! figures/natjam-5.svg      each figure, with what was published
-//! runs.jsonl.xz             a row for each job of each run: all of the above is made of it
-//! report.json               which figures, and how often somebody looked at them
+//! runs.jsonl.xz             all runs: the files above are made of it
+//! report.json               the selected figures, and how often they were judged
 //! variants/                 the workload and the configuration of every variant
 //! environment.json          machine, program, commit, command, time
 //! ```
@@ -40,26 +40,22 @@ use crate::workspace::write;
 
 const SELECTION: &str = "report.json";
 
-/// Figures with what was measured and what is said of them.
 #[derive(Debug)]
 pub struct PaperReport {
     papers: Vec<Paper>,
     selection: Selection,
-    /// What was measured.
     pub runs: Runs,
     pub judgements: Vec<Judgement>,
 }
 
-/// Which figures were asked for, and how often.
+/// The selected figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Selection {
     /// Papers and their figures.
     pub figures: Vec<(String, String)>,
-    /// How often verdicts were made of growing rows: whoever goes on until something holds is less
-    /// sure of it.
+    /// How often verdicts were made of growing rows, which lowers their level.
     pub looks: u32,
-    /// What the figures were to be run by.
     #[serde(default = "simulated")]
     pub executors: Vec<Executor>,
 }
@@ -73,7 +69,7 @@ fn simulated() -> Vec<Executor> {
 pub struct Environment {
     pub machine: Machine,
     pub version: &'static str,
-    /// Of the folder that the command was given in.
+    /// Of the working folder.
     pub commit: Option<String>,
     pub command: Vec<String>,
     pub seconds: f64,
@@ -85,7 +81,7 @@ impl Selection {
         if self.looks > 1 { LEVEL / 2.0 } else { LEVEL }
     }
 
-    /// Adds those of them that are new.
+    /// Adds executors.
     pub(super) fn run_by(&mut self, executors: Vec<Executor>) {
         let new = executors.into_iter().filter(|executor| !self.executors.contains(executor));
         let new: Vec<Executor> = new.collect();
@@ -96,7 +92,6 @@ impl Selection {
         self.figures.iter().filter(move |(name, _)| name == paper).map(|(_, figure)| figure.as_str())
     }
 
-    /// Of the folder of a report.
     pub(super) fn read(folder: &Path) -> Result<Selection> {
         let path = folder.join(SELECTION);
         let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
@@ -110,26 +105,27 @@ impl Selection {
 }
 
 impl PaperReport {
-    /// Judges the figures of a selection by what was measured.
+    /// Judges the figures of a selection.
     pub fn new(papers: Vec<Paper>, selection: Selection, runs: Runs) -> Result<PaperReport> {
         let mut judgements = Vec::new();
         for (name, id) in &selection.figures {
             let paper = papers.iter().find(|paper| paper.name == *name);
             let found = paper.and_then(|paper| Some((paper, paper.figures.get(id)?)));
             let Some((paper, figure)) = found else {
-                bail!("there is no figure {id} of {name} any more");
+                bail!("the report has figure {id} of {name}, which is not in the registry");
             };
             for &executor in &selection.executors {
-                // One that cannot be tested is said to be so once.
+                // A figure that cannot be tested is listed once.
                 if executor.is_simulated() || runs_live(paper, figure) {
-                    judgements.push(judge((paper, id, figure), &runs, executor, selection.level()));
+                    let measured = Measured { paper, figure, runs: &runs, executor };
+                    judgements.push(judge(id, measured, selection.level()));
                 }
             }
         }
         Ok(PaperReport { papers, selection, runs, judgements })
     }
 
-    /// Adds what another report has judged, and its runs.
+    /// Adds the judgements and runs of another report.
     pub fn add(&mut self, other: PaperReport) {
         self.selection.looks = self.selection.looks.max(other.selection.looks);
         self.selection.figures.extend(other.selection.figures);
@@ -143,7 +139,7 @@ impl PaperReport {
         PaperReport::new(papers, selection, Runs::read(folder)?)
     }
 
-    /// Writes everything but the rows, which were written as the runs ended.
+    /// Writes everything but the rows.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let figures = folder.join("figures");
         make(&figures)?;
@@ -152,8 +148,8 @@ impl PaperReport {
         write(&folder.join("report.txt"), self.text())?;
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
-                let of = (paper, judgement.figure.as_str(), figure);
-                draw(&figures, of, &self.runs, judgement.executor)?;
+                let executor = judgement.executor;
+                draw(&figures, &judgement.figure, Measured { paper, figure, runs: &self.runs, executor })?;
             }
         }
         self.write_variants(&folder.join("variants"))
@@ -191,7 +187,7 @@ impl PaperReport {
         self.runs.iter().filter_map(|run| run.run.live.as_ref()).all(|live| live.identical)
     }
 
-    /// How many figures have a verdict.
+    /// Figures with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.judgements.iter().filter(|judgement| judgement.verdict == verdict).count()
     }
@@ -199,7 +195,7 @@ impl PaperReport {
 
 impl Environment {
     pub fn describe(seconds: f64) -> Environment {
-        // Where there is no git, or no repository, there is no commit to name.
+        // Without git or a repository the commit is unknown.
         let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
         let commit = git.ok().filter(|output| output.status.success());
         Environment {
@@ -213,7 +209,6 @@ impl Environment {
         }
     }
 
-    /// Writes it into the folder of a report.
     pub fn write(&self, folder: &Path) -> Result<()> {
         write(&folder.join("environment.json"), json(self))
     }
@@ -228,7 +223,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 impl PaperReport {
-    /// All figures with what was found, and how many there are of each verdict.
+    /// The report for people.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for judgement in &self.judgements {
@@ -255,7 +250,7 @@ impl PaperReport {
         text
     }
 
-    /// How many figures and claims there are of each verdict.
+    /// The numbers of figures and claims by verdict.
     pub fn counts(&self) -> String {
         let claims = || self.judgements.iter().flat_map(|judgement| &judgement.claims);
         let figures = of_each_verdict("figure", self.judgements.iter().map(|judgement| judgement.verdict));
@@ -266,7 +261,6 @@ impl PaperReport {
     }
 }
 
-/// So many of a thing, and how many of them have each verdict.
 fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
     let verdicts: Vec<Verdict> = verdicts.collect();
     let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
@@ -335,7 +329,7 @@ pub(super) fn found(estimate: Option<&Estimate>) -> String {
     }
 }
 
-/// A number with as many digits as mean something.
+/// A number with four significant digits, about.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
@@ -346,7 +340,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 impl PaperReport {
-    /// The page, made by the command that is named in it.
+    /// The page of the docs, which names the command that wrote it.
     pub fn markdown(&self, command: &str) -> String {
         let mut text = format!(
             "# What the papers found, found again\n\nThis page is written by `{command}`, never by hand. Every figure and table with \
@@ -429,12 +423,11 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Live runs that were compared with the same in simulated time: paper, campaign, variant.
+/// Pairs of live and simulated sojourns by class, for each paper, campaign and variant.
 type Compared<'a> = BTreeMap<(&'a str, &'a str, &'a str), BTreeMap<String, Vec<(f64, f64)>>>;
 
 impl PaperReport {
-    /// A line for each variant that ran live: its mean sojourn over that of the same plan in the simulator,
-    /// at the live scale.
+    /// A line for each live variant: its mean sojourn over that of the simulated plan, at the live scale.
     pub fn agreement(&self) -> Vec<String> {
         let mut compared = Compared::new();
         for MeasuredRun { run, jobs } in self.runs.iter() {
@@ -456,8 +449,7 @@ impl PaperReport {
         compared.iter().filter_map(line).collect()
     }
 
-    /// What was published, simulated and found live, for each number that a figure draws; nothing unless both
-    /// were run.
+    /// A table of published, simulated and live numbers of a figure's plot, if there are both kinds of runs.
     pub(super) fn columns(&self, paper: &Paper, id: &str, figure: &Figure) -> Option<String> {
         let both = [Executor::Simulated, Executor::Live];
         if !both.iter().all(|executor| self.selection.executors.contains(executor)) {
@@ -509,16 +501,10 @@ pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
     format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }
 
-/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, and pictures of it beside that,
-/// if it has a plot and anything of it was measured.
-pub(super) fn draw(
-    folder: &Path,
-    (paper, id, figure): (&Paper, &str, &Figure),
-    runs: &Runs,
-    executor: Executor,
-) -> Result<(), PlotError> {
+/// Draws the plot of a figure, if it has data, into `PAPER-ID.svg`, `PAPER-ID-live.svg` and the like, and as pictures.
+fn draw(folder: &Path, id: &str, of: Measured<'_>) -> Result<(), PlotError> {
+    let Measured { paper, figure, executor, .. } = of;
     let Some(plot) = &figure.plot else { return Ok(()) };
-    let of = Measured { paper, figure, runs, executor };
     let path = folder.join(name(&paper.name, id, executor));
     let title = format!("{} {id}{}: {}", paper.name, executor.suffix(", "), figure.title);
     match plot.kind {
@@ -571,7 +557,7 @@ fn distribution(of: Measured<'_>, series: &Series) -> Option<Steps> {
     (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
 }
 
-/// Whether there was anything to draw.
+/// Returns whether the plot has data.
 fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<bool, PlotError> {
     let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
     for (number, series) in plot.series.iter().enumerate() {

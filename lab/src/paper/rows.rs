@@ -68,34 +68,34 @@ pub struct RunRow {
     pub configuration: String,
     /// From the first submission to the last end.
     pub makespan: f64,
-    /// Jobs that were not done when they should have been, and those that were.
+    /// Jobs that missed their deadline, and those that met it.
     pub missed: u64,
     pub met: u64,
-    /// Jobs that failed, or had not ended.
+    /// Jobs that failed or did not end.
     pub unfinished: u64,
     pub events: u64,
-    /// Bytes of suspended attempts that were paged out for others.
+    /// Bytes of suspended attempts that were paged out.
     pub paged_out: u64,
-    /// Of maps, at machines that hold their input; 1 where that makes no difference.
+    /// The share of maps on machines with their input; 1 without preferences.
     pub local_share: f64,
-    /// Of a live run: events, paged bytes and local maps are not measured then.
+    /// For a live run, which has no events, paged bytes and local maps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveRow>,
 }
 
-/// How a live run was made. Its times are told at the paper's scale: multiplied by that of times.
+/// The conditions of a live run, whose times are multiplied by the time scale.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveRow {
     pub time_scale: f64,
     pub task_scale: f64,
     pub workers: u32,
-    /// How late the latest submission was, in seconds at the live scale.
+    /// Delay of the latest submission, in seconds at the live scale.
     pub late: f64,
-    /// Whether that was soon enough: if not, nothing is judged by it.
+    /// Whether every job was submitted in order and in time; other runs are not judged.
     pub counts: bool,
-    /// Whether every output was that of the same job undisturbed.
+    /// Whether every output equals that of the undisturbed job.
     pub identical: bool,
-    /// The load average of the machine as it ended.
+    /// The load average at the end.
     pub load: Option<f64>,
 }
 
@@ -105,21 +105,20 @@ pub struct JobRow {
     pub job: String,
     pub class: String,
     pub submitted: f64,
-    /// When an attempt of it first worked.
+    /// When its first attempt started to work.
     pub started: f64,
     pub ended: f64,
-    /// How long it would have taken alone.
+    /// Its time alone.
     pub alone: f64,
-    /// When it should have been done.
     pub deadline: Option<f64>,
-    /// Of its reduces, the mean time without a slot after its last map; none without reduces.
+    /// Mean time of its reduces without a slot after its last map; `None` without reduces.
     pub reduce_wait: Option<f64>,
-    /// Of the slot time of its reduces, what they waited for maps.
+    /// The share of its reduces' slot time before its last map.
     pub idle_share: Option<f64>,
     pub preemptions: u64,
-    /// Slot seconds of work that were lost.
+    /// Slot seconds of lost work.
     pub wasted: f64,
-    /// Of a live run: its sojourn in the simulator at the live scale.
+    /// For a live run: its sojourn in the simulated plan.
     pub simulated: Option<f64>,
 }
 

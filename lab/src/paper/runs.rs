@@ -27,7 +27,6 @@ use crate::replay::{
 use crate::report::{counted, minutes};
 use crate::session::Session;
 
-/// A run that is to be made.
 #[derive(Debug, Clone)]
 pub struct PlannedRun<'a> {
     pub key: RunKey,
@@ -38,9 +37,9 @@ pub struct PlannedRun<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Repetitions {
-    /// Blocks of each campaign; what its entry says, without.
+    /// Blocks of each campaign, instead of the number in its entry.
     pub blocks: Option<u32>,
-    /// The first block: those before are in a report that is continued.
+    /// The first block; earlier blocks are in the continued report.
     pub first: u32,
     /// Of the first block; the others follow.
     pub seed: u64,
@@ -57,7 +56,7 @@ pub fn plan<'a>(
     let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
     let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
     let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
-    // Live, as many as the figure that claims most at once needs.
+    // As many live blocks as the figure with the most directions needs.
     let blocks_of = |campaign: &str| {
         let uses = |figure: &&&Figure| paper.needed(figure).iter().any(|(of, _)| of == campaign);
         wanted.iter().filter(uses).map(|figure| live_blocks(paper, figure)).max().unwrap_or(0)
@@ -69,12 +68,13 @@ pub fn plan<'a>(
         let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
         let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
         let usual = || if is_live { blocks_of(campaign_id) } else { campaign.blocks };
-        let blocks = match campaign.deterministic && !is_live {
-            true => 1_u32.saturating_sub(repetitions.first),
-            false => repetitions.blocks.unwrap_or_else(usual),
+        let blocks = if campaign.deterministic && !is_live {
+            1_u32.saturating_sub(repetitions.first)
+        } else {
+            repetitions.blocks.unwrap_or_else(usual)
         };
         for block in repetitions.first..repetitions.first + blocks {
-            // Live, none is the first of every block.
+            // Each live block begins with another variant.
             let first = if is_live { block as usize } else { 0 };
             for turn in 0..variants.len() {
                 let (id, variant) = variants[(first + turn) % variants.len()];
@@ -93,8 +93,8 @@ pub fn plan<'a>(
     runs
 }
 
-/// Makes runs on all cores and hands each to `take` when it has ended, in any order; those that had not begun
-/// when the interrupt came are left out.
+/// Makes runs on all cores and passes each to `take` when it has ended, in any order. An interrupt leaves out further
+/// runs.
 pub fn simulate(
     runs: &[PlannedRun<'_>],
     interrupt: &Interrupt,
@@ -107,7 +107,7 @@ pub fn simulate(
             let (done, next) = (done.clone(), &next);
             scope.spawn(move || {
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody waits for more once a run has failed.
+                    // The receiver is dropped when a run has failed.
                     if interrupt.check().is_err() || done.send(run.make()).is_err() {
                         return;
                     }
@@ -144,7 +144,7 @@ impl PlannedRun<'_> {
         }
         let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
         let policy = configuration.build().map_err(|error| error.to_string())?;
-        // All are drawn, so that those that are wanted are the same as in other variants.
+        // All jobs are drawn, so that a job is the same in every variant.
         let jobs = self.wanted(file.workload(self.seed).into_jobs());
         let alone = match self.campaign.alone {
             Alone::Scheduled => BTreeMap::new(),
@@ -155,7 +155,7 @@ impl PlannedRun<'_> {
         Ok(self.rows(&run, &alone, format!("{:016x}", xxh3_64(text.as_bytes()))))
     }
 
-    /// Of all jobs those that the variant has.
+    /// The jobs of the variant.
     pub(super) fn wanted(&self, mut jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
         let wanted = &self.variant.jobs;
         if !wanted.is_empty() {
@@ -164,7 +164,7 @@ impl PlannedRun<'_> {
         jobs
     }
 
-    /// With the times alone of the jobs that have one of their own.
+    /// `alone` has the simulated times alone, if any.
     pub(super) fn rows(
         &self,
         run: &Run,
@@ -217,7 +217,7 @@ fn simulated_row(job: &JobResult, alone: Span) -> JobRow {
     }
 }
 
-/// How long each job takes alone, with all that takes time besides work.
+/// The simulated time of each job alone, with all overheads.
 pub(super) fn alone(
     jobs: &[SimulatedJob],
     settings: &SimulationSettings,
@@ -237,15 +237,15 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1e6
 }
 
-/// What starting and ending a cluster takes, about, and the undisturbed jobs of a block.
+/// About the time to start and end a cluster, and to run the undisturbed jobs of a block.
 const AROUND: Duration = Duration::from_secs(3);
 
-/// Whether anything that a figure expects can be run live.
+/// Whether an expectation of the figure can be tested live.
 pub fn runs_live(paper: &Paper, figure: &Figure) -> bool {
     figure.cannot.is_none() && figure.expectations().any(|expected| paper.is_live(figure, expected))
 }
 
-/// Makes runs one after another and hands each to `take` when it has ended.
+/// Makes live runs one after another and passes each to `take`.
 pub fn run_live(
     runs: &[PlannedRun<'_>],
     session: &Session,
@@ -270,7 +270,7 @@ pub fn run_live(
         let jobs = run.live_plan(true)?;
         let key = xxh3_64(format!("{:?}", jobs.jobs).as_bytes());
         if !references.contains_key(&key) {
-            // Those of another block are not needed any more.
+            // References of other blocks are not needed again.
             references.clear();
             references.insert(key, replayer.references(&jobs)?);
         }
@@ -278,7 +278,7 @@ pub fn run_live(
         let expected = Duration::from_micros(simulated.ended.0);
         let mut live = replayer.run(plan, &references[&key], expected)?;
         if !live.counts() {
-            session.say("a job was handed in too late, or out of turn: the run is made once more");
+            session.say("a job was submitted too late or out of order: repeating the run");
             live = replayer.run(plan, &references[&key], expected)?;
         }
         left = left.saturating_sub(takes(simulated));
@@ -291,7 +291,7 @@ pub fn run_live(
             run.key.block + 1,
             began.elapsed().as_secs_f64(),
             if live.jobs.iter().all(|job| job.identical) { "outputs right" } else { "AN OUTPUT DIFFERS" },
-            if live.counts() { "" } else { ", TOO LATE, or out of turn: it does not count" },
+            if live.counts() { "" } else { ", TOO LATE or out of order: it does not count" },
             number + 1,
             counted(runs.len(), "run"),
             minutes(left),
@@ -307,7 +307,7 @@ impl PlannedRun<'_> {
         live.with_context(|| format!("campaign {} has no live recipe", self.key.campaign))
     }
 
-    /// What is run live, or all jobs of it.
+    /// The live plan, with all jobs or with those of the variant.
     fn live_plan(&self, all: bool) -> Result<LivePlan> {
         let wrong = |what: String| anyhow!("{}: {what}", self.key.campaign);
         let recipe = self.recipe()?;
@@ -331,7 +331,7 @@ impl PlannedRun<'_> {
         LivePlan::new(&full, recipe.scale().map_err(wrong)?)
     }
 
-    /// The live plan in simulated time, where everything but work is free.
+    /// Simulates the live plan without costs.
     pub(super) fn rehearse(&self) -> Result<MeasuredRun, String> {
         let in_words = |error: anyhow::Error| error.to_string();
         let recipe = self.recipe().map_err(in_words)?;
@@ -342,7 +342,7 @@ impl PlannedRun<'_> {
         Ok(self.rows(&run, &alone, configuration(&plan)).at_full_scale(recipe))
     }
 
-    /// How long jobs take alone, at the live scale; nothing where the simulator says so by itself.
+    /// Times of jobs alone at the live scale; empty where the simulator has them.
     fn alone(&self, plan: &LivePlan, costs: &Costs) -> Result<BTreeMap<Arc<str>, Span>, String> {
         match self.campaign.alone {
             Alone::Scheduled => Ok(BTreeMap::new()),
@@ -419,7 +419,7 @@ fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
 }
 
 impl MeasuredRun {
-    /// Times and counts of tasks as they are at the paper's scale.
+    /// Converts times and counts of tasks to the paper's scale.
     fn at_full_scale(mut self, recipe: &LiveRecipe) -> MeasuredRun {
         let (time, tasks) = (recipe.time_scale, recipe.task_scale);
         self.run.makespan *= time;
@@ -438,7 +438,7 @@ impl MeasuredRun {
     }
 }
 
-/// xxh3 of what a plan runs on, in hexadecimal.
+/// xxh3 of cluster, policy and preemption settings, in hexadecimal.
 fn configuration(plan: &LivePlan) -> String {
     let text = format!("{:?}{:?}{:?}", plan.cluster, plan.policy, plan.preemption);
     format!("{:016x}", xxh3_64(text.as_bytes()))
@@ -450,11 +450,11 @@ mod tests {
     use crate::paper::registry::papers;
     use crate::paper::{Executor, Repetitions, plan};
 
-    /// Ten minutes, and what a page says in round numbers.
+    /// About ten minutes.
     const BUDGET: Duration = Duration::from_secs(11 * 60);
 
     #[test]
-    fn every_recipe_makes_a_plan_of_which_six_blocks_end_in_ten_minutes() {
+    fn six_blocks_of_every_live_figure_take_ten_minutes() {
         let once = Repetitions { blocks: Some(1), first: 0, seed: 1 };
         let mut live = Vec::new();
         for paper in papers().expect("a registry") {
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_every_variant_once_and_begins_with_another_one_each_time() {
+    fn live_blocks_rotate_variants() {
         let all = papers().expect("a registry");
         let paper = all.iter().find(|paper| paper.name == "natjam").expect("a paper");
         let runs = plan(paper, &["10"], Executor::Live, Repetitions { blocks: None, first: 2, seed: 1 });

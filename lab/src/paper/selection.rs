@@ -1,9 +1,9 @@
-//! Which figures somebody means: `natjam 5`, `fcs 8-11,t2`, `all`.
+//! The selection of figures on the command line: `natjam 5`, `fcs 8-11,t2`, `all`.
 
 use super::registry::Paper;
 use anyhow::{Result, bail};
 
-/// The figures that are meant, paper by paper, in their order. Without figures, all of the paper.
+/// The papers and ids of the selected figures, in order; all of the paper if no figures are named.
 pub fn select(papers: &[Paper], paper: &str, figures: Option<&str>) -> Result<Vec<(String, String)>> {
     let all = |paper: &Paper| -> Vec<(String, String)> {
         paper.ids().into_iter().map(|id| (paper.name.clone(), id.to_owned())).collect()
@@ -13,7 +13,7 @@ pub fn select(papers: &[Paper], paper: &str, figures: Option<&str>) -> Result<Ve
     }
     let Some(found) = papers.iter().find(|known| known.name == paper) else {
         let known: Vec<&str> = papers.iter().map(|known| known.name.as_str()).collect();
-        bail!("there is no paper {paper:?}; there are {}, and all", known.join(", "));
+        bail!("unknown paper {paper:?}; there are {}, and all", known.join(", "));
     };
     let Some(figures) = figures else { return Ok(all(found)) };
     let ids = found.ids();

@@ -1,4 +1,4 @@
-//! What is said of a figure.
+//! Verdicts on the claims of a figure.
 
 use napreduce_engine::listed;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::inference::{BLOCKS_MAX, BLOCKS_MIN, Estimate, LEVEL, blocks_needed, h
 use super::measure::{Block, Measured};
 use super::quantity::Quantity;
 use super::registry::{Claim, Expectation, Figure, Paper};
-use super::rows::{Executor, Runs};
+use super::rows::Executor;
 
 listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -17,11 +17,11 @@ listed! {
         Holds = "holds",
         /// All directions hold, a magnitude does not.
         DirectionHolds = "direction holds",
-        /// An interval has both sides; more blocks may help.
+        /// An interval is on both sides of a bound; more blocks may help.
         NotResolved = "not resolved",
         /// An interval lies on the wrong side.
         DoesNotHold = "does not hold",
-        /// Input or set-up is not public, or a feature is missing.
+        /// The input or the set-up is not public, or a feature is missing.
         CannotBeTested = "cannot be tested",
     }
 }
@@ -30,13 +30,12 @@ listed! {
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
     pub what: String,
-    /// `direction`, `magnitude`, or `given`: it was calibrated with and judges nothing.
     pub kind: FindingKind,
-    /// What must be so, as `> 1.02` or `0.8 to 1.25 of 1.19`.
+    /// Such as `> 1.02`, or `1.19, from 1.1 to 1.3`.
     pub expected: String,
     pub found: Option<Estimate>,
-    /// Of a direction: how probable such a distance from its bound is by chance, corrected for the
-    /// number of expectations.
+    /// For a direction: the probability of such a distance from its bound by chance, corrected for the number of
+    /// expectations.
     pub probability: Option<f64>,
     pub outcome: Ruling,
 }
@@ -46,6 +45,7 @@ pub struct Finding {
 pub enum FindingKind {
     Direction,
     Magnitude,
+    /// A number of the calibration, which is not judged.
     Given,
 }
 
@@ -57,55 +57,46 @@ pub enum Ruling {
     DoesNotHold,
 }
 
-/// A claim with what was found for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct JudgedClaim {
     pub says: String,
     /// The section, figure or table of the paper.
     pub from: String,
-    /// None if nothing judges it.
+    /// `None` if it was not measured.
     pub verdict: Option<Verdict>,
-    /// Why nothing judges it.
+    /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
     pub findings: Vec<Finding>,
 }
 
-/// A figure with all that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judgement {
     pub paper: String,
     pub figure: String,
     pub title: String,
-    /// What made the runs.
     #[serde(skip_serializing_if = "Executor::is_simulated")]
     pub executor: Executor,
     /// The worst of its claims.
     pub verdict: Verdict,
-    /// Why it cannot be tested, what stands in for its input, or why a claim does not hold.
+    /// Why it cannot be tested, the stand-in for its input, or why a claim does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     pub claims: Vec<JudgedClaim>,
 }
 
 impl Judgement {
-    /// Everything that was found, whatever it judges.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.claims.iter().flat_map(|claim| &claim.findings)
     }
 }
 
-/// Judges each claim of a figure by what an executor measured, at a level of error such as 0.05. At the live
-/// scale, by what can be measured live.
-pub fn judge(
-    (paper, id, figure): (&Paper, &str, &Figure),
-    runs: &Runs,
-    executor: Executor,
-    level: f64,
-) -> Judgement {
-    let of = Measured { paper, figure, runs, executor };
+/// Judges each claim of a figure by the runs of an executor, at a level of error such as 0.05. Live runs judge the
+/// expectations that clusters can measure.
+pub(super) fn judge(id: &str, of: Measured<'_>, level: f64) -> Judgement {
+    let Measured { paper, figure, executor, .. } = of;
     let (mut claims, mut open) = (Vec::new(), Vec::new());
     for claim in &figure.claims {
         let expect: Vec<&Expectation> = claim
@@ -124,7 +115,7 @@ pub fn judge(
     let worst = claims.iter().filter_map(|claim| claim.verdict).max();
     let verdict = match figure.cannot {
         Some(_) => Verdict::CannotBeTested,
-        // Its runs were not made, or not to their end.
+        // Its runs were not made, or not finished.
         None => worst.unwrap_or(Verdict::NotResolved),
     };
     let live = figure.because_live.as_ref().filter(|_| !executor.is_simulated());
@@ -180,8 +171,7 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
     }
 }
 
-/// How many blocks a figure needs live to be sure of each claim, with all its directions on one side in every
-/// block.
+/// The least number of live blocks that can settle every claim of a figure.
 pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
     let directions = figure.claims.iter().map(|claim| {
         let live = claim.expect.iter().filter(|expected| paper.is_live(figure, expected));
@@ -190,12 +180,12 @@ pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
     blocks_needed(directions.max().unwrap_or(0), LEVEL) as u32
 }
 
-/// How many blocks would settle what is open.
+/// The blocks that would settle an open claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Needed {
-    /// If those to come fall as these did.
+    /// If further blocks are distributed as these.
     About(usize),
-    /// So many directions of one claim are never sure with less, whatever is measured.
+    /// Fewer blocks cannot settle so many directions of one claim.
     AtLeast { blocks: usize, directions: usize, there_are: usize },
 }
 
@@ -215,7 +205,6 @@ impl Needed {
     }
 }
 
-/// How many blocks would settle the directions of a claim that are open.
 fn to_settle(
     executor: Executor,
     expect: &[&Expectation],
@@ -251,15 +240,17 @@ fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
     if of(FindingKind::Direction, Ruling::NotResolved) || of(FindingKind::Magnitude, Ruling::NotResolved) {
         return Verdict::NotResolved;
     }
-    match of(FindingKind::Magnitude, Ruling::DoesNotHold) {
-        true if directed => Verdict::DirectionHolds,
-        true => Verdict::DoesNotHold,
-        false if figure.stand_in.is_some() => Verdict::DirectionHolds,
-        false => Verdict::Holds,
+    let magnitude_fails = of(FindingKind::Magnitude, Ruling::DoesNotHold);
+    if magnitude_fails && !directed {
+        Verdict::DoesNotHold
+    } else if magnitude_fails || figure.stand_in.is_some() {
+        Verdict::DirectionHolds
+    } else {
+        Verdict::Holds
     }
 }
 
-/// Of each block of which all runs are there.
+/// Over the blocks whose runs are complete.
 fn estimate(of: Measured<'_>, expected: &Expectation, confidence: f64) -> Option<Estimate> {
     let blocks = of.blocks(expected.quantities().first()?);
     let values: Vec<f64> = blocks.filter_map(|block| value(expected, block)).collect();
@@ -269,14 +260,12 @@ fn estimate(of: Measured<'_>, expected: &Expectation, confidence: f64) -> Option
     if of.paper.is_deterministic(of.figure, &expected.quantities()) {
         return Estimate::exact(*values.first()?);
     }
-    match expected.is_ratio() {
-        // A ratio of 0 has no logarithm.
-        true => Estimate::of_ratios(&values, confidence).or_else(|| Estimate::of(&values, confidence)),
-        false => Estimate::of(&values, confidence),
-    }
+    // A ratio of 0 has no logarithm.
+    let ratio = if expected.is_ratio() { Estimate::of_ratios(&values, confidence) } else { None };
+    ratio.or_else(|| Estimate::of(&values, confidence))
 }
 
-/// What an expectation is about, in one block.
+/// The value of an expectation in one block.
 fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
     let all = |quantities: &[Quantity]| -> Option<Vec<f64>> {
         quantities.iter().map(|quantity| block.value(quantity)).collect()
@@ -302,7 +291,7 @@ fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
     if let Some([first, second]) = &expected.difference {
         return Some(block.value(first)? - block.value(second)?);
     }
-    // Where all are the same there is no trend.
+    // Equal values have no trend.
     let trend = |values: Vec<f64>| spearman(&values).unwrap_or(0.0);
     if let Some(ranked) = &expected.rank {
         return all(ranked).map(trend);
@@ -357,9 +346,10 @@ fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) ->
     let [least, most] = expected.accepted(published);
     let near = enough.map(|found| (least..=most).contains(&found.mean));
     let digits = |value: f64| (value * 1000.0).round() / 1000.0;
-    let words = match least == most {
-        true => published.to_string(),
-        false => format!("{published}, from {} to {}", digits(least), digits(most)),
+    let words = if least == most {
+        published.to_string()
+    } else {
+        format!("{published}, from {} to {}", digits(least), digits(most))
     };
     let outcome = match near {
         Some(true) => Ruling::Holds,

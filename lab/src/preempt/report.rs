@@ -1,5 +1,5 @@
-//! The report of the comparison of primitives: single runs, the cells they fall into, ratios within repetitions
-//! that are judged by bounds; as JSON, tables and figures.
+//! The report of the comparison of primitives, as JSON, tables and figures: single runs, cells, and ratios within
+//! repetitions, which are judged by bounds.
 
 use std::path::Path;
 
@@ -10,38 +10,32 @@ use serde::Serialize;
 use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
-use crate::report::counted;
-use crate::report::{Report, dash, table};
+use crate::report::{Report, counted, dash, table};
 use crate::statistics::{Interval, SAMPLES_MIN, Summary, median, median_interval, ratio_text};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct PreemptReport {
     pub experiment: &'static str,
     pub machine: Machine,
-    /// How often each cell was measured.
     pub repetitions: u32,
-    /// Which kind of task the two jobs consist of.
     pub form: TaskForm,
-    /// How long a task is meant to take alone.
+    /// Planned time of a task alone.
     pub task_seconds: f64,
-    /// Memory for hungry tasks.
+    /// For hungry tasks.
     pub limit: MemoryLimit,
     /// Memory of a hungry task.
     pub fill_bytes: napreduce_protocol::ByteSize,
-    /// How hungry tasks were confined; absent when there were none.
+    /// How hungry tasks were confined, if there were any.
     pub tier: Option<Tier>,
-    /// What a job took alone.
     pub alone_seconds: Vec<(JobWeight, f64)>,
     pub runs: Vec<TwoJobsRun>,
-    /// The same by cell.
     pub cells: Vec<Cell>,
-    /// Ratios, with the bounds they should keep to.
     pub verdicts: Vec<Verdict>,
     /// Seconds of makespan that a suspend cost for each GiB swapped out.
     pub seconds_per_swapped_gib: Option<f64>,
 }
 
-/// A task alone that takes so many times as long as it should.
+/// A task alone that takes so many times its planned time is warned of.
 const SLOW: f64 = 1.5;
 
 type Figure = fn(&Cell) -> &Summary;
@@ -81,20 +75,19 @@ impl PreemptReport {
         }
     }
 
-    /// Makes figures of what was measured.
+    /// Computes cells and verdicts from the runs.
     pub(super) fn conclude(&mut self) {
         self.cells = cells(&self.runs);
         self.verdicts = verdicts(&self.runs);
         self.seconds_per_swapped_gib = seconds_per_swapped_gib(&self.runs);
     }
 
-    /// Whether every output was that of an undisturbed run.
-    pub fn outputs_right(&self) -> bool {
+    fn outputs_right(&self) -> bool {
         self.runs.iter().all(|run| run.identical)
     }
 
-    /// The tables, each with its title.
-    pub fn tables(&self) -> Vec<(String, String)> {
+    /// The tables with their titles.
+    fn tables(&self) -> Vec<(String, String)> {
         let mut tables = Vec::new();
         for (weight, alone) in &self.alone_seconds {
             let about = format!("{weight} tasks, {alone:.2} s alone");
@@ -108,7 +101,7 @@ impl PreemptReport {
         tables
     }
 
-    /// Writes text and JSON, and a figure of each table as SVG, PDF and PNG.
+    /// Writes text and JSON, and each table as a figure in SVG, PDF and PNG.
     pub(super) fn write_with_figures(&self, folder: &Path) -> Result<()> {
         self.write(folder)?;
         let kinds: [(&str, &str, Figure); 2] = [
@@ -136,8 +129,8 @@ impl PreemptReport {
         Strategy::ALL.iter().filter_map(curve).collect()
     }
 
-    /// What stands beside a median: of few repetitions all that was measured, and no more is said.
-    pub(super) fn certainty(&self) -> String {
+    /// What the numbers beside a median are: with few repetitions, ranges.
+    fn certainty(&self) -> String {
         match self.repetitions as usize {
             1 => " (one run: no interval, no verdict)".to_owned(),
             few @ ..SAMPLES_MIN => format!(" (ranges of {few} runs: no interval, no verdict)"),
@@ -145,7 +138,7 @@ impl PreemptReport {
         }
     }
 
-    /// What a disturbed machine shows first: a task alone takes far longer than it should.
+    /// The first sign of a disturbed machine: a task alone takes far too long.
     pub(super) fn warning(&self) -> Option<String> {
         let slow = |(_, alone): &&(JobWeight, f64)| *alone > self.task_seconds * SLOW;
         let (weight, alone) = self.alone_seconds.iter().find(slow)?;
@@ -156,7 +149,7 @@ impl PreemptReport {
         ))
     }
 
-    pub(super) fn about(&self) -> String {
+    fn about(&self) -> String {
         let tier = self.tier.as_ref().map_or("none".to_owned(), Tier::line);
         format!(
             "{}, {} tasks of {} s; memory-hungry tasks: {tier}",
@@ -166,8 +159,7 @@ impl PreemptReport {
         )
     }
 
-    /// Whether outputs were right, in words.
-    pub(super) fn conclusion(&self) -> String {
+    fn conclusion(&self) -> String {
         let wrong = self.runs.iter().filter(|run| !run.identical).count();
         let all = self.runs.len();
         let other = self.runs.iter().filter(|run| !run.as_asked).count();
@@ -180,7 +172,7 @@ impl PreemptReport {
         }
         if other > 0 {
             let runs = counted(other, "run");
-            text.push_str(&format!("; in {runs} something else was done than was asked for"));
+            text.push_str(&format!("; in {runs} another primitive was used than was asked for"));
         }
         if let Some(seconds) = self.seconds_per_swapped_gib {
             text.push_str(&format!("; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"));
@@ -240,81 +232,45 @@ fn estimate(summary: &Summary) -> Estimate {
     Estimate { middle: summary.median, low: interval.low, high: interval.high, published: None }
 }
 
-/// The interval of a median, or the range of too few.
+/// The interval of a median; with too few samples, the range.
 fn of_median(summary: &Summary) -> Interval {
     summary.median_interval.unwrap_or(Interval { low: summary.min, high: summary.max })
 }
 
-#[cfg(test)]
-mod canned_report {
-    //! Owns a report of canned runs, for tests of tables and pages.
-    //! Nothing in it was measured.
-
-    use std::time::Duration;
-
-    use napreduce_protocol::ByteSize;
-
-    use super::canned;
-    use super::*;
-
-    pub fn report() -> PreemptReport {
-        let settings = PreemptSettings {
-            repetitions: 6,
-            percents: vec![10, 50, 90],
-            strategies: Strategy::ALL.to_vec(),
-            weights: JobWeight::ALL.to_vec(),
-            form: TaskForm::Map,
-            task_time: Duration::from_secs(8),
-            fill: ByteSize::new(512 << 20),
-            limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
-            report: None,
-        };
-        let mut report = PreemptReport::new(Machine::describe(), &settings);
-        report.tier = Some(Tier::Own { groups_version: 1 });
-        report.alone_seconds = vec![(JobWeight::Light, 8.0), (JobWeight::Hungry, 8.3)];
-        report.runs = [canned::runs(JobWeight::Light), canned::runs(JobWeight::Hungry)].concat();
-        report.conclude();
-        report
-    }
-}
-
-/// One run: the low job, the high job that came at some per cent of it, and the end of both.
+/// One run of the low and the high job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TwoJobsRun {
     pub experiment: &'static str,
     pub weight: JobWeight,
     pub primitive: Strategy,
-    /// How far the low job was meant to be.
+    /// Planned progress of the low job when the high one is submitted.
     pub percent: u32,
-    /// How far it had said to be when the high job was handed in.
+    /// Its reported progress then.
     pub seen_percent: f64,
     pub repetition: u32,
-    /// Seconds of the high job from its submission to its end.
+    /// From the submission of the high job to its end.
     pub sojourn_seconds: f64,
-    /// Seconds from the submission of the low job to the end of both.
+    /// From the submission of the low job to the end of both.
     pub makespan_seconds: f64,
     /// Attempts of the low job's task.
     pub low_attempts: usize,
-    /// Milliseconds from the decision to the free slot, when something was preempted.
+    /// From the decision to the free slot, when a task was preempted.
     pub freed_millis: Option<f64>,
     /// Bytes of the low job that were swapped out.
     pub swapped_bytes: Option<u64>,
-    /// Whether the primitive was used that was asked for.
+    /// Whether the planned primitive was used, and no other.
     pub as_asked: bool,
-    /// Whether both outputs are those of undisturbed runs.
+    /// Whether both outputs equal those of undisturbed runs.
     pub identical: bool,
 }
 
-/// All runs of one primitive at one per cent.
+/// The runs of one primitive at one per cent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
     pub weight: JobWeight,
     pub primitive: Strategy,
-    /// How far the low job was.
     pub percent: u32,
-    /// Seconds of the high job.
     pub sojourn: Summary,
-    /// Seconds of both.
     pub makespan: Summary,
 }
 
@@ -323,28 +279,40 @@ pub struct Cell {
 pub struct Verdict {
     pub weight: JobWeight,
     pub primitive: Strategy,
-    /// What is compared, in words.
     pub what: String,
     pub ratio: f64,
-    /// Its bootstrap interval (95 %); none of too few runs.
+    /// Bootstrap interval (95 %); `None` with too few runs.
     pub interval: Option<Interval>,
-    /// What it may be; absent where nothing is promised.
+    /// The largest ratio that is promised, if one is.
     pub bound: Option<f64>,
-    /// Whether the whole interval is on one side of it; too few runs are not judged.
+    /// Whether the interval is below the bound; `None` if it is on both sides, or with too few runs.
     pub kept: Option<bool>,
 }
 
-/// Which time of a run.
 type Seconds = fn(&TwoJobsRun) -> f64;
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CellKey {
+    weight: JobWeight,
+    percent: u32,
+    primitive: Strategy,
+}
+
+impl TwoJobsRun {
+    fn key(&self) -> CellKey {
+        CellKey { weight: self.weight, percent: self.percent, primitive: self.primitive }
+    }
+}
+
 /// The cells, by tasks, then per cent, then primitive.
-pub fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
-    let mut keys: Vec<_> = runs.iter().map(|run| (run.weight, run.percent, run.primitive)).collect();
+fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
+    let mut keys: Vec<CellKey> = runs.iter().map(TwoJobsRun::key).collect();
     keys.sort();
     keys.dedup();
-    let cell = |(weight, percent, primitive)| {
-        let of = |seconds: Seconds| Summary::of(&samples(runs, weight, primitive, percent, seconds));
+    let cell = |key: CellKey| {
+        let of = |seconds: Seconds| Summary::of(&samples(runs, key, seconds));
         let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
+        let CellKey { weight, percent, primitive } = key;
         Some(Cell { weight, primitive, percent, sojourn, makespan })
     };
     keys.into_iter().filter_map(cell).collect()
@@ -358,21 +326,12 @@ fn makespan(run: &TwoJobsRun) -> f64 {
     run.makespan_seconds
 }
 
-fn samples(
-    runs: &[TwoJobsRun],
-    weight: JobWeight,
-    primitive: Strategy,
-    percent: u32,
-    seconds: Seconds,
-) -> Vec<f64> {
-    let of_cell =
-        |run: &&TwoJobsRun| (run.weight, run.primitive, run.percent) == (weight, primitive, percent);
-    runs.iter().filter(of_cell).map(seconds).collect()
+fn samples(runs: &[TwoJobsRun], key: CellKey, seconds: Seconds) -> Vec<f64> {
+    runs.iter().filter(|run| run.key() == key).map(seconds).collect()
 }
 
-/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all
-/// runs: ratios within each repetition.
-pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
+/// The cost of suspend and checkpoint against kill (the high job) and wait (both jobs), in the middle and over all runs.
+fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     let mut found = Vec::new();
     let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
     let several = runs.iter().any(|run| Some(run.percent) != middle);
@@ -396,7 +355,7 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
     found
 }
 
-/// What is promised of a preemption in the middle of tasks of eight seconds.
+/// The promised cost of a preemption in the middle of tasks of eight seconds.
 fn bound(weight: JobWeight, primitive: Strategy, against: Strategy) -> Option<f64> {
     match (weight, primitive, against) {
         (JobWeight::Light, _, Strategy::Wait) => Some(1.01),
@@ -415,9 +374,8 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The median of the ratios of runs that belong together, which were made one after another: same per
-    /// cent, same repetition. A machine that is slower for some minutes is so for both, which medians apart
-    /// would take for a cost.
+    /// The median of ratios within the same per cent and repetition, whose runs were made one after another. A
+    /// machine that is slower for some minutes slows both.
     fn verdict(
         &self,
         runs: &[TwoJobsRun],
@@ -454,15 +412,14 @@ impl Comparison {
     }
 }
 
-/// Seconds of makespan beyond wait's for each GiB that was swapped out: the median over suspended runs that
-/// swapped.
-pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
+/// Seconds of makespan beyond wait's for each GiB that was swapped out, as the median over suspended runs.
+fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
     let rates: Vec<f64> = runs
         .iter()
         .filter(|run| run.primitive == Strategy::Suspend)
         .filter_map(|run| {
             let gib = run.swapped_bytes.filter(|bytes| *bytes > 0)? as f64 / f64::from(1 << 30);
-            let waited = samples(runs, run.weight, Strategy::Wait, run.percent, makespan);
+            let waited = samples(runs, CellKey { primitive: Strategy::Wait, ..run.key() }, makespan);
             Some((run.makespan_seconds - median(&waited)?) / gib)
         })
         .collect();
@@ -470,14 +427,16 @@ pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub mod canned {
-    //! Owns runs as the closed forms of the experiment give them, for tests of figures and reports.
-    //! Nothing here was measured.
+mod tests {
+    use std::time::Duration;
+
+    use napreduce_protocol::ByteSize;
 
     use super::*;
 
-    /// Tasks of 8 s, with a few milliseconds that differ between repetitions and what swapping costs.
-    pub fn runs(weight: JobWeight) -> Vec<TwoJobsRun> {
+    /// Runs by the closed forms of the experiment: tasks of 8 s, some milliseconds that differ between repetitions, and
+    /// the cost of swapping.
+    fn runs(weight: JobWeight) -> Vec<TwoJobsRun> {
         let mut runs = Vec::new();
         for repetition in 1..=6 {
             for percent in [10, 50, 90] {
@@ -489,7 +448,7 @@ pub mod canned {
         runs
     }
 
-    pub fn run(weight: JobWeight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
+    fn run(weight: JobWeight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
         let length = 8.0 + 0.001 * f64::from(repetition);
         let before = length * f64::from(percent) / 100.0;
         let swap = if weight == JobWeight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
@@ -514,15 +473,30 @@ pub mod canned {
             identical: true,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn report() -> PreemptReport {
+        let settings = PreemptSettings {
+            repetitions: 6,
+            percents: vec![10, 50, 90],
+            strategies: Strategy::ALL.to_vec(),
+            weights: JobWeight::ALL.to_vec(),
+            form: TaskForm::Map,
+            task_time: Duration::from_secs(8),
+            fill: ByteSize::new(512 << 20),
+            limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
+            report: None,
+        };
+        let mut report = PreemptReport::new(Machine::describe(), &settings);
+        report.tier = Some(Tier::Own { groups_version: 1 });
+        report.alone_seconds = vec![(JobWeight::Light, 8.0), (JobWeight::Hungry, 8.3)];
+        report.runs = [runs(JobWeight::Light), runs(JobWeight::Hungry)].concat();
+        report.conclude();
+        report
+    }
 
     #[test]
-    fn the_tables_hold_every_primitive_and_per_cent() {
-        let text = canned_report::report().table();
+    fn tables_hold_every_primitive_and_per_cent() {
+        let text = report().table();
         for part in [
             "Sojourn time of the high job, s (light tasks, 8.00 s alone)",
             "Makespan of both jobs, s (hungry tasks, 8.30 s alone)",
@@ -537,19 +511,85 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_output_or_bound_fails_and_is_said() {
-        let mut report = canned_report::report();
-        assert!(report.succeeded());
-        report.runs[0].identical = false;
-        assert!(!report.succeeded() && report.conclusion().contains("1 OF 144 RUNS"));
-        let mut report = canned_report::report();
-        report.verdicts[0].kept = Some(false);
-        assert!(!report.succeeded() && report.outputs_right() && report.table().contains("NOT KEPT"));
+    fn wrong_output_or_missed_bound_fails() {
+        let mut wrong = report();
+        assert!(wrong.succeeded());
+        wrong.runs[0].identical = false;
+        assert!(!wrong.succeeded() && wrong.conclusion().contains("1 OF 144 RUNS"));
+        let mut missed = report();
+        missed.verdicts[0].kept = Some(false);
+        assert!(!missed.succeeded() && missed.outputs_right() && missed.table().contains("NOT KEPT"));
     }
 
     #[test]
-    fn one_repetition_says_that_it_has_no_interval() {
-        let mut report = canned_report::report();
+    fn disturbed_runs_are_reported() {
+        let mut report = report();
+        assert!(!report.table().contains("alone took"));
+        report.alone_seconds[0].1 = 28.0;
+        report.runs[0].as_asked = false;
+        let text = report.table();
+        assert!(text.contains("WARNING: a light task alone took 28.0 s"), "{text}");
+        assert!(text.contains("in 1 run another primitive was used"), "{text}");
+    }
+
+    #[test]
+    fn report_is_text_json_and_figures() {
+        let folder = tempfile::tempdir().unwrap();
+        report().write_with_figures(folder.path()).unwrap();
+        for name in ["light-sojourn.svg", "hungry-makespan.pdf", "report.json", "report.txt"] {
+            assert!(folder.path().join(name).is_file(), "{name}");
+        }
+        let mut empty = report();
+        empty.runs.clear();
+        empty.alone_seconds.clear();
+        empty.conclude();
+        assert_eq!((empty.cells.len(), empty.verdicts.len()), (0, 0));
+        empty.write_with_figures(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn runs_fall_into_cells() {
+        let cells = cells(&runs(JobWeight::Light));
+        assert_eq!(cells.len(), 12);
+        let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
+        assert_eq!(wait.sojourn.count, 6);
+        let found = (wait.sojourn.median, wait.makespan.median);
+        assert!((found.0 - 12.00525).abs() < 1e-9 && (found.1 - 16.007).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn bounds_are_judged_at_the_per_cent_nearest_to_the_middle() {
+        let light = verdicts(&runs(JobWeight::Light));
+        assert_eq!(light.len(), 8);
+        assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
+        let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
+        assert_eq!(judged.len(), 4);
+        assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
+        let hungry = verdicts(&runs(JobWeight::Hungry));
+        let suspend = &hungry[0];
+        assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
+        assert!((suspend.ratio - 8.4035 / 8.0035).abs() < 1e-6, "{suspend:?}");
+        let ten: Vec<_> = runs(JobWeight::Light).into_iter().filter(|run| run.percent == 10).collect();
+        let found = verdicts(&ten);
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
+    }
+
+    #[test]
+    fn ratios_within_a_repetition_cancel_a_slow_machine() {
+        let mut runs = runs(JobWeight::Light);
+        for run in &mut runs {
+            let slowdown = [1.0, 1.07, 1.15, 1.02, 1.3, 1.01][run.repetition as usize - 1];
+            run.sojourn_seconds *= slowdown;
+            run.makespan_seconds *= slowdown;
+        }
+        let found = verdicts(&runs);
+        assert!(found.iter().all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9), "{found:?}");
+    }
+
+    #[test]
+    fn one_repetition_has_no_interval_and_no_verdict() {
+        let mut report = report();
         report.repetitions = 1;
         report.runs.retain(|run| run.repetition == 1);
         report.conclude();
@@ -557,122 +597,34 @@ mod tests {
         assert!(text.contains("one run: no interval, no verdict"), "{text}");
         assert!(!text.contains("95 %") && !text.contains("kept"), "{text}");
         assert!(text.contains("1 repetition,"), "{text}");
-    }
-
-    #[test]
-    fn task_that_takes_too_long_alone_is_warned_of() {
-        let mut report = canned_report::report();
-        assert!(!report.table().contains("alone took"));
-        report.alone_seconds[0].1 = 28.0;
-        assert!(report.table().contains("WARNING: a light task alone took 28.0 s"), "{}", report.table());
-    }
-
-    #[test]
-    fn the_report_is_text_json_and_figures() {
-        let folder = tempfile::tempdir().unwrap();
-        canned_report::report().write_with_figures(folder.path()).unwrap();
-        for name in ["light-sojourn.svg", "hungry-makespan.pdf", "report.json", "report.txt"] {
-            assert!(folder.path().join(name).is_file(), "{name}");
-        }
-        let mut empty = canned_report::report();
-        empty.runs.clear();
-        empty.alone_seconds.clear();
-        empty.conclude();
-        empty.write_with_figures(folder.path()).unwrap();
-    }
-
-    #[test]
-    fn something_else_than_asked_is_said() {
-        let mut report = canned_report::report();
-        report.runs[0].as_asked = false;
-        assert!(report.conclusion().contains("in 1 run something else was done"));
-    }
-
-    #[test]
-    fn runs_fall_into_cells() {
-        let cells = cells(&canned::runs(JobWeight::Light));
-        assert_eq!(cells.len(), 12);
-        let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
-        assert_eq!(wait.sojourn.count, 6);
-        assert!(
-            (wait.sojourn.median - 12.00525).abs() < 1e-9 && (wait.makespan.median - 16.007).abs() < 1e-9
-        );
-    }
-
-    #[test]
-    fn bounds_are_judged_in_the_middle_and_pairs_are_told() {
-        let light = verdicts(&canned::runs(JobWeight::Light));
-        assert_eq!(light.len(), 8);
-        assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
-        let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
-        assert_eq!(judged.len(), 4);
-        assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
-        let hungry = verdicts(&canned::runs(JobWeight::Hungry));
-        let suspend = &hungry[0];
-        assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
-        assert!((suspend.ratio - 8.4035 / 8.0035).abs() < 1e-6, "{suspend:?}");
-    }
-
-    #[test]
-    fn a_machine_that_is_slower_for_a_while_is_no_cost() {
-        let mut runs = canned::runs(JobWeight::Light);
-        for run in &mut runs {
-            let mood = [1.0, 1.07, 1.15, 1.02, 1.3, 1.01][run.repetition as usize - 1];
-            (run.sojourn_seconds, run.makespan_seconds) =
-                (run.sojourn_seconds * mood, run.makespan_seconds * mood);
-        }
-        let found = verdicts(&runs);
-        assert!(found.iter().all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9), "{found:?}");
-    }
-
-    #[test]
-    fn one_per_cent_has_one_verdict_for_each_ratio() {
-        let runs: Vec<_> =
-            canned::runs(JobWeight::Light).into_iter().filter(|run| run.percent == 10).collect();
-        let found = verdicts(&runs);
-        assert_eq!(found.len(), 4);
-        assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
-    }
-
-    #[test]
-    fn one_repetition_has_no_interval_and_no_verdict() {
-        let runs: Vec<_> =
-            canned::runs(JobWeight::Light).into_iter().filter(|run| run.repetition == 1).collect();
-        let found = verdicts(&runs);
+        let found = report.verdicts;
         assert!(found.iter().any(|verdict| verdict.bound.is_some()));
         assert!(found.iter().all(|verdict| verdict.kept.is_none()), "{found:?}");
-        let middle = found.iter().filter(|verdict| verdict.what.contains("at 50 %"));
-        assert!(middle.into_iter().all(|verdict| verdict.interval.is_none()), "{found:?}");
+        let mut middle = found.iter().filter(|verdict| verdict.what.contains("at 50 %"));
+        assert!(middle.all(|verdict| verdict.interval.is_none()), "{found:?}");
+    }
+
+    /// The verdict on the makespan of suspended light jobs, each longer by a factor of its repetition.
+    fn suspended(factor: fn(u32) -> f64) -> Verdict {
+        let mut runs = runs(JobWeight::Light);
+        for run in runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend) {
+            run.makespan_seconds *= factor(run.repetition);
+        }
+        let mut found = verdicts(&runs).into_iter();
+        found.find(|verdict| verdict.what == "both jobs over wait's, at 50 %").unwrap()
     }
 
     #[test]
-    fn a_bound_that_is_not_kept_is_seen() {
-        let mut runs = canned::runs(JobWeight::Light);
-        let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
-        suspended.for_each(|run| run.makespan_seconds *= 1.02);
-        assert!(verdicts(&runs).iter().any(|verdict| verdict.kept == Some(false)));
+    fn bound_is_missed_beyond_the_interval_and_not_resolved_within() {
+        assert_eq!(suspended(|_| 1.02).kept, Some(false));
+        let open = suspended(|repetition| if repetition > 3 { 1.05 } else { 0.96 });
+        assert!(open.kept.is_none() && open.interval.is_some(), "{open:?}");
     }
 
     #[test]
-    fn bound_within_the_interval_is_not_resolved() {
-        let mut runs = canned::runs(JobWeight::Light);
-        let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
-        suspended.for_each(|run| run.makespan_seconds *= if run.repetition > 3 { 1.05 } else { 0.96 });
-        let found = verdicts(&runs);
-        let suspend = found.iter().find(|verdict| verdict.what == "both jobs over wait's, at 50 %");
-        assert_eq!(suspend.and_then(|verdict| verdict.kept), None, "{suspend:?}");
-        assert!(suspend.is_some_and(|verdict| verdict.interval.is_some()));
-    }
-
-    #[test]
-    fn what_swapping_costs_is_told_per_gib() {
-        assert_eq!(seconds_per_swapped_gib(&canned::runs(JobWeight::Light)), None);
-        let cost = seconds_per_swapped_gib(&canned::runs(JobWeight::Hungry)).unwrap();
+    fn swap_cost_is_per_gib() {
+        assert_eq!(seconds_per_swapped_gib(&runs(JobWeight::Light)), None);
+        let cost = seconds_per_swapped_gib(&runs(JobWeight::Hungry)).unwrap();
         assert!((cost - 1.6).abs() < 0.01, "{cost}");
-    }
-
-    #[test]
-    fn nothing_measured_concludes_nothing() {
-        assert_eq!((cells(&[]).len(), verdicts(&[]).len()), (0, 0));
     }
 }

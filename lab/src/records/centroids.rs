@@ -1,13 +1,11 @@
-//! The centroids of a step of k-means: a side file of lines `k similarity movie count reviews`.
-//!
-//! Reading and writing them, and how alike a movie and a centroid are.
+//! The centroids of a step of k-means, a side file of lines `k similarity movie count reviews`, and the similarity of a
+//! movie and a centroid.
 
 use std::collections::HashMap;
 use std::fs;
 
 use super::movies::Movie;
 
-/// How many centroids there may be.
 pub const CENTROIDS_MAX: usize = 16;
 
 /// From this byte of its movie's line on, the reviews of a centroid end at the first comma.
@@ -17,7 +15,7 @@ const LINE_BYTES: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct Centroids {
     count: usize,
-    /// What each centroid's rater gave; 0 where it is no rater of that centroid.
+    /// The rating in each centroid; 0 in centroids without this rater.
     ratings: HashMap<u32, [u8; CENTROIDS_MAX]>,
 }
 
@@ -26,7 +24,7 @@ impl Centroids {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is wrong; with what is wrong.
+    /// When there is no such file, or it is invalid.
     pub fn of_side_file() -> Result<Centroids, String> {
         let path = napreduce::program::side_file("centroids")
             .map_err(|error| format!("{error}; the centroids are --files PATH#centroids"))?;
@@ -39,7 +37,7 @@ impl Centroids {
     ///
     /// # Errors
     ///
-    /// When there are none or more than [`CENTROIDS_MAX`], or a line is no centroid.
+    /// When there are none or more than [`CENTROIDS_MAX`], or a line is not a centroid.
     pub fn parse(text: &str) -> Result<Centroids, String> {
         let count = text.lines().count();
         if !(1..=CENTROIDS_MAX).contains(&count) {
@@ -66,9 +64,9 @@ impl Centroids {
         Ok(Centroids { count, ratings })
     }
 
-    /// The centroid that a movie is most alike, and how alike: the sum of the products of the ratings over
-    /// the root of the product of the sums of their squares, all over the raters that they have in common. Of
-    /// several the first one; 0 and 0 for a movie that has no rater in common with any.
+    /// The most similar centroid and the similarity: the sum of the products of the ratings over the root of the
+    /// product of the sums of their squares, over the raters in common. The first of equal ones; 0 and 0 for a movie
+    /// without raters in common.
     ///
     /// # Errors
     ///
@@ -100,12 +98,12 @@ impl Centroids {
     }
 }
 
-/// The line of a centroid that is the movie of `line`: its reviews end at the first comma from byte 1000 of
-/// that line on, their number is that of all.
+/// The line of the centroid for the movie of `line`: its reviews end at the first comma from byte 1000 of that line on;
+/// the count is that of all reviews.
 ///
 /// # Errors
 ///
-/// When the line is no movie.
+/// When the line is not a movie.
 pub fn centroid(number: u32, similarity: f32, line: &str) -> Result<String, String> {
     let movie = Movie::parse(line)?;
     let comma = line.bytes().skip(LINE_BYTES).position(|byte| byte == b',');

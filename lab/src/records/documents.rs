@@ -1,6 +1,5 @@
-//! A map whose lines come with the name of the document that they stand in.
-//!
-//! Name: the file's own, without its folders, so that files of one name in several folders are one document.
+//! A mapper over lines with the name of their document: the name of the file without its folders. Files of one name in
+//! several folders are one document.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -16,7 +15,7 @@ pub struct DocumentLines<K, V, F> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-/// A mapper that hands each line to `map` behind the name of its document.
+/// A mapper that calls `map` with the name of the document and each of its lines.
 pub fn by_document<K, V, F>(map: F) -> DocumentLines<K, V, F>
 where
     K: Key,
@@ -45,11 +44,11 @@ where
     fn setup(&mut self, task: &TaskInfo) -> Result<(), TaskError> {
         let path = task.input().unwrap_or(Path::new(""));
         let name = path.file_name().and_then(|name| name.to_str());
-        // Lines of the output are cut at these again.
+        // Readers of the output split its lines at these.
         let name = name.filter(|name| !name.contains(['\t', '\n', '|'])).ok_or_else(|| {
             let shown = path.display();
             TaskError::fatal(format!(
-                "the file name of {shown} has a tab, a newline, a | or is no UTF-8; rename it"
+                "the file name of {shown} has a tab, a newline or a |, or is not UTF-8; rename it"
             ))
         })?;
         name.clone_into(&mut self.document);
@@ -61,7 +60,7 @@ where
         Ok(())
     }
 
-    /// The name is found again by `setup`.
+    /// `setup` finds the name again.
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }

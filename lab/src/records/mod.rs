@@ -1,5 +1,4 @@
-//! Formats that several programs of the job suite share: lines with the name of their document, movies with
-//! their reviews, and centroids. The programs are in `src/bin/suite`.
+//! Formats that several programs of the job suite (`src/bin/suite`) share.
 
 mod centroids;
 mod documents;

@@ -1,19 +1,14 @@
 //! Movies with their reviews: a line is `movie:rater_rating,rater_rating,...`.
-//!
-//! Reading such a line.
 
-/// A movie and what was said of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Movie<'a> {
-    /// The number of the movie, as it stands in the line.
+    /// The number of the movie, as text.
     pub id: &'a str,
     reviews: &'a str,
 }
 
-/// What one rater gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Review {
-    /// The number of the rater.
     pub rater: u32,
     /// From 1 to 5.
     pub rating: u8,
@@ -32,7 +27,7 @@ impl<'a> Movie<'a> {
         Ok(Movie { id, reviews })
     }
 
-    /// The reviews in the order of the line; none where nothing follows the colon.
+    /// The reviews in the order of the line.
     pub fn reviews(&self) -> impl Iterator<Item = Result<Review, String>> + use<'a> {
         let id = self.id;
         let none = usize::from(self.reviews.is_empty());

@@ -211,12 +211,9 @@ impl Running<'_> {
                 let own = (turn..jobs.len()).step_by(clients);
                 threads.push(scope.spawn(move || own.map(|number| one(&mut *client, number)).collect()));
             }
-            let mut told = Instant::now();
+            let mut progress = Progress::new(session, jobs.len(), began, expected);
             while !threads.iter().all(ScopedJoinHandle::is_finished) {
-                if told.elapsed() > PROGRESS {
-                    told = Instant::now();
-                    tell(session, so_far.load(Ordering::Relaxed), jobs.len(), began.elapsed(), expected);
-                }
+                progress.tell(so_far.load(Ordering::Relaxed));
                 thread::sleep(SLICE);
             }
             let mut submitted = Vec::new();
@@ -231,7 +228,7 @@ impl Running<'_> {
 
     fn wait_for_all(&mut self, submitted: &[SubmittedJob], began: Instant) -> Result<()> {
         let limit = self.expected * PATIENCE + PATIENCE_LEAST;
-        let mut told = Instant::now();
+        let mut progress = Progress::new(self.session, submitted.len(), began, self.expected);
         loop {
             let summaries = self.cluster.client.ask(ListJobs { limit: submitted.len() as u32 + 1 })?;
             let mut active: Vec<JobId> = Vec::new();
@@ -246,11 +243,7 @@ impl Running<'_> {
             if began.elapsed() > limit {
                 bail!("{first} and {} other jobs did not end within {limit:?}", active.len() - 1);
             }
-            if told.elapsed() > PROGRESS {
-                told = Instant::now();
-                let ended = submitted.len() - active.len();
-                tell(self.session, ended, submitted.len(), began.elapsed(), self.expected);
-            }
+            progress.tell(submitted.len() - active.len());
             thread::sleep(POLL);
         }
     }
@@ -279,9 +272,30 @@ impl Running<'_> {
     }
 }
 
-fn tell(session: &Session, done: usize, all: usize, passed: Duration, expected: Duration) {
-    let left = expected.saturating_sub(passed).as_secs_f64();
-    session.say(format!("  {done} of {all} jobs, {:.0} s, about {left:.0} s left", passed.as_secs_f64()));
+/// Prints progress from time to time.
+struct Progress<'a> {
+    session: &'a Session,
+    jobs: usize,
+    began: Instant,
+    expected: Duration,
+    printed: Instant,
+}
+
+impl<'a> Progress<'a> {
+    fn new(session: &'a Session, jobs: usize, began: Instant, expected: Duration) -> Progress<'a> {
+        Progress { session, jobs, began, expected, printed: Instant::now() }
+    }
+
+    fn tell(&mut self, done: usize) {
+        if self.printed.elapsed() < PROGRESS {
+            return;
+        }
+        self.printed = Instant::now();
+        let passed = self.began.elapsed();
+        let left = self.expected.saturating_sub(passed).as_secs_f64();
+        let (jobs, passed) = (self.jobs, passed.as_secs_f64());
+        self.session.say(format!("  {done} of {jobs} jobs, {passed:.0} s, about {left:.0} s left"));
+    }
 }
 
 fn unix_micros() -> u64 {

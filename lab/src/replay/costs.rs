@@ -1,4 +1,4 @@
-//! What starting, suspending and saving a task cost on this machine, measured for the simulator or given.
+//! The costs of starting, suspending and checkpointing a task on this machine for the simulator, measured or given.
 
 use anyhow::Result;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const SAMPLES: u32 = 10;
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Costs in the simulator (default: measured here)")]
 pub struct GivenCosts {
-    /// What a task takes beyond its work
+    /// Time of a task beyond its work
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub launch: Option<Span>,
     /// From the order to suspend to the free slot
@@ -37,7 +37,7 @@ pub struct GivenCosts {
     /// From the order to checkpoint to the free slot
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub checkpoint_write: Option<Span>,
-    /// What a restore takes beyond a launch
+    /// Time of a restore beyond a launch
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub checkpoint_read: Option<Span>,
 }
@@ -88,7 +88,7 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
     Ok(false)
 }
 
-/// What a task takes beyond its work when every slot is busy.
+/// The time of a task beyond its work when every slot is busy.
 fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
     let probe = probe(plan);
     let slots = probe.settings(&Costs::default()).slots_in_all().0;

@@ -1,8 +1,7 @@
-//! One plan, two executors: a workload runs live on a cluster of this machine, and the same plan in simulated
-//! time, at the same scale.
+//! Replays: a workload runs live on a cluster of this machine, and the same plan in the simulator, at the same scale.
 //!
-//! Jobs are drawn and made smaller (`plan`), costs measured (`costs`), runs made (`bench`) and compared
-//! (`report`). The live figures of the papers are such runs, too.
+//! `plan` scales jobs down, `costs` measures what the simulator needs, `bench` runs plans, `report` compares. The live
+//! figures of the papers are replays, too.
 
 mod bench;
 mod costs;
@@ -44,38 +43,37 @@ pub struct ReplaySettings {
     pub runs: ReplayRuns,
 }
 
-/// On what it is replayed, how often, and beside which costs.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayRuns {
-    /// Workers [default: the workload's, by the scale]
+    /// Workers [default: the scaled machines of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub workers: Option<u32>,
-    /// Map slots of each worker [default: the workload's slots by the scale, shared out]
+    /// Map slots of each worker [default: the scaled slots of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub map_slots: Option<u32>,
     /// Reduce slots of each worker [default: likewise]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub reduce_slots: Option<u32>,
-    /// How often workers report, before it is divided [default: as the workload says, else 1s]
+    /// Interval of worker reports, before scaling [default: that of the workload, else 1s]
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub heartbeat: Option<Span>,
     /// How the time of a task passes
     #[arg(long, value_name = "BODY", default_value = "sleep")]
     pub body: TaskBody,
-    /// Where all random choices start [default: as the workload says, else 0]
+    /// Random seed [default: that of the workload, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Runs under each scheduler, with this seed and those after it
+    /// Runs under each scheduler, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// Folder for the report, the rows of all jobs, jobs.jsonl and jobs.csv, and the histories of the runs
+    /// Folder for the report, the rows of all jobs (jobs.jsonl, jobs.csv) and the histories of the runs
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub costs: GivenCosts,
 }
 
-/// Runs everything and writes its report. An interrupt ends it with what was measured until then.
+/// Runs everything and writes the report. After an interrupt the report has the finished runs.
 pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport> {
     let plans = plans(settings)?;
     let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
@@ -99,7 +97,7 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
     Ok(report)
 }
 
-/// The plans of each policy, a repetition each.
+/// For each policy, a plan for each repetition.
 fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
     let ReplaySettings { source, scale, runs, .. } = settings;
     let shape = shape(settings)?;
@@ -107,8 +105,8 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
         return Err(usage(format_args!(
-            "{scheduler} serves reduces by the bytes that maps write for them, and no job of {workload} says how many those are; \
-             give output-bytes in the maps of its jobs"
+            "{scheduler} orders reduces by the output bytes of maps, and no job of {workload} has any; add output-bytes to the \
+             maps of its jobs"
         )));
     }
     let first = runs.seed.unwrap_or(source.seed());
@@ -137,9 +135,7 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape> {
         (Some(shape), ..) => shape,
         (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
         (None, ..) => {
-            return Err(usage(
-                "the workload names no cluster; give --workers, --map-slots and --reduce-slots",
-            ));
+            return Err(usage("the workload has no cluster; give --workers, --map-slots and --reduce-slots"));
         }
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
@@ -176,13 +172,13 @@ struct Replaying<'a> {
     settings: &'a ReplaySettings,
     session: &'a Session,
     costs: Costs,
-    /// Those that were made, with their simulations.
+    /// With their simulations.
     runs: Vec<(RunName, LiveRun, Run)>,
     lines: Vec<ReplayLine>,
 }
 
 impl Replaying<'_> {
-    /// All policies in each repetition, beginning with another one each time.
+    /// Runs all policies in each repetition, each time from another one on.
     fn all(
         &mut self,
         plans: &[Vec<LivePlan>],
@@ -237,7 +233,7 @@ impl Replaying<'_> {
             if run.counts {
                 ""
             } else {
-                "; a job was handed in TOO LATE, or out of turn, so that it does not count"
+                "; a job was submitted TOO LATE or out of order: the run does not count"
             },
         ));
         self.runs.push((name, live, simulated));

@@ -1,6 +1,6 @@
-//! What is run, be it live or simulated: jobs of a workload, a published mix or a trace, made smaller by a scale:
-//! times divided by one factor, numbers of tasks, slots and bytes by another, intervals of policies by the
-//! first. What is too short to be measured is refused.
+//! Plans, for live and for simulated runs: the jobs of a workload, a published mix or a trace, scaled down. Times and
+//! intervals of policies are divided by one factor, numbers of tasks, slots and bytes by another. Tasks that become too
+//! short to be measured are an error.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,41 +20,40 @@ use serde::de::DeserializeOwned;
 use crate::error::usage;
 use crate::jobs::{GROUP, STEPS, TaskBody, TimedTask, TimedTasks};
 
-/// Bytes that the maps of a run write for reduces, in all: more would be a load of its own.
+/// Output bytes of all maps of a run: more would be a load of its own.
 const OUTPUT_MAX: u64 = 64 << 20;
 /// The shortest interval between reports of workers.
 const HEARTBEAT_MIN: Span = Span::from_millis(20);
-/// How often a task of a simulated workload tells its progress, before scaling.
+/// Interval of worker reports if the workload has none, before scaling.
 const PROGRESS: Span = Span::from_secs(1);
 const MIB: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub struct LivePlan {
-    /// At the live scale, in the order of their submission.
+    /// Scaled, in the order of submission.
     pub jobs: Vec<SimulatedJob>,
     pub cluster: ClusterShape,
-    /// How often workers report.
     pub heartbeat: Span,
     pub policy: SchedulerConfiguration,
     pub preemption: PreemptionSettings,
-    /// Every interval that was divided, in words.
+    /// A line for each scaled interval.
     pub intervals: Vec<String>,
     pub seed: u64,
 }
 
-/// What a plan is made of, at its own scale.
+/// The content of a plan before scaling.
 #[derive(Clone, Debug)]
 pub struct FullPlan<'a> {
     pub jobs: &'a [SimulatedJob],
     pub cluster: ClusterShape,
-    /// Of the workload; nothing when its workers speak whenever there is something to say.
+    /// That of the workload; 0 if it has none.
     pub heartbeat: Span,
     pub policy: &'a SchedulerConfiguration,
     pub preemption: &'a PreemptionSettings,
     pub seed: u64,
 }
 
-/// What takes time besides work, as it was measured or given.
+/// Costs besides work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Costs {
     /// From the order to the first work of an attempt, and from its last work to the next order,
@@ -67,13 +66,13 @@ pub struct Costs {
     pub resume: Span,
     #[serde(with = "napreduce_engine::time::text")]
     pub checkpoint_write: Span,
-    /// What a restore takes beyond a launch.
+    /// Beyond a launch.
     #[serde(with = "napreduce_engine::time::text")]
     pub checkpoint_read: Span,
 }
 
 impl LivePlan {
-    /// The plan at a scale, on a cluster that has it already.
+    /// Scales everything but the cluster.
     pub fn new(full: &FullPlan<'_>, scale: Scale) -> Result<LivePlan> {
         let mut jobs: Vec<SimulatedJob> = full.jobs.iter().map(|job| scale.job(job)).collect();
         jobs.sort_by_key(|job| job.submit);
@@ -118,7 +117,7 @@ impl LivePlan {
         toml::to_string(&file).map_err(refused)
     }
 
-    /// The same cluster in the simulator.
+    /// The cluster in the simulator.
     pub fn settings(&self, costs: &Costs) -> SimulationSettings {
         let mut settings = SimulationSettings::new(self.cluster.machines, self.cluster.slots());
         settings.map_machines = self.cluster.map_machines;
@@ -134,7 +133,7 @@ impl LivePlan {
         settings
     }
 
-    /// The same jobs in simulated time.
+    /// Runs the jobs in simulated time.
     pub fn simulate(&self, costs: &Costs) -> Result<Run> {
         let failed =
             |error: String| usage(format_args!("the plan cannot be simulated at its scale: {error}"));
@@ -180,7 +179,7 @@ impl LivePlan {
     }
 }
 
-/// Has all maps write less for reduces, in the same proportions, when it is too much in all.
+/// Reduces the output bytes of all maps proportionally if their sum is too large.
 fn bound_outputs(jobs: &mut [SimulatedJob]) {
     let total: u64 = jobs.iter().flat_map(|job| &job.maps).map(|task| task.output_bytes).sum();
     if total > OUTPUT_MAX {
@@ -191,17 +190,16 @@ fn bound_outputs(jobs: &mut [SimulatedJob]) {
     }
 }
 
-/// Starting a task takes a few milliseconds, which are to be a small part of it.
+/// The start of a task, some milliseconds, has to be a small part of it.
 const TASK_MIN: Span = Span::from_millis(100);
-/// Keys of tables that are no time, though a name may look like one.
+/// Keys whose values are never times, even if they look like one.
 const NAMES: [&str; 6] = ["name", "queue", "default-queue", "pool", "user", "rules"];
 
-/// How much smaller a plan is made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Scale {
-    /// Times are divided by it.
+    /// Divides times.
     pub time: f64,
-    /// Numbers of tasks, slots and bytes are.
+    /// Divides numbers of tasks, slots and bytes.
     pub tasks: f64,
 }
 
@@ -210,7 +208,7 @@ impl Scale {
         for (flag, value) in [("--time-scale", time), ("--task-scale", tasks)] {
             if !(value.is_finite() && (0.001..=1e6).contains(&value)) {
                 return Err(usage(format_args!(
-                    "{flag} {value} makes no plan; give a number from 0.001 to 1000000, such as 20"
+                    "invalid {flag} {value}; give a number from 0.001 to 1000000, such as 20"
                 )));
             }
         }
@@ -225,13 +223,13 @@ impl Scale {
         (bytes as f64 / self.tasks).round() as u64
     }
 
-    /// At least one of what there is any of.
+    /// At least 1, unless `count` is 0.
     pub fn count(self, count: usize) -> usize {
         if count == 0 { 0 } else { ((count as f64 / self.tasks).round() as usize).max(1) }
     }
 
-    /// The job at this scale: of its tasks as many as it has then, evenly chosen. Fetching takes no time of
-    /// its own on one machine: a reduce works for as long as it fetched, besides. No machine is preferred.
+    /// The scaled job, with evenly chosen tasks. Fetching takes no time on one machine, so a reduce works for that time,
+    /// too. No map prefers a machine.
     pub fn job(self, job: &SimulatedJob) -> SimulatedJob {
         let map = |task: &SimulatedMap| SimulatedMap {
             work: self.span(task.work),
@@ -254,7 +252,7 @@ impl Scale {
         }
     }
 
-    /// All slots divided, on so many workers, or on as many as the machines divided come to.
+    /// The scaled cluster, on so many workers or on the scaled number of machines.
     pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
         let shape = shape.of_two_kinds();
         let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);
@@ -279,15 +277,14 @@ impl Scale {
         }
     }
 
-    /// The policy with every interval of its own divided, and those that were, as `table.key = "3s" ->
-    /// "50ms"`.
+    /// The policy with scaled intervals, and a line for each: `table.key = "3s" -> "50ms"`.
     pub fn policy(self, policy: &SchedulerConfiguration) -> Result<(SchedulerConfiguration, Vec<String>)> {
         let (mut tables, mut told) = (as_table(&policy.tables)?, Vec::new());
         let own = policy.scheduler.to_string();
         for (name, table) in &mut tables {
             let mut changes = Vec::new();
             self.intervals(table, name, &mut changes);
-            // The others are at their defaults, unless the policy consists of them.
+            // Other tables have default values, unless the policy is composed of them.
             if *name == own || policy.scheduler.in_words() == "composed" {
                 told.append(&mut changes);
             }
@@ -297,10 +294,10 @@ impl Scale {
         Ok((scaled, told))
     }
 
-    /// The same of the settings of preemption.
+    /// The settings of preemption with scaled intervals, and a line for each.
     pub fn preemption(self, settings: &PreemptionSettings) -> Result<(PreemptionSettings, Vec<String>)> {
         let (mut table, mut told) = (as_table(settings)?, Vec::new());
-        // What this cluster takes is what it takes, however quickly its jobs come.
+        // Costs of this cluster do not scale.
         let expected = table.remove("auto");
         let mut table = toml::Value::Table(table);
         self.intervals(&mut table, "preemption", &mut told);
@@ -316,7 +313,7 @@ impl Scale {
                 if let Ok(span) = text.parse::<Span>()
                     && span.0 > 0
                 {
-                    // Where there was an interval one of nothing may be refused.
+                    // An interval of 0 may be invalid.
                     let scaled = Span(self.span(span).0.max(1));
                     told.push(format!("{place} = {text:?} -> {:?}", shown(scaled)));
                     *text = format!("{}us", scaled.0);
@@ -335,7 +332,7 @@ impl Scale {
     }
 }
 
-/// A time for people: milliseconds where there are any.
+/// A time in milliseconds, or in seconds from one second on.
 fn shown(span: Span) -> String {
     if span.0 < 1_000_000 {
         format!("{}ms", span.0 as f64 / 1e3)
@@ -361,16 +358,15 @@ fn of_table<T: DeserializeOwned>(table: toml::Value) -> Result<T> {
     table.try_into().map_err(refused::<toml::de::Error>)
 }
 
-/// Refuses jobs without meaning here: tasks too short to be measured, and none at all. A task without any
-/// work is allowed: it is no measurement.
+/// Fails for tasks that are too short to be measured, and for jobs without maps. A task without work is allowed.
 pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
     if jobs.is_empty() {
-        return Err(usage("the workload has no job; give it one"));
+        return Err(usage("the workload has no job"));
     }
     for job in jobs {
         if job.maps.is_empty() {
             return Err(usage(format_args!(
-                "job {} has no map, and every job of a cluster has one; give it one of no work: maps = {{ count = 1, seconds = 0 }}",
+                "job {} has no map, which a cluster requires; add one without work: maps = {{ count = 1, seconds = 0 }}",
                 job.name
             )));
         }
@@ -381,7 +377,7 @@ pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
             let most = scale.time * work.0 as f64 / TASK_MIN.0 as f64;
             let most = if most >= 10.0 { format!("{}", most.floor()) } else { format!("{most:.2}") };
             return Err(usage(format_args!(
-                "job {} has a {kind} of {} ms at this scale, and one shorter than 100 ms says little; choose a --time-scale of at \
+                "job {} has a {kind} of {} ms at this scale, which is too short to be measured (100 ms); choose a --time-scale of at \
                  most {most}",
                 job.name,
                 work.0 as f64 / 1e3
@@ -391,14 +387,14 @@ pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
     Ok(())
 }
 
-/// Machines that a trace is for, where nothing is said.
+/// The cluster of a trace.
 const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
 
 #[derive(Clone, Debug)]
 pub enum ReplaySource {
-    /// Drawn anew for each seed.
+    /// Its jobs depend on the seed.
     Workload { name: String, file: Box<WorkloadFile> },
-    /// The same for each seed.
+    /// Its jobs do not depend on the seed.
     Trace { name: String, trace: SwimTrace, model: SizeModel },
 }
 
@@ -408,7 +404,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
 }
 
 impl ReplaySource {
-    /// A published mix of this name, or the workload file of this path.
+    /// The published mix or the workload file of this name.
     pub fn workload(name: &str) -> Result<ReplaySource> {
         let file = match published(name) {
             Some(file) => file.map_err(usage)?,
@@ -419,20 +415,20 @@ impl ReplaySource {
         };
         if let Some(job) = file.jobs.iter().find(|job| job.submit.as_deref() == Some("trigger")) {
             return Err(usage(format_args!(
-                "job {} is submitted by a trigger, which only the simulator can do; give it a time",
+                "job {} is submitted by a trigger, which only the simulator supports; give it a time",
                 job.name
             )));
         }
         Ok(ReplaySource::Workload { name: name.to_owned(), file: Box::new(file) })
     }
 
-    /// A trace in the format of SWIM, of which the first jobs alone are taken when `jobs` says so.
+    /// The first jobs of a trace in the format of SWIM; all without `jobs`.
     pub fn trace(path: &Path, jobs: Option<usize>) -> Result<ReplaySource> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         let mut trace = SwimTrace::read(&name, BufReader::new(file)).map_err(usage)?;
         trace.jobs.truncate(jobs.unwrap_or(usize::MAX));
-        // A trace is an excerpt of a day: its first job comes at once.
+        // A trace is an excerpt of a day; its first job is submitted at once.
         let first = trace.jobs.first().map_or(0, |job| job.submit);
         trace.jobs.iter_mut().for_each(|job| job.submit -= first);
         let model = SizeModel { reduces_max: Some(TRACE_CLUSTER.machines), ..SizeModel::default() };
@@ -445,7 +441,7 @@ impl ReplaySource {
         }
     }
 
-    /// Of its first run unless another is asked for.
+    /// The default seed.
     pub fn seed(&self) -> u64 {
         match self {
             ReplaySource::Workload { file, .. } => file.seed,
@@ -460,7 +456,6 @@ impl ReplaySource {
         }
     }
 
-    /// The cluster it is meant for.
     pub fn cluster(&self) -> Option<ClusterShape> {
         match self {
             ReplaySource::Workload { file, .. } => file.cluster,
@@ -468,7 +463,7 @@ impl ReplaySource {
         }
     }
 
-    /// How often its workers speak; nothing, when it does not say.
+    /// 0 if the source has none.
     pub fn heartbeat(&self) -> Span {
         match self {
             ReplaySource::Workload { file, .. } => file.overheads.heartbeat,
@@ -476,7 +471,7 @@ impl ReplaySource {
         }
     }
 
-    /// Whether any job with reduces says how many bytes its maps write for them.
+    /// Whether a job with reduces has output bytes of its maps.
     pub fn tells_output_bytes(&self) -> bool {
         match self {
             ReplaySource::Workload { file, .. } => file.tells_output_bytes(),
@@ -506,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_simulated_is_what_runs() {
+    fn simulated_jobs_are_scaled() {
         let late = SimulatedJob::new("late", Time(40_000_000)).with_maps(3, Span::from_secs(20));
         let early = SimulatedJob::new("early", Time(0)).with_maps(1, Span::from_secs(10));
         let plan = plan(&[late, early], 20.0).unwrap();
@@ -519,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_names_policy_queues_and_every_interval() {
+    fn configuration_has_policy_queues_and_intervals() {
         let mut job = SimulatedJob::new("job", Time(0)).with_maps(1, Span::from_secs(20));
         job.queue = "production".into();
         let plan = plan(&[job], 20.0).unwrap();
@@ -533,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_write_no_more_than_a_run_can_bear_and_keep_their_proportions() {
+    fn output_bytes_are_bounded_proportionally() {
         let mut jobs = vec![SimulatedJob::new("job", Time(0)).with_maps(2, Span::from_secs(1))];
         (jobs[0].maps[0].output_bytes, jobs[0].maps[1].output_bytes) = (300 << 20, 100 << 20);
         bound_outputs(&mut jobs);
@@ -546,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_smaller_and_sooner() {
+    fn job_is_scaled() {
         let mut job = SimulatedJob::new("job", Time(60_000_000))
             .with_maps(100, Span::from_secs(10))
             .with_reduces(4, Span::from_secs(2), Span::from_secs(6));
@@ -567,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_divided_in_all() {
+    fn slots_are_scaled_over_the_cluster() {
         let shape = |machines, map_slots, reduce_slots, map_machines| ClusterShape {
             map_machines,
             ..ClusterShape::of_slots(machines, map_slots, reduce_slots)
@@ -581,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_policies_are_divided_and_told() {
+    fn intervals_of_policies_are_scaled_and_listed() {
         let fcs = SchedulerConfiguration::named(SchedulerName::Fcs);
         let (scaled, told) = scale(60.0, 30.0).policy(&fcs).unwrap();
         assert_eq!(scaled.tables.fcs.heartbeat, Span::from_millis(50));
@@ -597,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_refused_with_what_to_do() {
+    fn short_tasks_are_an_error_with_a_scale_to_choose() {
         let job = SimulatedJob::new("quick", Time(0)).with_maps(2, Span::from_secs(5));
         let at = |time| {
             let scale = scale(time, 1.0);
@@ -615,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_is_above_zero() {
+    fn scale_is_positive() {
         for (time, tasks, flag) in
             [(0.0, 1.0, "--time-scale"), (1.0, 0.0, "--task-scale"), (f64::NAN, 1.0, "--time")]
         {
@@ -626,7 +621,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_some_of_what_there_was(count in 0_usize..100_000, tasks in 0.5_f64..10_000.0) {
+        fn scaled_count_is_zero_only_for_zero(count in 0_usize..100_000, tasks in 0.5_f64..10_000.0) {
             let scaled = scale(1.0, tasks).count(count);
             prop_assert_eq!(scaled == 0, count == 0);
             prop_assert!((scaled as f64 - count as f64 / tasks).abs() <= 1.0);
@@ -634,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_is_published_or_a_file() {
+    fn workload_is_published_or_a_file() {
         let source = ReplaySource::workload("fcs-map-heavy").unwrap();
         assert_eq!((source.name(), source.seed(), source.jobs(1).len()), ("fcs-map-heavy", 1, 171));
         assert!(source.tells_output_bytes() && source.cluster().is_some());
@@ -643,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_triggers_are_refused() {
+    fn jobs_of_triggers_are_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("w.toml");
         let text = "[[job]]\nname = \"later\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n";
@@ -653,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_begins_at_once_and_may_be_cut() {
+    fn trace_begins_at_once_and_may_be_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.tsv");
         fs::write(&path, "a\t100\t0\t1\t0\t0\nb\t130\t30\t1\t0\t0\nc\t190\t60\t1\t0\t0\n").unwrap();

@@ -1,6 +1,5 @@
-//! What a replay came to: the rows of its jobs, with columns as those of `nap sim --results`, what came out under
-//! each policy, and how far live and simulated runs of the same plans agree. Everything about live runs is the
-//! coordinator's word; nothing is read off the tasks.
+//! The report of a replay: a row for each job with the columns of `nap sim --results`, the results of each policy, and
+//! the agreement of live and simulated runs. Live values are those that the coordinator records.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,17 +29,17 @@ pub struct ReplayReport {
     pub scale: Scale,
     pub cluster: ClusterShape,
     pub body: TaskBody,
-    /// Every interval that was divided, under each policy.
+    /// The scaled intervals of each policy.
     pub intervals: Vec<(SchedulerName, Vec<String>)>,
-    /// With which the same was simulated.
+    /// The costs of the simulations.
     pub costs: Costs,
     pub runs: Vec<ReplayRun>,
     pub agreements: Vec<(SchedulerName, Agreement)>,
-    /// Whether all that was asked for was run.
+    /// Whether it was not interrupted.
     pub complete: bool,
 }
 
-/// One run in figures. Times in seconds, at the live scale.
+/// One run. Times in seconds, at the live scale.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayRun {
     pub scheduler: SchedulerName,
@@ -48,21 +47,20 @@ pub struct ReplayRun {
     pub seed: u64,
     pub jobs: usize,
     pub mean_sojourn: f64,
-    /// The same in simulated time.
     pub simulated_mean_sojourn: f64,
     pub makespan: f64,
     pub preemptions: u64,
-    /// The latest submission, and how late one may be.
+    /// How late the latest submission was.
     pub late: f64,
     pub late_max: f64,
-    /// Whether no submission was later than that.
+    /// Whether every job was submitted in order and in time.
     pub counts: bool,
-    /// Whether every output is that of the same job undisturbed.
+    /// Whether every output equals that of the undisturbed job.
     pub identical: bool,
 }
 
 impl Report for ReplayReport {
-    /// Whether every output is right, and there is a run that counts under every policy.
+    /// Whether every output is right, and every policy has a run that counts.
     fn succeeded(&self) -> bool {
         let counted =
             |scheduler: SchedulerName| self.runs.iter().any(|run| run.scheduler == scheduler && run.counts);
@@ -108,11 +106,11 @@ impl Report for ReplayReport {
         }
         for (scheduler, _) in &self.intervals {
             if !self.agreements.iter().any(|(judged, _)| judged == scheduler) {
-                let _ = writeln!(text, "{scheduler}: no run counts, so that nothing is said of agreement");
+                let _ = writeln!(text, "{scheduler}: no run counts, so agreement is unknown");
             }
         }
         if !self.complete {
-            let _ = writeln!(text, "it was interrupted: this is what was measured until then");
+            let _ = writeln!(text, "interrupted: this report has the finished runs only");
         }
         text
     }
@@ -134,16 +132,15 @@ impl ReplayRun {
     }
 }
 
-/// Live over simulated means that agree.
+/// Live over simulated means in this range agree.
 const BAND: [f64; 2] = [0.9, 1.1];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Agreement {
     pub all: MeanRatio,
-    /// By class, when there is more than one.
+    /// By class, if there are several.
     pub classes: BTreeMap<String, MeanRatio>,
-    /// Whether the ratio of all is from 0.9 to 1.1.
     pub agrees: bool,
 }
 
@@ -169,7 +166,7 @@ impl MeanRatio {
 }
 
 impl Agreement {
-    /// Of runs and their simulations; none without jobs in both.
+    /// `None` without jobs in both.
     pub fn of(runs: &[(&LiveRun, &Run)]) -> Option<Agreement> {
         let mut pairs: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
         for (live, simulated) in runs {
@@ -183,7 +180,7 @@ impl Agreement {
         Agreement::of_pairs(&pairs)
     }
 
-    /// Of live and simulated sojourns by class, in seconds.
+    /// From pairs of live and simulated sojourns by class.
     pub(crate) fn of_pairs(pairs: &BTreeMap<String, Vec<(f64, f64)>>) -> Option<Agreement> {
         let every: Vec<(f64, f64)> = pairs.values().flatten().copied().collect();
         if every.is_empty() {
@@ -198,7 +195,7 @@ impl Agreement {
         Some(Agreement { all, classes, agrees: all.agrees() })
     }
 
-    /// In a sentence: the ratio and, where it is outside, by which classes.
+    /// The ratio and the classes that disagree, as text.
     pub fn line(&self) -> String {
         let MeanRatio { live, simulated, ratio, .. } = self.all;
         let head = format!("live {live:.3} s, simulated {simulated:.3} s, ratio {ratio:.3}");
@@ -217,7 +214,7 @@ impl Agreement {
     }
 }
 
-/// One job of one run. Times in seconds since the run began, at the live scale.
+/// A job of a run. Times in seconds since the run began, at the live scale.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayLine {
     scheduler: SchedulerName,
@@ -230,7 +227,7 @@ pub struct ReplayLine {
     started: Option<f64>,
     ended: f64,
     sojourn: f64,
-    /// A list schedule of its tasks with the cost of starting them, as in the simulator: not measured.
+    /// A list schedule of its tasks with the cost of starting them, as in the simulator.
     alone: f64,
     slowdown: f64,
     deadline: Option<f64>,
@@ -243,9 +240,9 @@ pub struct ReplayLine {
     kills: u64,
     wasted: f64,
     repetition: u32,
-    /// How long after its time it was handed in.
+    /// Delay of its submission.
     late: f64,
-    /// Whether the output is that of the same job undisturbed.
+    /// Whether its output equals that of the undisturbed job.
     identical: bool,
     /// Its sojourn in simulated time.
     simulated: Option<f64>,
@@ -271,7 +268,7 @@ impl ReplayLine {
             seed,
             job: live.job.name.to_string(),
             class: live.job.class.to_string(),
-            // A run with another one is none.
+            // Another ending is an error of the run.
             ending: Ending::Succeeded,
             submitted: seconds(live.submitted),
             started: times.started.map(seconds),
@@ -301,7 +298,6 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// Writes all of them as CSV.
 pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
     let failed = cannot("write", path);
     let file = File::create(path).map_err(failed)?;
@@ -312,16 +308,17 @@ pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
     table.flush().map_err(failed)
 }
 
-/// What a coordinator says of the attempt that has done its task.
+/// The end of a successful attempt, as the coordinator records it.
 const DONE: &str = "done";
 
+/// Slot times of a job, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotTimes {
     /// When its first attempt was launched.
     pub started: Option<u64>,
-    /// What its reduces were without a slot after its last map, all of them together; none without reduces.
+    /// Time of its reduces without a slot after its last map; `None` without reduces.
     pub reduces_waited: Option<u64>,
-    /// The slot time of its reduces, and what of it was before its last map.
+    /// Slot time of its reduces, and the part of it before its last map.
     pub reduces_held: u64,
     pub reduces_idle: u64,
     pub suspends: u64,
@@ -375,7 +372,7 @@ fn done_at(detail: &JobDetail) -> BTreeMap<TaskId, u64> {
     done
 }
 
-/// Every stretch of time in which an attempt had a slot.
+/// The intervals in which attempts had slots.
 fn held(detail: &JobDetail) -> Vec<(AttemptId, u64, u64)> {
     detail.attempts.iter().flat_map(|attempt| of_attempt(detail, attempt)).collect()
 }
@@ -416,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_that_of_the_means() {
+    fn ratio_is_of_means() {
         let found = agreement(&[("a", 1.0, 2.0), ("a", 5.0, 4.0)]);
         assert_eq!((found.all.live, found.all.simulated, found.all.ratio), (3.0, 3.0, 1.0));
         assert!(
@@ -425,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_disagrees_is_named_and_so_is_the_whole() {
+    fn disagreeing_classes_are_named() {
         let found = agreement(&[("small", 1.5, 1.0), ("large", 100.0, 100.0)]);
         assert!(found.agrees && found.line().ends_with("but not in small 1.500"), "{}", found.line());
         let found = agreement(&[("small", 1.0, 1.0), ("large", 150.0, 100.0)]);
@@ -434,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_agrees_with_nothing() {
+    fn no_runs_have_no_agreement() {
         assert_eq!(Agreement::of(&[]), None);
     }
 
@@ -501,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduce_that_waits_for_maps_is_idle_and_one_without_a_slot_waits() {
+    fn reduce_is_idle_before_the_last_map_and_waits_after_it() {
         let (map, early, late) =
             (attempt(TaskKind::Map, 0, 1), attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 1, 1));
         let attempts = vec![
@@ -516,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_reduce_has_no_slot_and_a_killed_one_has_lost_its_work() {
+    fn suspended_reduce_waits_and_killed_reduce_wastes() {
         let map = attempt(TaskKind::Map, 0, 1);
         let (first, second) = (attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 0, 2));
         let attempts = vec![
@@ -536,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_reduces_has_no_wait() {
+    fn job_without_reduces_has_no_wait() {
         let attempts = vec![ran(attempt(TaskKind::Map, 0, 1), 200, 1_000, "done")];
         assert_eq!(SlotTimes::of(&detail(attempts, Vec::new(), Vec::new())).reduces_waited, None);
     }

@@ -15,7 +15,7 @@ use napreduce_lab::paper::{
 use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_schedulers::SchedulerName;
 
-/// Numbers of the papers, typed from them once more: paper, figure, and what stands there.
+/// Numbers of the papers, typed a second time: paper, figure, numbers.
 const PUBLISHED: &str = include_str!("published.txt");
 
 fn quiet() -> Session {
@@ -39,7 +39,7 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
     }
 }
 
-/// What is said of each claim of some figures of a paper under a registry that was changed.
+/// The verdict on each claim of some figures of a changed paper.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> Vec<(String, String, Option<Verdict>)> {
     let mut runs = Runs::default();
     let planned =
@@ -64,7 +64,7 @@ fn paper_of(name: &str) -> Paper {
 }
 
 #[test]
-fn what_the_registry_calls_published_is_what_was_published() {
+fn published_numbers_match_the_papers() {
     let mut typed: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
     for line in PUBLISHED.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let mut words = line.split_whitespace();
@@ -89,14 +89,14 @@ fn what_the_registry_calls_published_is_what_was_published() {
 }
 
 #[test]
-fn every_figure_with_results_is_there() {
+fn registry_has_every_figure() {
     let all: usize = registry().iter().map(|paper| paper.figures.len()).sum();
     // 41 figures and tables, three results in the text, and twelve questions of our own.
     assert_eq!(all, 44 + 12);
 }
 
 #[test]
-fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
+fn swapped_policy_fails_the_claims_that_depend_on_it() {
     for (paper, from, figures) in [
         ("natjam", SchedulerName::Natjam, &["4", "5", "6"][..]),
         ("natjam", SchedulerName::NatjamDeadline, &["10"]),
@@ -121,7 +121,7 @@ fn a_policy_in_the_place_of_another_turns_verdicts_that_depend_on_it() {
 }
 
 #[test]
-fn a_choice_that_always_kills_is_not_taken_for_a_good_one() {
+fn always_killing_fails_the_claims_of_auto() {
     let mut fixed = paper_of("auto");
     let campaigns = fixed.campaigns.values_mut();
     for variant in campaigns.filter_map(|campaign| campaign.variants.get_mut("auto")) {
@@ -133,7 +133,7 @@ fn a_choice_that_always_kills_is_not_taken_for_a_good_one() {
 }
 
 #[test]
-fn a_report_is_made_again_from_its_rows_to_the_byte() {
+fn report_is_reproduced_from_rows_byte_for_byte() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("report");
     let report = paper(&settings(&place, "natjam", "5-6,10", 6), &quiet(), |_, _| {}).expect("a report");
@@ -158,7 +158,7 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
 }
 
 #[test]
-fn several_reports_are_told_as_one() {
+fn several_reports_are_judged_as_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let places = ["first", "second", "third"].map(|name| folder.path().join(name));
     for (place, (name, figures)) in places.iter().zip([("natjam", "10"), ("yarn", "pace"), ("natjam", "6")]) {
@@ -184,7 +184,7 @@ fn docs(name: &str) -> String {
 }
 
 #[test]
-fn kept_rows_give_the_verdicts_of_the_docs() {
+fn kept_rows_reproduce_the_docs() {
     let folders =
         fs::read_dir(kept()).expect("the kept reports").map(|entry| entry.expect("an entry").path());
     let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
@@ -232,7 +232,7 @@ fn kept_rows_give_the_verdicts_of_the_docs() {
 }
 
 #[test]
-fn a_campaign_is_deterministic_where_its_kept_runs_are_equal() {
+fn deterministic_campaigns_have_equal_kept_runs() {
     let report = PaperReport::read(registry(), &kept().join("simulated")).expect("the kept rows");
     let mut runs: BTreeMap<(&str, &str), BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for run in report.runs.iter() {
@@ -251,7 +251,7 @@ fn a_campaign_is_deterministic_where_its_kept_runs_are_equal() {
 }
 
 #[test]
-fn a_claim_is_judged_or_says_why_not_and_names_its_place() {
+fn claims_have_a_place_and_a_judge_or_a_reason() {
     let places = ["section", "figure", "table", "abstract", "derived", "ours"];
     for paper in registry() {
         for (id, figure) in &paper.figures {
@@ -268,7 +268,7 @@ fn a_claim_is_judged_or_says_why_not_and_names_its_place() {
 }
 
 #[test]
-fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
+fn continued_report_has_wider_intervals() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "4", 4);
     let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
@@ -286,7 +286,7 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
 }
 
 #[test]
-fn what_was_cut_short_is_judged_by_what_is_whole() {
+fn interrupted_report_has_its_whole_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut settings = settings(folder.path(), "natjam", "6", 7);
     let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
@@ -312,7 +312,7 @@ fn what_was_cut_short_is_judged_by_what_is_whole() {
 }
 
 #[test]
-fn figures_are_named_by_themselves_in_ranges_and_all() {
+fn figures_are_selected_by_id_range_and_paper() {
     let papers = registry();
     let ids = |paper: &str, figures: Option<&str>| -> Vec<String> {
         select(&papers, paper, figures).expect("figures").into_iter().map(|(_, id)| id).collect()
@@ -325,13 +325,13 @@ fn figures_are_named_by_themselves_in_ranges_and_all() {
         ("natjam", Some("99"), "it has 3, 4"),
         ("natjam", Some("6-4"), "no figure"),
     ] {
-        let error = select(&papers, paper, figures).expect_err("there is none").to_string();
+        let error = select(&papers, paper, figures).expect_err("it is unknown").to_string();
         assert!(error.contains(said), "{error}");
     }
 }
 
 #[test]
-fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
+fn exit_status_tells_verdicts_from_errors() {
     let run = |arguments: &[&str]| {
         let ended = Command::new(env!("CARGO_BIN_EXE_nap-lab")).args(arguments).output().expect("it runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
@@ -347,7 +347,7 @@ fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
         (&["paper", "natjam", "3", "--rehearse"], 1, "given Research-XL alone: 182.9"),
         (&["paper", "natjam", "3", "--rehearse"], 1, "some 10 s less"),
         (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
-        (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged by it"),
+        (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged"),
         (&["paper"], 0, "OS-Assisted Task Preemption"),
     ] {
         let (found, output, errors) = run(arguments);

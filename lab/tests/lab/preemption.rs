@@ -69,7 +69,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn two_jobs_are_compared_and_everything_else_is_gone() {
+fn two_jobs_are_compared_and_nothing_else_is_left() {
     let lab = Lab::new();
     let output = two_jobs(&lab, &["--tasks", "light", "--primitives", "wait,kill"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -98,7 +98,7 @@ fn two_jobs_are_compared_and_everything_else_is_gone() {
 }
 
 #[test]
-fn an_interrupted_experiment_leaves_what_it_measured_and_nothing_else() {
+fn interrupted_experiment_leaves_its_measurements() {
     let lab = Lab::new();
     let mut nap = two_jobs(&lab, &["--tasks", "light", "--primitives", "wait,kill"]).spawn().unwrap();
     let (_, mut rest) = wait_for(&mut nap, "light 1/2");
@@ -111,7 +111,7 @@ fn an_interrupted_experiment_leaves_what_it_measured_and_nothing_else() {
 }
 
 #[test]
-fn an_experiment_that_is_killed_leaves_nothing_behind() {
+fn killed_experiment_leaves_nothing() {
     let lab = Lab::new();
     let mut nap = two_jobs(&lab, &["--tasks", "light", "--primitives", "kill"]).spawn().unwrap();
     // The first job runs, or just ended.
@@ -124,7 +124,7 @@ fn an_experiment_that_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn swap_and_control_group_go_with_an_experiment_that_is_killed() {
+fn killed_experiment_leaves_no_swap_and_no_control_group() {
     let lab = Lab::new();
     let sizes = ["--fill", "8MiB", "--memory-limit", "96MiB", "--swap", "16MiB"];
     let mut command = two_jobs(&lab, &["--tasks", "hungry", "--primitives", "wait"]);
@@ -171,7 +171,7 @@ fn find_group(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_says_what_to_do() {
+fn wrong_usage_is_status_2_with_advice() {
     let lab = Lab::new();
     for (arguments, part) in [
         (&["preempt", "--primitives", "nap"][..], "possible values: wait, kill, suspend, checkpoint"),
@@ -189,7 +189,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
 }
 
 #[test]
-fn a_report_is_never_written_over_another_one() {
+fn report_is_never_overwritten() {
     let lab = Lab::new();
     fs::create_dir(lab.path("report")).unwrap();
     let output = two_jobs(&lab, &["--tasks", "light"]).output().unwrap();
@@ -200,7 +200,7 @@ fn a_report_is_never_written_over_another_one() {
 }
 
 #[test]
-fn suspend_and_checkpoint_are_compared_as_they_were_asked_for() {
+fn suspend_and_checkpoint_are_used_as_planned() {
     let lab = Lab::new();
     // A busy machine has half of a task left when it is preempted.
     let mut command =
@@ -219,7 +219,7 @@ fn suspend_and_checkpoint_are_compared_as_they_were_asked_for() {
 }
 
 #[test]
-fn latencies_are_an_object_for_programs() {
+fn latencies_are_json() {
     let lab = Lab::new();
     let output = lab.command(&["latency", "--samples", "2", "--format", "json"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

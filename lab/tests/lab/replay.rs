@@ -68,7 +68,7 @@ const GIVEN: [&str; 10] = [
 ];
 
 #[test]
-fn a_small_workload_runs_live_with_every_job_in_the_rows_and_right_outputs() {
+fn small_workload_runs_live_with_a_row_for_each_job() {
     let lab = lab();
     let (jobs, report) = (lab.name("jobs.toml"), lab.name("report"));
     let mut arguments = vec![&*jobs, "--time-scale", "10", "--scheduler", "natjam,fifo"];
@@ -114,7 +114,7 @@ fn a_small_workload_runs_live_with_every_job_in_the_rows_and_right_outputs() {
 }
 
 #[test]
-fn bytes_and_memory_are_moved_and_the_outputs_are_the_same() {
+fn bodies_do_not_change_outputs() {
     let lab = lab();
     let text = "cluster = { machines = 1, map-slots = 2, reduce-slots = 1 }\n[[job]]\nname = \"one\"\nmemory = 4000000\n\
                 maps = { count = 2, seconds = 3, bytes = 400000, output-bytes = 4000 }\n\
@@ -134,15 +134,15 @@ fn bytes_and_memory_are_moved_and_the_outputs_are_the_same() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_arguments_fail_before_anything_runs() {
     let lab = lab();
     let jobs = lab.name("jobs.toml");
     fs::write(lab.path("broken.toml"), "[[job]]\nname = 3\n").unwrap();
     fs::write(lab.path("empty.tsv"), "").unwrap();
     let (broken, empty) = (lab.name("broken.toml"), lab.name("empty.tsv"));
     for (arguments, says) in [
-        (&[&*jobs, "--time-scale", "100"][..], "one shorter than 100 ms says little"),
-        (&[&*jobs, "--time-scale", "0"], "--time-scale 0 makes no plan"),
+        (&[&*jobs, "--time-scale", "100"][..], "too short to be measured (100 ms)"),
+        (&[&*jobs, "--time-scale", "0"], "invalid --time-scale 0"),
         (&[&*jobs, "--task-scale", "nan"], "--task-scale NaN"),
         (&["no-such-mix"], "cannot read no-such-mix"),
         (&[&*broken], "broken.toml"),

@@ -1,5 +1,4 @@
-//! What `nap lab` does with programs that stand in for ours: reports, exit statuses, and what is left behind.
-//! The programs are shell scripts that follow the command line of job programs; no figure is judged here.
+//! `nap lab speed`, `memory` and `start` with stand-ins for our programs: reports, exit statuses, cleanup.
 
 use std::fs;
 use std::io::Read;
@@ -45,7 +44,7 @@ fn speed_reports_every_contender_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn our_programs_are_called_as_their_contract_says() {
+fn our_programs_are_called_by_their_contract() {
     let lab = Lab::with(PLAIN_WORDCOUNT, PLAIN_TERASORT);
     let ended = lab.run(&["speed", "--size", "10kB", "--runs", "1", "--slots", "3", "--format", "json"]);
     let report: Value = serde_json::from_str(&ended.output).unwrap();
@@ -57,7 +56,7 @@ fn our_programs_are_called_as_their_contract_says() {
 }
 
 #[test]
-fn a_wrong_output_takes_its_contender_out_and_fails() {
+fn wrong_output_drops_its_contender() {
     let unsorted = PLAIN_TERASORT.replace("sort -o", "cp -t");
     let unsorted = unsorted.replace(r#""$output/part-r-00000" "$input""#, r#""$output" "$input""#);
     let lab = Lab::with(PLAIN_WORDCOUNT, &unsorted);
@@ -76,7 +75,7 @@ fn a_wrong_output_takes_its_contender_out_and_fails() {
 }
 
 #[test]
-fn a_program_that_fails_is_reported_with_its_last_words() {
+fn failed_program_is_reported_with_its_standard_error() {
     let lab = Lab::with("#!/bin/sh\necho no such luck >&2; exit 4\n", PLAIN_TERASORT);
     let ended = lab.run(&["speed", "--size", "10kB", "--runs", "1"]);
     assert_eq!(ended.status, 1);
@@ -85,7 +84,7 @@ fn a_program_that_fails_is_reported_with_its_last_words() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_says_what_to_do() {
+fn wrong_usage_is_status_2_with_advice() {
     let lab = Lab::with(PLAIN_WORDCOUNT, PLAIN_TERASORT);
     let refused = |arguments: &[&str], part: &str| {
         let ended = lab.run(arguments);
@@ -109,7 +108,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
 }
 
 #[test]
-fn a_python_without_peers_leaves_them_out_unless_they_are_asked_for() {
+fn python_without_peers_is_an_error_only_if_they_are_named() {
     let lab = Lab::with(PLAIN_WORDCOUNT, PLAIN_TERASORT);
     lab.script("python", "#!/bin/sh\n[ \"$1\" = --version ]\n");
     let python = lab.name("bin/python");
@@ -122,7 +121,7 @@ fn a_python_without_peers_leaves_them_out_unless_they_are_asked_for() {
 }
 
 #[test]
-fn the_coreutils_pipeline_counts_words_when_asked_for() {
+fn coreutils_pipeline_counts_words() {
     let lab = Lab::with(PLAIN_WORDCOUNT, PLAIN_TERASORT);
     let arguments =
         ["speed", "--size", "10kB", "--runs", "1", "--peers", "coreutils", "--programs", "wordcount"];
@@ -132,7 +131,7 @@ fn the_coreutils_pipeline_counts_words_when_asked_for() {
 }
 
 #[test]
-fn memory_within_the_bound_passes_and_beyond_it_fails() {
+fn memory_beyond_the_bound_fails() {
     let lab = Lab::with(PLAIN_WORDCOUNT, PLAIN_TERASORT);
     let ended = lab.run(&["memory", "--size", "20kB"]);
     assert_eq!(ended.status, 0, "{}", ended.errors);
@@ -172,7 +171,7 @@ fn keep_leaves_the_inputs_and_outputs() {
 }
 
 #[test]
-fn ctrl_c_ends_the_program_under_measurement_and_cleans_up() {
+fn ctrl_c_ends_the_measured_program_and_cleans_up() {
     let lab = Lab::with(HANGING, PLAIN_TERASORT);
     let mut nap = lab.command(&["speed", "--size", "10kB", "--runs", "1"]).spawn().unwrap();
     // Opening waits until the stand-in writes its process id: from then on it runs and hangs.

@@ -1,10 +1,9 @@
-//! What `nap lab suite` does with programs that stand in for ours and for Python: its report, what takes a
-//! contender out, wrong use. No figure is judged here; the jobs themselves are tested where they are.
+//! `nap lab suite` with stand-ins for our programs and for Python: its report, contenders that drop out, wrong usage.
 
 use crate::stand_ins::{Ended, Lab, PLAIN_WORDCOUNT};
 use serde_json::Value;
 
-/// Sorts the rows of a folder, and tells what it has counted.
+/// Sorts the rows of a folder, and prints counters.
 const TERASORT: &str = r#"#!/bin/sh
 mkdir "$3"
 cat "$1"/* | LC_ALL=C sort > "$3/part-r-00000"
@@ -12,7 +11,7 @@ echo '{"counters": {"MAP_OUTPUT_BYTES": 20000, "REDUCE_SHUFFLE_BYTES": 5000}}'
 echo '{"counters": {"MAP_OUTPUT_BYTES": 1}}'
 "#;
 
-/// A Python that has DuckDB alone: what it writes is the sorted input.
+/// A Python with DuckDB, which sorts its input in reverse.
 const PYTHON: &str = r#"#!/bin/sh
 case "$1 $2" in
   --version*) echo Python ;;
@@ -36,7 +35,7 @@ fn lab(wordcount: &str) -> Lab {
 }
 
 #[test]
-fn every_job_is_reported_with_its_contenders_and_ratios() {
+fn report_has_contenders_and_ratios() {
     let lab = lab(PLAIN_WORDCOUNT);
     let ended = run(&lab, &["--jobs", "terasort", "--format", "json"]);
     assert_eq!(ended.status, 0, "{}", ended.errors);
@@ -60,7 +59,7 @@ fn every_job_is_reported_with_its_contenders_and_ratios() {
 }
 
 #[test]
-fn a_peer_with_other_lines_is_out_and_fails() {
+fn peer_with_different_lines_drops_out() {
     let lab = lab(PLAIN_WORDCOUNT);
     let ended = run(&lab, &["--jobs", "wordcount"]);
     assert_eq!(ended.status, 1, "{}", ended.errors);
@@ -75,7 +74,7 @@ fn a_peer_with_other_lines_is_out_and_fails() {
 }
 
 #[test]
-fn our_output_has_to_be_that_of_one_slot_to_the_byte() {
+fn our_output_must_equal_that_of_one_slot() {
     // The order of the lines depends on the number of slots.
     let lab =
         lab(&PLAIN_WORDCOUNT.replace("LC_ALL=C sort |", "LC_ALL=C sort $([ \"$5\" = 1 ] || echo -r) |"));
@@ -87,7 +86,7 @@ fn our_output_has_to_be_that_of_one_slot_to_the_byte() {
 }
 
 #[test]
-fn wrong_usage_is_status_2_and_says_what_to_do() {
+fn wrong_usage_is_status_2_with_advice() {
     let lab = lab(PLAIN_WORDCOUNT);
     let refused = |arguments: &[&str], part: &str| {
         let ended = run(&lab, arguments);

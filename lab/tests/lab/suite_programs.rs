@@ -1,7 +1,4 @@
-//! The programs of the suite as they are typed: folders of documents, side files, groups of matches,
-//! wrong use.
-//!
-//! Owns the command lines. Does not own what the jobs make of large data (`jobs`).
+//! Command lines of the suite's programs: folders of documents, side files, groups of matches, wrong usage.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +24,7 @@ fn run(folder: &Path, program: &str, arguments: &str) -> Output {
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").output().unwrap()
 }
 
-/// What the program writes into one part file.
+/// Checks the single part file of a run.
 fn check(folder: &Path, program: &str, arguments: &str, expected: &str) {
     let ended = run(folder, program, &format!("{arguments} --output out --overwrite --reduces 1"));
     assert!(ended.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&ended.stderr));
@@ -61,7 +58,7 @@ fn documents_of_one_name_are_one_document() {
 }
 
 #[test]
-fn a_name_that_cannot_be_cut_out_again_is_refused() {
+fn ambiguous_document_name_is_an_error() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a|b"), "one two three\n").unwrap();
     let refused = "the file name of";
@@ -90,7 +87,7 @@ fn centroids_come_as_a_side_file() {
 }
 
 #[test]
-fn matches_come_by_count_and_groups_are_chosen() {
+fn matches_are_counted_by_group() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("log"), "status=404 status=200\nstatus=404\nstatus=500\nnothing\n").unwrap();
     let program = env!("CARGO_BIN_EXE_count-matches");
@@ -102,7 +99,7 @@ fn matches_come_by_count_and_groups_are_chosen() {
 }
 
 #[test]
-fn every_program_explains_itself() {
+fn every_program_has_help() {
     let root = tempfile::tempdir().unwrap();
     for (name, program) in PROGRAMS {
         let help = run(root.path(), program, "--help");

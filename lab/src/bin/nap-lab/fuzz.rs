@@ -15,10 +15,9 @@ use crate::place;
 
 /// Look for schedulers that never end, in simulated time
 ///
-/// Every seed draws a small cluster, jobs, a scheduler with random values, and what becomes of preemption.
-/// Each such run must end, no job may be preempted for itself, and no scheduler may stop the clock. A line is
-/// printed for each. What fails is written as two files that nap sim reads; the command is printed. The exit
-/// status is 1 then.
+/// Every seed draws a small cluster, jobs, a scheduler with random settings, and settings of preemption. The run must
+/// end, no job may be preempted for itself, and no scheduler may stop the clock. Each run prints a line. A failed run
+/// is written as two files for nap sim, whose command is printed, and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,30 +25,30 @@ Examples:
   nap lab fuzz-policies --runs 100 --seed 4711 --keep failing
   nap lab fuzz-policies --containers --runs 2000")]
 pub struct FuzzArguments {
-    /// How many runs
+    /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
 
-    /// The seed of the first one; the others have those after it
+    /// Seed of the first run; the others follow
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
 
-    /// Clusters with containers in the place of map and reduce slots, where each job has a master
+    /// Use clusters with containers instead of slots, where each job has a master
     #[arg(long)]
     pub containers: bool,
 
-    /// Where the files of what failed are written
+    /// Folder for the files of failed runs
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub keep: PathBuf,
 }
 
-/// Whether every run was as it should be.
+/// Returns whether every run passed.
 #[expect(clippy::disallowed_methods, reason = "the program does nothing else")]
 pub fn run(arguments: &FuzzArguments) -> Result<bool> {
     let bar = place::bar(arguments.runs, "{bar:30} {pos}/{len} runs, {eta} left");
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<(Case, String)>> = Mutex::default();
-    // A case that panics is told of in its line.
+    // The line of a case reports its panic.
     std::panic::set_hook(Box::new(|_| {}));
     let work = || {
         loop {
@@ -105,7 +104,7 @@ fn tell(case: &Case, bar: &ProgressBar) -> Result<(), String> {
     result.map(drop)
 }
 
-/// Writes the files of a case; says how it is run again.
+/// Writes the files of a case; returns the command that runs it again.
 fn keep(case: &Case, folder: &Path) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let path = |what: &str| folder.join(format!("fuzz-{}.{what}.toml", case.seed));
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_failed_is_left_as_files_and_as_the_command_that_runs_them() {
+    fn failed_case_is_kept_with_its_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let case = Case::draw(3);
         let command = keep(&case, folder.path()).expect("writable");

@@ -13,27 +13,24 @@ use napreduce_protocol::printing::{print, print_error};
 
 use crate::place::{Workplace, bar};
 
-/// Something that was asked for does not hold.
 const DOES_NOT_HOLD: u8 = 1;
-/// Something is not resolved.
 const NOT_RESOLVED: u8 = 3;
 
-/// Repeat figures and tables of the papers, and say whether their claims hold
+/// Repeat figures and tables of the papers, and judge their claims
 ///
-/// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is
-/// expected of ours. Runs are made in blocks, every variant once with the same jobs; ratios and differences
-/// are taken inside a block. Runs are live, on clusters of this machine at the scale that the figure's entry
-/// says (times are told at the paper's), unless --simulate or --rehearse is given. Without a paper, every
-/// figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that
-/// was asked for holds, 1 when something does not, 3 when something is not resolved, and 2 when the command
-/// could not be carried out. Ctrl-C leaves a report of what was measured.
+/// The entry of a figure has its claims, the runs that test them, the published numbers and our expectations. Runs
+/// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Runs
+/// are live, on clusters of this machine at the scale of the figure's entry (times are reported at the paper's scale),
+/// unless --simulate or --rehearse is given. Without a paper, every figure is listed, with its verdict in the named
+/// report. The exit status is 0 if all selected figures hold, 1 if one does not, 3 if one is not resolved, and 2 if
+/// the command failed. Ctrl-C leaves a report of the finished runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   nap lab paper
   nap lab paper --report all
   nap lab paper natjam 5 --simulate
-  nap lab paper natjam 5 --rehearse             what a cluster of this machine would show
+  nap lab paper natjam 5 --rehearse             the live runs in simulated time
   nap lab paper natjam 5                        live, on a cluster of this machine
   nap lab paper hfsp 7 --both --report hfsp-7
   nap lab paper fcs 8-11,t2 --simulate --report fcs
@@ -53,7 +50,7 @@ pub struct PaperArguments {
     #[arg(long)]
     pub simulate: bool,
 
-    /// What the live runs would show, in simulated time: whether their scale is large enough
+    /// The live runs in simulated time, to see whether their scale is large enough
     #[arg(long, conflicts_with_all = ["simulate", "both", "from"])]
     pub rehearse: bool,
 
@@ -64,38 +61,37 @@ pub struct PaperArguments {
     #[command(flatten)]
     pub place: Workplace,
 
-    /// The folder of the report [default: one for temporary files, which is removed]
+    /// The folder of the report [default: a temporary one, which is removed]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "go_on"])]
     pub report: Option<PathBuf>,
 
-    /// Judge and draw again what is in the folder of a report, or of several, which are told as one; runs
-    /// nothing
+    /// Judge and draw the reports in these folders again, as one report; run nothing
     #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["paper", "simulate", "go_on", "quick"])]
     pub from: Vec<PathBuf>,
 
-    /// Add blocks to a report; its intervals are of 97.5 % then, since somebody has looked before
+    /// Add blocks to a report, whose intervals then are of 97.5 %, since its verdicts were known
     #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["paper", "quick"])]
     pub go_on: Option<PathBuf>,
 
-    /// Blocks of each campaign [default: as its entry says, mostly 30 simulated; 6 live, or more where
-    /// a figure claims several things at once]
+    /// Blocks of each campaign [default: that of its entry, mostly 30 simulated; 6 or more live, depending on the
+    /// claims]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
 
-    /// One block and no verdict: does it work at all?
+    /// Try one block without a verdict
     #[arg(long, conflicts_with = "repetitions")]
     pub quick: bool,
 
-    /// The seed of the first block; the others have those after it
+    /// Seed of the first block; the others follow
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
 
-    /// Write the page of the docs, too
+    /// Also write the page of the docs
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 }
 
-/// Does what was asked for, and says how it ended.
+/// Runs the command and returns its exit status.
 pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     if !arguments.from.is_empty() {
         let report = paper_again(&arguments.from)?;
@@ -137,15 +133,11 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     if let Err(interrupted) = session.interrupt.check() {
-        print_error(format_args!(
-            "nap lab paper: {interrupted}; the report is of what was measured until then"
-        ));
+        print_error(format_args!("nap lab paper: {interrupted}; the report has the finished runs"));
     }
     if arguments.quick {
         let ran = report.runs.iter().count();
-        print(format_args!(
-            "{ran} runs, one block: everything asked for can be run, and nothing is judged by it\n"
-        ));
+        print(format_args!("{ran} runs, one block: the figures can be run; nothing is judged\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let what =
@@ -164,7 +156,7 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
     }
     if !report.identical() {
         print_error(format_args!(
-            "nap lab paper: an output of a live run differs from that of the same job undisturbed"
+            "nap lab paper: an output of a live run differs from that of the undisturbed job"
         ));
     }
     Ok(if report.count(Verdict::DoesNotHold) > 0 || !report.identical() {
@@ -176,7 +168,7 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
     })
 }
 
-/// Every figure with its claim, and what it takes, or what a report says of it.
+/// Lists every figure with its claims, and its number of runs or its verdict in a report.
 fn list(report: Option<&Path>) -> Result<ExitCode> {
     let report = report.map(|folder| PaperReport::read(papers()?, folder)).transpose()?;
     for paper in papers()? {

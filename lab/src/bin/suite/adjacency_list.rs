@@ -1,6 +1,4 @@
-//! The neighbours of each vertex, from edges `a,b`: `adjacency-list INPUT... --output DIR`.
-//!
-//! How an edge is cut (at its last comma), and how many neighbours are kept.
+//! The neighbours of each vertex, from edges `a,b`, which are split at their last comma: `adjacency-list INPUT... --output DIR`.
 
 use std::process::ExitCode;
 

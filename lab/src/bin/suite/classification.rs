@@ -1,6 +1,5 @@
-//! Names the movies of each class: `classification INPUT... --output DIR --files PATH#centroids`.
-//!
-//! A class is the centroid a movie is most similar to.
+//! The movies of each class: `classification INPUT... --output DIR --files PATH#centroids`. The class of a movie is its
+//! most similar centroid.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,5 @@
-//! How often each text matches a pattern: `count-matches INPUT... --output DIR --pattern REGEX [--group N]`.
-//!
-//! What is counted (a group of each match) and the order: the most frequent first, then by bytes, in one part
-//! file.
+//! Counts a group of each match of a pattern: `count-matches INPUT... --output DIR --pattern REGEX [--group N]`. The most
+//! frequent come first, then by bytes, in one part file.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -24,7 +22,7 @@ pub struct Search {
     pub group: usize,
 }
 
-/// Refuses a wrong pattern before any task starts.
+/// Checks the pattern before any task starts.
 fn checked(pattern: &str) -> Result<String, regex::Error> {
     Regex::new(pattern).map(|_| pattern.to_owned())
 }

@@ -1,6 +1,5 @@
-//! How many movies are rated how well: `histogram-movies INPUT... --output DIR`.
-//!
-//! The bins: half a star wide, named by their upper ends.
+//! A histogram of mean ratings: `histogram-movies INPUT... --output DIR`. Bins are half a star wide, named by their upper
+//! ends.
 
 use std::process::ExitCode;
 
@@ -24,7 +23,7 @@ pub fn histogram(_: &()) -> Job {
         .reduce(|bin, counts, out| out.emit(format!("{}.{}", bin / 10, bin % 10), counts.sum()))
 }
 
-/// The upper end of the bin of a mean in tenths, which are whole numbers; a mean of exactly 3.5 goes to 4.0.
+/// The upper end of the bin of a mean, in tenths; a mean of exactly 3.5 is in the bin of 4.0.
 fn bin(sum: u64, count: u64) -> Option<u32> {
     let half = u32::try_from((2 * sum).checked_div(count)?).ok()?;
     Some((half + 1) * 5)

@@ -1,4 +1,4 @@
-//! How often each rating was given: `histogram-ratings INPUT... --output DIR`.
+//! The number of each rating: `histogram-ratings INPUT... --output DIR`.
 
 use std::process::ExitCode;
 

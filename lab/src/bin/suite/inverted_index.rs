@@ -1,6 +1,4 @@
-//! The documents that each word stands in: `inverted-index INPUT... --output DIR`.
-//!
-//! A document is written once for each of its words.
+//! The documents that contain each word: `inverted-index INPUT... --output DIR`.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,12 @@
-//! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`.
-//!
-//! The new centroid of a cluster: the member whose similarity is nearest to the mean of all.
+//! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`. The new centroid of a
+//! cluster is the member whose similarity is nearest to the mean.
 
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Key, Program};
 use napreduce_lab::records::{Centroids, Movie, centroid};
 
-/// What is known of a member when: all similarities are there before the first line, so that none
-/// has to be kept.
+/// All similarities of a cluster come before its lines, so that no line has to be kept.
 #[derive(Key)]
 enum Pass {
     Similarity,
@@ -53,7 +51,9 @@ pub fn step(centroids: Result<Centroids, String>) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Puts each movie to the centroid it is most similar to, and finds the centroid of each cluster anew")
+        .about(
+            "Assigns each movie to its most similar centroid, and computes the new centroid of each cluster",
+        )
         .examples("kmeans-movies movies --output clusters --files first.txt#centroids")
         .main(kmeans)
 }

@@ -1,6 +1,5 @@
-//! For each three words the documents that have them most often: `ranked-inverted-index INPUT... --output DIR`.
-//!
-//! How a line of `sequence-count` is cut, and the order: the largest count first, then by document.
+//! The documents of each sequence of three words, from the output of `sequence-count`: `ranked-inverted-index INPUT...
+//! --output DIR`. The largest count comes first, then by document.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

@@ -1,6 +1,4 @@
-//! Pairs of items that are associated with the same ones: `self-join INPUT... --output DIR`.
-//!
-//! The cut of a line `a1,a2,...,ak` at its last comma, and the pairs.
+//! Pairs of last items of lines `a1,a2,...,ak` that are equal up to their last comma: `self-join INPUT... --output DIR`.
 
 use std::process::ExitCode;
 

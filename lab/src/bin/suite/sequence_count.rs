@@ -1,6 +1,5 @@
-//! How often three words follow one another in a document: `sequence-count INPUT... --output DIR`.
-//!
-//! The key, `word|word|word|document`; a sequence does not go on in the next line.
+//! The number of each sequence of three words of a line, by document: `sequence-count INPUT... --output DIR`. The key is
+//! `word|word|word|document`.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,5 @@
-//! The frequent words of each document: `term-vector INPUT... --output DIR`.
-//!
-//! What is frequent (ten times) and the order: more frequent first, then by the alphabet.
+//! The words that occur ten times or more in each document: `term-vector INPUT... --output DIR`. The most frequent come
+//! first, then by word.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

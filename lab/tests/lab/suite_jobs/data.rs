@@ -1,6 +1,4 @@
-//! Generated data of any size, as texts.
-//!
-//! Owns the settings of the generators that suit small data. Does not own the generators (`datagen`).
+//! Generated data, with settings of the generators for small sizes.
 
 use datagen::Watch;
 use datagen::associations::{self, AssociationsSettings};
@@ -17,7 +15,7 @@ fn made(generate: impl FnOnce(OutputSettings) -> Written) -> Vec<String> {
     written.files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-/// So many documents; in tests of jobs their names are `input-0000` and on.
+/// Tests of jobs name the documents `input-0000` and on.
 pub fn texts(bytes: u64, documents: u32) -> Vec<String> {
     made(|output| {
         let output = OutputSettings { files: documents, ..output };
@@ -46,7 +44,7 @@ pub fn edges(bytes: u64) -> Vec<String> {
     })
 }
 
-/// The centroids of some of the movies, as many as there may be.
+/// Centroids from the movies, as many as possible.
 pub fn centroids(movies: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["movies", "centroids"].map(|name| folder.path().join(name));

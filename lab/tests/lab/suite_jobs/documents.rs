@@ -1,6 +1,4 @@
-//! Jobs over the words of documents.
-//!
-//! Owns their edges: short lines, ties, empty files. Does not own documents of one name (`programs`).
+//! Jobs over the words of documents: short lines, ties, empty files.
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../../src/bin/suite/inverted_index.rs"]
@@ -29,14 +27,14 @@ fn owned(texts: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn term_vectors_are_those_of_the_reference() {
+fn term_vectors_match_the_reference() {
     for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 2), data::texts(bytes, 10)]) {
         check(TERM_VECTOR, &texts, &reference::term_vector(&texts));
     }
 }
 
 #[test]
-fn words_of_equal_count_come_by_the_alphabet_and_rare_ones_not_at_all() {
+fn frequent_words_are_sorted_by_count_then_word() {
     let texts = owned(&["", &"b a ".repeat(10), &format!("{} z\n{}", "c ".repeat(11), "d ".repeat(9))]);
     assert_eq!(
         test(TERM_VECTOR, &texts).run().text(),
@@ -46,14 +44,14 @@ fn words_of_equal_count_come_by_the_alphabet_and_rare_ones_not_at_all() {
 }
 
 #[test]
-fn indexes_are_those_of_the_reference() {
+fn indexes_match_the_reference() {
     for texts in sizes().into_iter().flat_map(|bytes| [data::texts(bytes, 1), data::texts(bytes, 12)]) {
         check(INVERTED_INDEX, &texts, &reference::inverted_index(&texts));
     }
 }
 
 #[test]
-fn sequences_and_their_ranks_are_those_of_the_reference() {
+fn sequences_and_ranks_match_the_reference() {
     for bytes in sizes() {
         let texts = data::texts(bytes, 3);
         let counts = reference::sequence_count(&texts);
@@ -63,14 +61,14 @@ fn sequences_and_their_ranks_are_those_of_the_reference() {
 }
 
 #[test]
-fn a_line_of_fewer_than_three_words_has_no_sequence() {
+fn short_line_has_no_sequence() {
     let texts = owned(&["a\n\na b\n  \nc", "a b c\n", ""]);
     assert_eq!(test(SEQUENCE_COUNT, &texts).run().text(), "a|b|c|input-0001\t1\n");
     check(SEQUENCE_COUNT, &texts, &reference::sequence_count(&texts));
 }
 
 #[test]
-fn documents_of_equal_count_come_by_name() {
+fn documents_of_equal_count_are_sorted_by_name() {
     let counts = "a|b|c|two\t3\na|b|c|one\t3\na|b|c|all\t10\nx|y|z|one\t1\n";
     let expected = "a|b|c\t10|all\na|b|c\t3|one\na|b|c\t3|two\nx|y|z\t1|one\n";
     assert_eq!(JobTest::new(RANKED).input(counts).run().text(), expected);
@@ -79,12 +77,12 @@ fn documents_of_equal_count_come_by_name() {
 
 #[test]
 #[should_panic(expected = "expected WORD|WORD|WORD|DOCUMENT, a tab and a count, but found \"a|b|c\\tmany\"")]
-fn a_line_that_is_no_sequence_is_quoted() {
+fn invalid_sequence_is_quoted() {
     let _ = JobTest::new(RANKED).input("a|b|c\tmany\n").run();
 }
 
 #[test]
-fn no_job_over_documents_minds_being_preempted() {
+fn document_jobs_are_preemption_safe() {
     let texts = owned(&["to be or not to be\nto\n", &"nap ".repeat(12), "be or not\n"]);
     for job in [TERM_VECTOR, INVERTED_INDEX, SEQUENCE_COUNT] {
         test(job, &texts).split_size(12).assert_preemption_safe();

@@ -1,7 +1,4 @@
-//! Jobs over associations, edges and matches.
-//!
-//! Owns their edges: lines without a comma, repeated ones, too many neighbours, ties. Does not own command
-//! lines (`programs`).
+//! Jobs over associations, edges and matches: lines without a comma, repeated lines, too many neighbours, ties.
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../../src/bin/suite/adjacency_list.rs"]
@@ -23,7 +20,7 @@ const ADJACENCY_LIST: fn() -> napreduce::Job = || adjacency_list::adjacency_list
 const TWO_NEIGHBOURS: fn() -> napreduce::Job = || adjacency_list::with_at_most(2);
 
 #[test]
-fn joins_are_those_of_the_reference() {
+fn joins_match_the_reference() {
     for bytes in sizes() {
         let texts = data::associations(bytes);
         check(SELF_JOIN, &texts, &reference::self_join(&texts[0]));
@@ -31,7 +28,7 @@ fn joins_are_those_of_the_reference() {
 }
 
 #[test]
-fn an_association_counts_once_and_a_line_without_a_comma_is_skipped() {
+fn repeated_associations_and_lines_without_a_comma_are_skipped() {
     let text = "a,b,d\nnothing\na,b,c\na,b,d\n\na,x,y\n,q\n,p\n";
     let output = JobTest::new(SELF_JOIN).input(text).run();
     assert_eq!(output.text(), "\tp,q\na,b\tc,d\n");
@@ -40,7 +37,7 @@ fn an_association_counts_once_and_a_line_without_a_comma_is_skipped() {
 }
 
 #[test]
-fn neighbours_are_those_of_the_reference() {
+fn neighbours_match_the_reference() {
     for bytes in sizes() {
         let texts = data::edges(bytes);
         check(ADJACENCY_LIST, &texts, &reference::adjacency_list(&texts[0], 200_000));
@@ -49,7 +46,7 @@ fn neighbours_are_those_of_the_reference() {
 }
 
 #[test]
-fn each_neighbour_stands_once_and_too_many_are_left_out() {
+fn neighbours_are_unique_and_bounded() {
     let text = "a,b\nc,b\na,b\nd,b\nalone\nb,a\n";
     let output = JobTest::new(TWO_NEIGHBOURS).input(text).run();
     let expected = "a\tfrom{b}:to{b}\nb\tfrom{a,c}:to{a}\nc\tfrom{}:to{b}\nd\tfrom{}:to{b}\n";
@@ -64,7 +61,7 @@ fn ranked(texts: &[String], search: &Search) -> String {
 }
 
 #[test]
-fn matches_are_those_of_the_reference() {
+fn matches_match_the_reference() {
     for bytes in sizes() {
         let texts = data::texts(bytes, 1);
         for (pattern, group) in [("[aeiou]{2}", 0), ("(t|n)([a-z])", 2), ("never found: [0-9]", 0)] {
@@ -75,7 +72,7 @@ fn matches_are_those_of_the_reference() {
 }
 
 #[test]
-fn neither_job_over_matches_minds_being_preempted() {
+fn match_jobs_are_preemption_safe() {
     let search = || Search { pattern: "[ab]+|(c)".to_owned(), group: 1 };
     assert_preemption_safe(|| count_matches::count(&search()), "ab c\nc\nabab c c\n");
     let counted =
@@ -84,7 +81,7 @@ fn neither_job_over_matches_minds_being_preempted() {
 }
 
 #[test]
-fn neither_minds_being_preempted() {
+fn graph_jobs_are_preemption_safe() {
     assert_preemption_safe(SELF_JOIN, "a,b,d\nnothing\na,b,c\na,b,d\na,x,y\n");
     assert_preemption_safe(TWO_NEIGHBOURS, "a,b\nc,b\na,b\nd,b\nb,a\n");
 }

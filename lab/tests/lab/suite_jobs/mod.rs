@@ -1,7 +1,5 @@
-//! Every job of the suite does what a naive program does, at several sizes, and may be preempted anywhere.
-//!
-//! Owns the data and the comparison, byte for byte with one reduce and as sets of lines with several. Does
-//! not own what is right (`reference`, which shares no code with the jobs), nor command lines (`programs`).
+//! Every job of the suite matches a naive program (`reference`) at several sizes, byte for byte with one reduce and as
+//! sets of lines with several, and is preemption-safe.
 
 mod data;
 mod documents;
@@ -12,7 +10,7 @@ mod reference;
 use napreduce::Job;
 use napreduce::testing::JobTest;
 
-/// Tiny, some kilobytes, some megabytes; and as many bytes as `NAPREDUCE_SUITE_BYTES` says.
+/// Sizes of the data in bytes; `NAPREDUCE_SUITE_BYTES` adds one.
 fn sizes() -> Vec<u64> {
     let more = std::env::var("NAPREDUCE_SUITE_BYTES").ok();
     let more =
@@ -24,7 +22,7 @@ fn test<J: Fn() -> Job>(job: J, inputs: &[String]) -> JobTest<J> {
     inputs.iter().fold(JobTest::new(job), |test, input| test.input(input))
 }
 
-/// The job makes of these files what is expected, whatever they are cut into.
+/// Checks the output of a job with several splits and numbers of reduces.
 fn check(job: impl Fn() -> Job + Copy, inputs: &[String], expected: &str) {
     same(&test(job, inputs).run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
@@ -40,7 +38,7 @@ fn sorted(text: &str) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Names the first difference instead of printing megabytes.
+/// Reports the first difference instead of printing megabytes.
 fn same(found: &str, expected: &str) {
     let different = found.lines().zip(expected.lines()).position(|(one, other)| one != other);
     let at = different.unwrap_or(found.lines().count().min(expected.lines().count()));

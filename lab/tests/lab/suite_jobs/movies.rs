@@ -1,7 +1,4 @@
-//! Jobs over movies.
-//!
-//! Owns their edges: no reviews, no rater in common, clusters without members, lines that are no movies. Does
-//! not own side files (`programs`).
+//! Jobs over movies: no reviews, no rater in common, clusters without members, invalid lines.
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../../src/bin/suite/classification.rs"]
@@ -28,7 +25,7 @@ const RATINGS: fn() -> napreduce::Job = || histogram_ratings::histogram(&());
 const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
 
 #[test]
-fn histograms_are_those_of_the_reference() {
+fn histograms_match_the_reference() {
     for bytes in sizes() {
         let texts = data::movies(bytes);
         check(MOVIES, &texts, &reference::histogram_movies(&texts[0]));
@@ -46,7 +43,7 @@ fn bins_end_above_their_means() {
 }
 
 #[test]
-fn clusters_and_classes_are_those_of_the_reference() {
+fn clusters_and_classes_match_the_reference() {
     for bytes in sizes() {
         let texts = data::movies(bytes);
         let centroids = data::centroids(&texts[0]);
@@ -58,7 +55,7 @@ fn clusters_and_classes_are_those_of_the_reference() {
 }
 
 #[test]
-fn a_movie_goes_to_the_first_of_the_nearest_and_one_like_none_to_the_first() {
+fn movie_joins_the_first_of_the_nearest_centroids() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
     let classes = || classification::classes(Centroids::parse(CENTROIDS));
     assert_eq!(JobTest::new(classes).input(text).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
@@ -81,7 +78,7 @@ fn reviews_of_a_centroid_end_at_a_comma() {
 }
 
 #[test]
-fn wrong_centroids_and_movies_are_named() {
+fn invalid_centroids_and_movies_are_quoted() {
     let refused = |text: &str| Centroids::parse(text).unwrap_err();
     assert_eq!(refused(""), "expected 1 to 16 centroids, but found 0");
     assert_eq!(refused(&"0 0 1 1 1_1\n".repeat(17)), "expected 1 to 16 centroids, but found 17");
@@ -106,7 +103,7 @@ fn wrong_centroids_and_movies_are_named() {
 }
 
 #[test]
-fn no_job_over_movies_minds_being_preempted() {
+fn movie_jobs_are_preemption_safe() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
     assert_preemption_safe(MOVIES, text);
     assert_preemption_safe(RATINGS, text);

@@ -1,6 +1,5 @@
-//! The jobs once more, as naively as they can be said: everything in memory, one thread.
-//!
-//! Owns what right outputs are, in the order of one part file. Does not share a line with the jobs.
+//! Naive implementations of the jobs, in memory and on one thread, which share no code with them. Outputs are in the
+//! order of one part file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
