@@ -19,8 +19,6 @@ mod preparation;
 mod registration;
 mod start;
 mod stop;
-#[cfg(test)]
-mod tests;
 mod worker_directory;
 
 pub use configuration::{LeaveRules, OnTerminate, WorkerConfiguration};

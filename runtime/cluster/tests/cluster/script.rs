@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use napreduce_cluster::ClusterDirectory;
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
@@ -28,12 +29,13 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, Process};
-use crate::cluster_directory::ClusterDirectory;
 
 /// Far beyond what anything here takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 pub const JOB: JobId = JobId(1);
 pub const JOURNAL: u64 = 77;
+/// A worker's daemon, and the program of its jobs.
+const FIXTURE: &str = env!("CARGO_BIN_EXE_worker-fixture");
 
 /// Waits for something that must come.
 pub async fn soon<T>(what: &str, something: impl Future<Output = T>) -> T {
@@ -141,7 +143,7 @@ impl Script {
 
     pub fn start_with(&self, options: &[&str]) -> Daemon {
         let log = self.path(&format!("daemon-{}.log", fs::read_dir(self.path("")).unwrap().count()));
-        let child = Command::new(fixture())
+        let child = Command::new(FIXTURE)
             .args(options)
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
@@ -180,7 +182,7 @@ impl Script {
     /// A job of the fixture program with these rules.
     pub fn job(&self, rules: &str) -> JobDescription {
         let mut program = Vec::new();
-        File::open(fixture()).unwrap().read_to_end(&mut program).unwrap();
+        File::open(FIXTURE).unwrap().read_to_end(&mut program).unwrap();
         JobDescription {
             job: JOB,
             definition: "fixture".into(),
@@ -224,14 +226,6 @@ impl Drop for Script {
     fn drop(&mut self) {
         self.accepting.abort();
     }
-}
-
-/// Built with the tests, beside them.
-fn fixture() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().and_then(Path::parent).unwrap().join("worker-fixture");
-    assert!(path.exists(), "no {}; it is built with the tests of the whole package", path.display());
-    path
 }
 
 async fn accept(
