@@ -134,10 +134,12 @@ struct Followed {
     end: watch::Sender<Option<JobEnd>>,
 }
 
+/// Called when a job is in the journal, or with the reason for which it is not accepted.
+pub type AnswerSubmission = Box<dyn FnOnce(Result<JobId, &JobError>) + Send>;
+
 /// Somebody who waits for a submission to be accepted.
 pub enum Submitter {
-    /// Called when the job is in the journal, or with the reason for which it is not accepted.
-    Client(Box<dyn FnOnce(Result<JobId, &JobError>) + Send>),
+    Client(AnswerSubmission),
     Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
 }
 
