@@ -3,6 +3,7 @@
 //! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at,
 //! except to say for which processor a program is.
 
+#[cfg(feature = "daemon")]
 mod error;
 mod executable;
 #[cfg(feature = "daemon")]
@@ -17,6 +18,7 @@ mod tests;
 #[cfg(feature = "daemon")]
 mod writer;
 
+#[cfg(feature = "daemon")]
 pub(crate) use error::BlobError;
 pub(crate) use executable::program_architecture;
 #[cfg(feature = "daemon")]
