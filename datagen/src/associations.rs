@@ -1,48 +1,44 @@
-//! Sorted associations, as `datagen associations` writes them: lines `a1,a2,...,ak` of items in order.
-//!
-//! Owns which associations there are, and how many of them differ in their last item only. Does not own what
-//! is joined.
+//! Sorted associations, as `datagen associations` writes them: lines `a1,a2,...,ak` of ascending items.
 
-use crate::output::{OutputSettings, Written};
+use crate::output::{OutputSettings, WrittenFiles};
 use crate::random::SplitMix;
 use crate::rows::{self, Amount, Rows, RowsError};
 use std::io::Write;
 
-/// The most items of an association.
+/// Largest number of items in an association.
 pub const ARITY_MAX: u32 = 16;
 
-/// Associations with the same beginning lie among so many beginnings.
+/// Number of prefixes from which consecutive associations draw theirs.
 const WINDOW_PREFIXES: u64 = 1024;
 
-/// What `datagen associations` is asked for.
+/// Settings of `datagen associations`.
 #[derive(Clone, Debug)]
 pub struct AssociationsSettings {
-    /// How many associations.
     pub amount: Amount,
-    /// How many different items there are; their numbers have as many digits each, so that text is in the
-    /// order of numbers.
+    /// Number of distinct items. Item numbers are zero-padded to one width, so that text order is numeric
+    /// order.
     pub items: u32,
-    /// Items of an association, from 2 to [`ARITY_MAX`].
+    /// Number of items in an association, from 2 to [`ARITY_MAX`].
     pub arity: u32,
-    /// How many associations share all items but the last, on average.
+    /// Average number of associations that share all items but the last.
     pub sharing: u32,
-    /// Chooses one set of many.
+    /// Random seed.
     pub seed: u64,
     pub output: OutputSettings,
 }
 
 impl AssociationsSettings {
-    /// Associations of four of ten thousand items, eight with the same beginning.
+    /// Associations of 4 out of 10,000 items, 8 with the same prefix.
     pub fn new(amount: Amount, output: OutputSettings) -> Self {
         Self { amount, items: 10_000, arity: 4, sharing: 8, seed: 42, output }
     }
 }
 
-/// Writes associations; some come twice.
+/// Writes associations; duplicates can occur.
 ///
 /// # Errors
 ///
-/// When a setting is out of range, and whatever [`crate::output::OutputError`] names.
+/// Fails when a setting is out of range, and with any [`crate::output::OutputError`].
 ///
 /// ```
 /// use datagen::{associations::{self, AssociationsSettings}, output::OutputSettings, rows::Amount};
@@ -53,11 +49,11 @@ impl AssociationsSettings {
 /// assert!(text.lines().all(|line| line.split(',').count() == 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn generate(settings: &AssociationsSettings) -> Result<Written, RowsError> {
+pub fn generate(settings: &AssociationsSettings) -> Result<WrittenFiles, RowsError> {
     let AssociationsSettings { amount, items, arity, sharing, seed, ref output } = *settings;
-    rows::within("items in an association", arity.into(), 2..=ARITY_MAX.into())?;
-    rows::within("items", items.into(), arity.into()..=u32::MAX.into())?;
-    rows::within("associations with the same beginning", sharing.into(), 1..=u32::MAX.into())?;
+    rows::check_range("number of items in an association", arity.into(), 2..=ARITY_MAX.into())?;
+    rows::check_range("number of items", items.into(), arity.into()..=u32::MAX.into())?;
+    rows::check_range("number of associations with the same prefix", sharing.into(), 1..=u32::MAX.into())?;
     let digits = (items - 1).to_string().len();
     let rows =
         Associations { items: items.into(), arity: arity.into(), sharing: sharing.into(), digits, seed };
@@ -73,7 +69,7 @@ struct Associations {
 }
 
 impl Associations {
-    /// An item at a place of an association, from a share of the items of its own, so that all are in order.
+    /// Draws the item at `place` from its own share of the items, which keeps the association sorted.
     fn item(&self, place: u64, random: &mut SplitMix) -> u64 {
         let first = self.items * place / self.arity;
         first + random.below(self.items * (place + 1) / self.arity - first)
@@ -82,15 +78,15 @@ impl Associations {
 
 impl Rows for Associations {
     fn append(&self, index: u64, lines: &mut Vec<u8>) {
-        let mut random = SplitMix::of(self.seed, index);
+        let mut random = SplitMix::new(self.seed, index);
         let window = index / (WINDOW_PREFIXES * self.sharing);
         let prefix = window * WINDOW_PREFIXES + random.below(WINDOW_PREFIXES);
-        let mut of_prefix = SplitMix::of(!self.seed, prefix);
+        let mut prefix_random = SplitMix::new(!self.seed, prefix);
         for place in 0..self.arity - 1 {
-            let item = self.item(place, &mut of_prefix);
-            write!(lines, "{item:0digits$},", digits = self.digits).expect("memory can be written to");
+            let item = self.item(place, &mut prefix_random);
+            write!(lines, "{item:0digits$},", digits = self.digits).expect("writing to memory never fails");
         }
         let last = self.item(self.arity - 1, &mut random);
-        writeln!(lines, "{last:0digits$}", digits = self.digits).expect("memory can be written to");
+        writeln!(lines, "{last:0digits$}", digits = self.digits).expect("writing to memory never fails");
     }
 }

@@ -1,6 +1,5 @@
-//! The first centroids of k-means, drawn from movies, as `datagen centroids` writes them.
-//!
-//! Owns which movies are drawn and the lines `k similarity movie count reviews`. Does not own the movies.
+//! Initial k-means centroids drawn from movies, as `datagen centroids` writes them: lines `k similarity movie
+//! count reviews`.
 
 use crate::inputs;
 use crate::random::SplitMix;
@@ -10,56 +9,56 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// The most centroids of a file.
+/// Largest number of centroids in a file.
 pub const CLUSTERS_MAX: u32 = 16;
 
-/// From this byte of its movie's line on, the reviews of a centroid end at the first comma.
+/// The reviews of a centroid end at the first comma at or after this byte of the movie's line.
 const LINE_BYTES: usize = 1000;
 
-/// What `datagen centroids` is asked for.
+/// Settings of `datagen centroids`.
 #[derive(Clone, Debug)]
 pub struct CentroidsSettings {
-    /// Files of movies, and directories of them: their files in name order, without those starting with `_`
-    /// or `.`.
+    /// Files of movies, or directories. A directory's files are read in name order; names that start with `_`
+    /// or `.` are skipped.
     pub movies: Vec<PathBuf>,
-    /// How many, from 1 to [`CLUSTERS_MAX`].
+    /// Number of centroids, from 1 to [`CLUSTERS_MAX`].
     pub clusters: u32,
-    /// Chooses which movies become centroids.
+    /// Random seed.
     pub seed: u64,
-    /// The file to write.
+    /// Output file.
     pub file: PathBuf,
-    /// Whether a file that is there is replaced.
+    /// Whether an existing file is replaced.
     pub overwrite: bool,
-    /// Can end the call early.
+    /// Stops the call early.
     pub watch: Watch,
 }
 
-/// Why no centroids were written.
+/// Error of [`generate`].
 #[derive(Debug, thiserror::Error)]
 pub enum CentroidsError {
-    #[error("{clusters} centroids asked for; choose 1 to {CLUSTERS_MAX}")]
+    #[error("invalid number of centroids {clusters}; choose 1 to {CLUSTERS_MAX}")]
     Clusters { clusters: u32 },
     #[error("{} exists; pass --overwrite or choose another file", path.display())]
     Exists { path: PathBuf },
     #[error("cannot {action} {}: {source}", path.display())]
-    Refused { action: &'static str, path: PathBuf, source: io::Error },
-    /// A line is no movie.
-    #[error("line {line} of {} is no MOVIE:RATER_RATING,... with a number as movie", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// A line that is not a movie.
+    #[error("{}, line {line}: not a movie; expected MOVIE:RATER_RATING,... with a number as the movie", path.display())]
     NotMovie { path: PathBuf, line: u64 },
     #[error(
-        "found {found} movies with reviews and {clusters} centroids are asked for; pass --clusters {found} or give more movies"
+        "too few movies for {clusters} centroids: {found} have reviews; pass --clusters {found} or give more movies"
     )]
     TooFew { found: u64, clusters: u32 },
     #[error("interrupted; nothing was written")]
     Interrupted,
 }
 
-/// Draws movies that have reviews, all with the same chance, and writes them in the order of their numbers,
-/// the largest first. The similarity is 0: no movie was compared yet.
+/// Draws movies that have reviews, all with the same probability, and writes them by descending number. The
+/// similarity column is 0, because no movie has been compared yet.
 ///
 /// # Errors
 ///
-/// When the movies cannot be read or are too few, and when the file cannot be written.
+/// Fails when the movies cannot be read or are too few, and when the file cannot be written.
 pub fn generate(settings: &CentroidsSettings) -> Result<(), CentroidsError> {
     if !(1..=CLUSTERS_MAX).contains(&settings.clusters) {
         return Err(CentroidsError::Clusters { clusters: settings.clusters });
@@ -80,15 +79,15 @@ pub fn generate(settings: &CentroidsSettings) -> Result<(), CentroidsError> {
     write(&settings.file, &text)
 }
 
-/// Movies by Vitter's algorithm R: of `n` movies each is drawn with the same chance.
+/// Draws movies with Vitter's algorithm R: each of `n` movies is drawn with the same probability.
 fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsError> {
-    let mut random = SplitMix::of(settings.seed, 0);
+    let mut random = SplitMix::new(settings.seed, 0);
     let (mut drawn, mut found) = (Vec::new(), 0);
     for path in files(&settings.movies)? {
-        let refused = |source| CentroidsError::Refused { action: "read", path: path.clone(), source };
-        let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(refused)?).lines();
+        let io_error = |source| CentroidsError::Io { action: "read", path: path.clone(), source };
+        let mut lines = BufReader::with_capacity(1 << 20, File::open(&path).map_err(io_error)?).lines();
         for number in 1.. {
-            let Some(line) = lines.next().transpose().map_err(refused)? else { break };
+            let Some(line) = lines.next().transpose().map_err(io_error)? else { break };
             if settings.watch.stopped() {
                 return Err(CentroidsError::Interrupted);
             }
@@ -115,21 +114,21 @@ fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsErr
 fn files(movies: &[PathBuf]) -> Result<Vec<PathBuf>, CentroidsError> {
     let mut files = Vec::new();
     for input in movies {
-        let refused = |source| CentroidsError::Refused { action: "read", path: input.clone(), source };
-        files.extend(inputs::list(input).map_err(refused)?);
+        let io_error = |source| CentroidsError::Io { action: "read", path: input.clone(), source };
+        files.extend(inputs::list(input).map_err(io_error)?);
     }
     Ok(files)
 }
 
-/// Under another name first, so that a file is whole or not there.
+/// Writes the file under a temporary name and renames it, so that readers never see a partial file.
 fn write(file: &Path, text: &str) -> Result<(), CentroidsError> {
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
     let partial = PathBuf::from(name);
     let written = File::create(&partial).and_then(|mut open| open.write_all(text.as_bytes()));
     written.and_then(|()| fs::rename(&partial, file)).map_err(|source| {
-        // Best effort on the way to reporting the failure itself; it may not even exist.
+        // Best effort: the write error is reported, and the file may not exist.
         let _ = fs::remove_file(&partial);
-        CentroidsError::Refused { action: "write", path: file.to_owned(), source }
+        CentroidsError::Io { action: "write", path: file.to_owned(), source }
     })
 }

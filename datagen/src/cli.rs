@@ -1,10 +1,6 @@
-//! The commands of `datagen`.
-//!
-//! Owns calling the library as the arguments say, signals, and which failure means which exit status.
-//! Parsing, progress and reports are modules of their own.
+//! Commands of the `datagen` program: calls of the library, signals and exit statuses.
 
 mod arguments;
-pub(crate) mod printing;
 mod progress;
 mod suite;
 mod summary;
@@ -13,19 +9,19 @@ use arguments::{Arguments, Command, Destination, TeraArguments, TextArguments, V
 use clap::Parser;
 use datagen::Watch;
 use datagen::centroids::CentroidsError;
-use datagen::output::{FileNames, OutputError, OutputSettings, Written};
+use datagen::output::{FileNames, OutputError, OutputSettings, WrittenFiles};
 use datagen::rows::RowsError;
 use datagen::tera::{self, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
 use datagen::validate::{self, ValidateError, ValidateSettings};
-use printing::{print_error, printed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use std::io;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What the run came to, other than done.
+/// Error that ends the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -44,11 +40,11 @@ pub(crate) enum Failure {
     Print(io::Error),
 }
 
-/// The job was started and failed; also: the records are not in order.
+/// The command failed after it started, or `validate` found records out of order.
 const FAILED: u8 = 1;
-/// The arguments or the input are wrong, so that the same command cannot succeed.
-const WRONG: u8 = 2;
-/// What shells report for a program ended by Ctrl-C.
+/// The arguments or the input are invalid: the same command cannot succeed.
+const INVALID: u8 = 2;
+/// Exit status that shells report for a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 impl Failure {
@@ -56,44 +52,44 @@ impl Failure {
         let code = match self {
             Failure::Tera(TeraError::TooManyRecords { .. })
             | Failure::Text(TextError::Vocabulary { .. } | TextError::Exponent { .. })
-            | Failure::Rows(RowsError::Setting { .. }) => WRONG,
+            | Failure::Rows(RowsError::Setting { .. }) => INVALID,
             Failure::Tera(TeraError::Output(error))
             | Failure::Text(TextError::Output(error))
             | Failure::Rows(RowsError::Output(error)) => match error {
-                OutputError::Refused { .. } => FAILED,
+                OutputError::Io { .. } => FAILED,
                 OutputError::Interrupted { .. } => INTERRUPTED,
                 OutputError::FileCount { .. }
                 | OutputError::Exists { .. }
                 | OutputError::Foreign { .. }
-                | OutputError::NotDirectory { .. } => WRONG,
+                | OutputError::NotDirectory { .. } => INVALID,
             },
-            Failure::Centroids(CentroidsError::Refused { action: "write", .. }) => FAILED,
+            Failure::Centroids(CentroidsError::Io { action: "write", .. }) => FAILED,
             Failure::Centroids(CentroidsError::Interrupted)
             | Failure::Validate(ValidateError::Interrupted) => INTERRUPTED,
-            Failure::Centroids(_) => WRONG,
-            Failure::Validate(_) => WRONG,
+            Failure::Centroids(_) => INVALID,
+            Failure::Validate(_) => INVALID,
             Failure::Signals(_) | Failure::Print(_) => FAILED,
         };
         ExitCode::from(code)
     }
 }
 
-/// Does what the command line says.
+/// Runs the command given on the command line.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(refused) => {
-            let result = refused.print();
-            if !refused.use_stderr() {
-                printed(result).map_err(Failure::Print)?;
+        Err(error) => {
+            let result = error.print();
+            if !error.use_stderr() {
+                ignore_broken_pipe(result).map_err(Failure::Print)?;
             }
-            return Ok(ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(FAILED)));
+            return Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED)));
         }
     };
     let watch = Watch::default();
     for signal in [SIGINT, SIGTERM] {
-        // The first signal asks for an orderly end; one more, if that should take too long, ends the program
-        // at once.
+        // The first signal stops the run in order; a second one, in case that takes too long, ends the
+        // program at once.
         flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), watch.stop_flag())
             .and_then(|_| flag::register(signal, watch.stop_flag()))
             .map_err(Failure::Signals)?;
@@ -116,8 +112,8 @@ fn run_tera(arguments: &TeraArguments, watch: Watch) -> Result<ExitCode, Failure
         format: arguments.format,
         output: output_settings(&arguments.destination, watch),
     };
-    let what = format!("{} {} records", summary::thousands(arguments.records), arguments.format);
-    generate(&what, &settings.output, arguments.destination.quiet, || tera::generate(&settings))
+    let data = format!("{} {} records", summary::thousands(arguments.records), arguments.format);
+    generate(&data, &settings.output, arguments.destination.quiet, || tera::generate(&settings))
 }
 
 fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -132,8 +128,8 @@ fn run_text(arguments: &TextArguments, watch: Watch) -> Result<ExitCode, Failure
         seed: arguments.seed,
         output,
     };
-    let what = format!("text of {} words", summary::thousands(u64::from(arguments.vocabulary)));
-    generate(&what, &settings.output, arguments.destination.quiet, || text::generate(&settings))
+    let data = format!("text of {} words", summary::thousands(u64::from(arguments.vocabulary)));
+    generate(&data, &settings.output, arguments.destination.quiet, || text::generate(&settings))
 }
 
 fn output_settings(destination: &Destination, watch: Watch) -> OutputSettings {
@@ -148,18 +144,18 @@ fn output_settings(destination: &Destination, watch: Watch) -> OutputSettings {
 }
 
 fn generate<E: Send>(
-    what: &str,
+    data: &str,
     output: &OutputSettings,
     quiet: bool,
-    work: impl FnOnce() -> Result<Written, E>,
+    work: impl FnOnce() -> Result<WrittenFiles, E>,
 ) -> Result<ExitCode, Failure>
 where
     Failure: From<E>,
 {
     let started = Instant::now();
-    let written = progress::during("writing", &output.watch, quiet, work)?;
+    let written = progress::show_while("writing", &output.watch, quiet, work)?;
     if !quiet {
-        print_error(summary::of_written(what, &output.directory, &written, started.elapsed()));
+        print_error(summary::of_output(data, &output.directory, &written, started.elapsed()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -172,12 +168,26 @@ fn run_validate(arguments: ValidateArguments, watch: Watch) -> Result<ExitCode, 
         watch,
     };
     let work = || validate::validate_with(&settings);
-    let report = progress::during("validating", &settings.watch, arguments.quiet, work)?;
+    let report = progress::show_while("validating", &settings.watch, arguments.quiet, work)?;
     let result = if arguments.json {
         summary::print_json(&report, &mut io::stdout().lock())
     } else {
         summary::print_report(&report, &mut io::stdout().lock())
     };
-    printed(result).map_err(Failure::Print)?;
+    ignore_broken_pipe(result).map_err(Failure::Print)?;
     Ok(if report.unordered == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Prints a line to standard error. Unlike `eprintln!`, it ignores write errors instead of panicking.
+pub(crate) fn print_error(line: impl Display) {
+    let line = format!("{line}\n");
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Flushes standard output after `result`. A closed pipe is not an error.
+pub(crate) fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {
+    match result.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
 }

@@ -1,11 +1,10 @@
-//! Files and directories of data.
-//!
-//! Owns which files of a directory count and in which order. Does not own what is in them.
+//! Lists the data files of an input path.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// A file itself; what a directory holds in name order, without the names that mark what is not data.
+/// Returns a file itself, or the entries of a directory in name order, skipping names that start with `_` or
+/// `.` as Hadoop does.
 pub(crate) fn list(input: &Path) -> io::Result<Vec<PathBuf>> {
     if !fs::metadata(input)?.is_dir() {
         return Ok(vec![input.to_owned()]);

@@ -1,10 +1,9 @@
-//! Seeded generators and validators of the standard data sets.
+//! Seeded generators and validators of standard data sets.
 //!
-//! Owns one module per kind of data: records of the sort benchmark ([`tera`]) with their validator
-//! ([`validate`]), text with Zipf word frequencies ([`mod@text`]), [`movies`] and the [`centroids`] drawn
-//! from them, [`associations`], and the edges of a [`graph`]. Does not own what is computed from the data.
-//! The same settings give the same bytes on every machine, with any number of threads, however the bytes are
-//! divided into files.
+//! Each kind of data has a module: sort benchmark records ([`tera`]) with their validator ([`validate`]),
+//! text with Zipf word frequencies ([`mod@text`]), [`movies`] and the [`centroids`] drawn from them,
+//! [`associations`], and the edges of a [`graph`]. The same settings give the same bytes on every machine,
+//! for any number of threads and files.
 //!
 //! ```
 //! use datagen::{output::OutputSettings, tera::{self, Format, TeraSettings}, validate::validate};

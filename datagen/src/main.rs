@@ -1,11 +1,8 @@
-//! The `datagen` program: generators and validators of the standard data sets on the command line.
-//!
-//! Owns the exit status and the one line that says what went wrong. Everything else is in `cli` and the
-//! library.
+//! The `datagen` program: generators and validators of standard data sets on the command line.
 
 mod cli;
 
-use cli::printing::print_error;
+use cli::print_error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,44 +1,42 @@
 //! Movies with their reviews, as `datagen movies` writes them: lines `movie:rater_rating,rater_rating,...`.
-//!
-//! Owns what a movie looks like. Does not own how many there are in a file.
 
-use crate::output::{OutputSettings, Written};
+use crate::output::{OutputSettings, WrittenFiles};
 use crate::random::{SplitMix, stride};
 use crate::rows::{self, Amount, Rows, RowsError};
 use crate::text::Zipf;
 use std::io::Write;
 
-/// No movie has more reviews.
+/// Largest number of reviews of a movie.
 pub const REVIEWS_MAX: u32 = 10_000;
 
-/// What `datagen movies` is asked for.
+/// Settings of `datagen movies`.
 #[derive(Clone, Debug)]
 pub struct MoviesSettings {
-    /// How many movies, numbered from 1 on.
+    /// Number of movies, numbered from 1.
     pub amount: Amount,
-    /// Raters are numbered from 0 on; each reviews a movie at most once.
+    /// Number of raters, numbered from 0; each reviews a movie at most once.
     pub raters: u32,
-    /// A movie has `n` reviews, from 1 to [`REVIEWS_MAX`] and the number of raters, in proportion to
-    /// `n^-exponent`.
+    /// A movie has `n` reviews in proportion to `n^-exponent`, where `n` is at least 1 and at most
+    /// [`REVIEWS_MAX`] and the number of raters.
     pub reviews_exponent: f64,
-    /// Chooses one set of many.
+    /// Random seed.
     pub seed: u64,
     pub output: OutputSettings,
 }
 
 impl MoviesSettings {
-    /// Movies with the standard raters, exponent and seed.
+    /// Movies with the default number of raters, exponent and seed.
     pub fn new(amount: Amount, output: OutputSettings) -> Self {
         Self { amount, raters: 100_000, reviews_exponent: 1.2, seed: 42, output }
     }
 }
 
-/// Writes movies. A rating is 1 to 5, about the movie's own mean; raters come in no order.
+/// Writes movies. Ratings are 1 to 5 around a mean drawn for each movie; raters are in no particular order.
 ///
 /// # Errors
 ///
-/// When there are no raters or the exponent is out of range, and whatever
-/// [`crate::output::OutputError`] names.
+/// Fails when there are no raters or the exponent is out of range, and with any
+/// [`crate::output::OutputError`].
 ///
 /// ```
 /// use datagen::{movies::{self, MoviesSettings}, output::OutputSettings, rows::Amount};
@@ -48,10 +46,10 @@ impl MoviesSettings {
 /// assert_eq!(std::fs::read_to_string(&written.files[0])?.lines().count(), 20);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn generate(settings: &MoviesSettings) -> Result<Written, RowsError> {
+pub fn generate(settings: &MoviesSettings) -> Result<WrittenFiles, RowsError> {
     let MoviesSettings { amount, raters, reviews_exponent, seed, ref output } = *settings;
-    rows::within("raters", raters.into(), 1..=u32::MAX.into())?;
-    rows::exponent_within(reviews_exponent)?;
+    rows::check_range("number of raters", raters.into(), 1..=u32::MAX.into())?;
+    rows::check_exponent(reviews_exponent)?;
     let reviews = Zipf::new(raters.min(REVIEWS_MAX), reviews_exponent);
     Ok(rows::write(&Movies { reviews, raters: raters.into(), seed }, amount, output)?)
 }
@@ -64,23 +62,23 @@ struct Movies {
 
 impl Rows for Movies {
     fn append(&self, index: u64, lines: &mut Vec<u8>) {
-        let mut random = SplitMix::of(self.seed, index);
+        let mut random = SplitMix::new(self.seed, index);
         let reviews = u64::from(self.reviews.rank(random.draw())) + 1;
-        let liked = random.below(9);
+        let mean = random.below(9);
         let step = stride(reviews);
         let mut share = random.below(reviews);
         let written = write!(lines, "{}:", index + 1).and_then(|()| {
             for review in 0..reviews {
-                // One rater of each of as many shares of them: nobody comes twice.
+                // Raters are divided into one share per review, so that no rater reviews the movie twice.
                 let first = self.raters * share / reviews;
                 let rater = first + random.below(self.raters * (share + 1) / reviews - first);
-                let rating = 1 + (liked + random.below(9)) / 4;
+                let rating = 1 + (mean + random.below(9)) / 4;
                 let comma = if review == 0 { "" } else { "," };
                 write!(lines, "{comma}{rater}_{rating}")?;
                 share = (share + step) % reviews;
             }
             writeln!(lines)
         });
-        written.expect("memory can be written to");
+        written.expect("writing to memory never fails");
     }
 }

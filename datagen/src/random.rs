@@ -1,30 +1,28 @@
-//! The random sequence behind generated lines.
-//!
-//! Owns a small generator whose output is part of the data format: the same seed gives the same lines in
-//! every version and on every machine. Does not own what is drawn.
+//! Random numbers of generated lines. The sequence is part of the data format: a seed gives the same lines in
+//! every version and on every machine.
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// SplitMix64: a counter and a mixing function, so that numbers do not wait for one another.
+/// SplitMix64: a counter and a mixing function, so that draws do not depend on each other.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix {
     counter: u64,
 }
 
 impl SplitMix {
-    /// The sequence of one stretch of the data: different for every pair of seed and index.
-    pub(crate) fn of(seed: u64, index: u64) -> Self {
+    /// Returns the sequence for a section of the data; it differs for every pair of seed and index.
+    pub(crate) fn new(seed: u64, index: u64) -> Self {
         Self { counter: mix(mix(seed.wrapping_add(GAMMA)) ^ mix(index.wrapping_mul(GAMMA).wrapping_add(1))) }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline(always)]
     pub(crate) fn draw(&mut self) -> u64 {
         self.counter = self.counter.wrapping_add(GAMMA);
         mix(self.counter)
     }
 
-    /// A number below `bound`. The bias is at most `bound / 2^64`, which nothing here can notice.
+    /// Returns a number below `bound`. The bias is at most `bound / 2^64`, which is negligible here.
     #[inline(always)]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
@@ -38,10 +36,11 @@ fn mix(mut bits: u64) -> u64 {
     bits ^ bits >> 31
 }
 
-/// A step of about the golden section of `count` that comes by each number below it once.
+/// Returns a step near the golden section of `count` that is coprime to it, so that it visits every number
+/// below once.
 pub(crate) fn stride(count: u64) -> u64 {
     let golden = (count as f64 * 0.618_033_988_749_895) as u64;
-    (golden..).find(|&step| are_coprime(step, count)).expect("one more than a multiple is coprime")
+    (golden..).find(|&step| are_coprime(step, count)).expect("a number one above a multiple is coprime")
 }
 
 fn are_coprime(mut one: u64, mut other: u64) -> bool {

@@ -1,40 +1,40 @@
-//! Lines of unequal length, each made from its number alone, as part files.
+//! Part files of lines of unequal length, each made from its index alone.
 //!
-//! Owns how many there are (so many rows, or as many as fill so many bytes), where each block of them begins
-//! and where files end. Does not own what stands in a line.
+//! Lines are made in blocks, which are measured first to know the offset of each block and the ends of the
+//! files.
 
 use std::ops::Range;
 
-use crate::output::{self, OutputError, OutputSettings, Units, Written};
-use crate::units;
+use crate::output::{self, OutputError, OutputSettings, Units, WrittenFiles};
+use crate::units::Workers;
 
-/// Rows that are made in one piece.
+/// Rows per block.
 const BLOCK_ROWS: u64 = 512;
 
-/// Blocks that are measured at once, at first, when bytes are asked for.
+/// Blocks measured in the first round when the amount is given in bytes.
 const BLOCKS_AT_FIRST: u64 = 16;
 
-/// How much to write.
+/// Amount of data to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many rows.
+    /// Number of rows.
     Rows(u64),
-    /// As many rows as it takes to reach so many bytes: the last one may go beyond.
+    /// As many rows as it takes to reach this size; the last one may exceed it.
     Bytes(u64),
 }
 
-/// Why rows were not written.
+/// Error of a generator of rows.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
-    /// A setting that cannot be had.
-    #[error("{given} {what} asked for; choose {allowed}")]
+    /// A setting that is out of range.
+    #[error("invalid {what}: {given}; choose {allowed}")]
     Setting { what: &'static str, given: String, allowed: String },
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// A setting within its range.
-pub(crate) fn within(
+/// Fails when a setting is out of range.
+pub(crate) fn check_range(
     what: &'static str,
     given: u64,
     allowed: std::ops::RangeInclusive<u64>,
@@ -46,31 +46,30 @@ pub(crate) fn within(
     Err(RowsError::Setting { what, given: given.to_string(), allowed })
 }
 
-/// An exponent that makes a distribution.
-pub(crate) fn exponent_within(given: f64) -> Result<(), RowsError> {
+/// Fails when the exponent is out of range.
+pub(crate) fn check_exponent(given: f64) -> Result<(), RowsError> {
     use crate::text::EXPONENT_MAX;
     if (0.0..=EXPONENT_MAX).contains(&given) {
         return Ok(());
     }
     let allowed = format!("0 to {EXPONENT_MAX}");
-    Err(RowsError::Setting { what: "as exponent", given: given.to_string(), allowed })
+    Err(RowsError::Setting { what: "exponent", given: given.to_string(), allowed })
 }
 
-/// Lines by their numbers.
+/// Lines by index.
 pub(crate) trait Rows: Sync {
-    /// Appends row `index` (from 0), with its newline.
+    /// Appends row `index` (from 0) with its newline.
     fn append(&self, index: u64, lines: &mut Vec<u8>);
 }
 
-/// Writes rows into part files, each of which ends with a row.
+/// Writes rows into part files that end at row ends.
 ///
-/// What is written depends on the rows and the amount alone; a smaller amount is the beginning of a
-/// larger one.
+/// The rows depend on their indices alone, so a smaller amount is a prefix of a larger one.
 pub(crate) fn write(
     rows: &impl Rows,
     amount: Amount,
     settings: &OutputSettings,
-) -> Result<Written, OutputError> {
+) -> Result<WrittenFiles, OutputError> {
     let files = settings.part_count()?;
     output::write_planned(settings, || {
         let blocks = Blocks::measure(rows, amount, settings)?;
@@ -80,11 +79,11 @@ pub(crate) fn write(
     })
 }
 
-/// All rows in blocks whose places are known.
+/// Blocks of rows with their offsets.
 struct Blocks<'r, R> {
     rows: &'r R,
     count: u64,
-    /// Where each block begins, and where the last one ends.
+    /// Offset of each block, and the end of the last one.
     starts: Vec<u64>,
 }
 
@@ -97,7 +96,7 @@ impl<'r, R: Rows> Blocks<'r, R> {
                 blocks.extend(0..count.div_ceil(BLOCK_ROWS), settings)?;
             }
             Amount::Bytes(bytes) => {
-                // Blocks are whole until it is known where the end is.
+                // The number of rows is unknown until the blocks reach the size, so all blocks are full.
                 blocks.count = u64::MAX;
                 let (mut done, mut more) = (0, BLOCKS_AT_FIRST);
                 while blocks.bytes() < bytes {
@@ -110,18 +109,22 @@ impl<'r, R: Rows> Blocks<'r, R> {
         Ok(blocks)
     }
 
-    /// Makes blocks to see how long they are.
+    /// Makes blocks to measure their lengths.
     fn extend(&mut self, range: Range<u64>, settings: &OutputSettings) -> Result<(), OutputError> {
         let count = range.end - range.start;
-        let step = |(buffer, lengths): &mut (Vec<u8>, Vec<(u64, u64)>), index: u64| {
-            self.fill(range.start + index, buffer);
-            lengths.push((index, buffer.len() as u64));
+        #[derive(Default)]
+        struct Measurements {
+            buffer: Vec<u8>,
+            lengths: Vec<(u64, u64)>,
+        }
+        let step = |measured: &mut Measurements, index: u64| {
+            self.fill(range.start + index, &mut measured.buffer);
+            measured.lengths.push((index, measured.buffer.len() as u64));
             Ok(())
         };
-        let interrupted = || settings.interrupted();
-        let (threads, watch) = (settings.threads, &settings.watch);
-        let measured = units::run(threads, count, watch, interrupted, Default::default, step)?;
-        let mut lengths: Vec<_> = measured.into_iter().flat_map(|(_, lengths)| lengths).collect();
+        let workers = Workers { threads: settings.threads, units: count, watch: &settings.watch };
+        let measured = workers.run(|| settings.interrupted(), Measurements::default, step)?;
+        let mut lengths: Vec<_> = measured.into_iter().flat_map(|thread| thread.lengths).collect();
         lengths.sort_unstable();
         for (_, length) in lengths {
             self.starts.push(self.bytes() + length);
@@ -129,7 +132,7 @@ impl<'r, R: Rows> Blocks<'r, R> {
         Ok(())
     }
 
-    /// Ends behind the first row that ends at or behind `bytes`.
+    /// Drops the rows after the first one that ends at or after `bytes`.
     fn cut(&mut self, bytes: u64) {
         let block = self.starts.partition_point(|start| *start < bytes).saturating_sub(1);
         let start = self.starts[block];
@@ -158,7 +161,7 @@ impl<'r, R: Rows> Blocks<'r, R> {
         }
     }
 
-    /// The first end of a row at or behind `goal`.
+    /// Returns the first end of a row at or after `goal`.
     fn end_of(&self, goal: u64) -> u64 {
         let block = self.starts.partition_point(|start| *start < goal).saturating_sub(1);
         let start = self.starts[block];

@@ -1,38 +1,31 @@
-//! Counts and byte sizes as people type them.
-//!
-//! Owns reading `10M` and `1GiB`. Does not own printing sizes or which sizes make sense where.
+//! Parses counts and byte sizes such as `10M` and `1GiB`.
 
-/// What is wrong with a typed size.
+/// Error of a size given as text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// There is no number in front.
+    /// The text does not start with a number.
     #[error("{text:?} does not start with a number; write a size such as {example}")]
     NotNumber {
         text: String,
-        /// A size that would do.
+        /// Example of a valid size.
         example: &'static str,
     },
-    /// The letters behind the number are no known unit.
+    /// The letters after the number are not a known unit.
     #[error("{text:?} has an unknown unit {unit:?}; choose {allowed}")]
-    UnknownUnit {
-        text: String,
-        /// The letters in it.
-        unit: String,
-        allowed: &'static str,
-    },
-    /// The fraction is finer than the unit.
+    UnknownUnit { text: String, unit: String, allowed: &'static str },
+    /// The value is not a whole number.
     #[error("{text:?} is not a whole number")]
     NotWhole { text: String },
-    /// The number does not fit in 64 bits.
+    /// The value does not fit in 64 bits.
     #[error("{text:?} is too large; the largest is {}", u64::MAX)]
     TooLarge { text: String },
 }
 
-/// Reads a count: a number, also with a decimal point, and `k`, `M`, `G` or `T` for powers of 1000.
+/// Parses a count: a number, possibly with a decimal point, and `k`, `M`, `G` or `T` for powers of 1000.
 ///
 /// # Errors
 ///
-/// When it is no such number, not whole, or too large for 64 bits.
+/// Fails when the text is not such a number, is not whole, or does not fit in 64 bits.
 ///
 /// ```
 /// assert_eq!(datagen::sizes::parse_count("10M"), Ok(10_000_000));
@@ -48,13 +41,13 @@ pub fn parse_count(text: &str) -> Result<u64, SizeError> {
     })
 }
 
-/// Reads a size in bytes: a number, also with a decimal point, and a unit: `kB`, `MB`, `GB`, `TB` (also
-/// without the B) for powers of 1000, `KiB`, `MiB`, `GiB`, `TiB` for powers of 1024. Letter case does not
-/// matter.
+/// Parses a size in bytes: a number, possibly with a decimal point, and a unit: `kB`, `MB`, `GB`, `TB` (or
+/// without the B) for powers of 1000, `KiB`, `MiB`, `GiB`, `TiB` for powers of 1024. Units are
+/// case-insensitive.
 ///
 /// # Errors
 ///
-/// When it is no such number, not whole, or too large for 64 bits.
+/// Fails when the text is not such a number, is not whole, or does not fit in 64 bits.
 ///
 /// ```
 /// assert_eq!(datagen::sizes::parse_bytes("1GiB"), Ok(1 << 30));
@@ -97,7 +90,7 @@ fn parse(
         allowed,
     })?;
     let too_large = || SizeError::TooLarge { text: text.to_owned() };
-    // Decimal digits, not a float: 0.1G is exactly 100 million.
+    // Decimal digits instead of a float: 0.1G is exactly 100 million.
     let mut scale = 1u128;
     let mut digits = 0u128;
     for digit in whole.bytes().chain(fraction.trim_end_matches('0').bytes()) {
@@ -131,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_decimal_and_binary_units() {
+    fn parse_bytes_decimal_and_binary_units_are_accepted() {
         check("0", Ok(0));
         check("1000", Ok(1000));
         check("64MiB", Ok(64 << 20));
@@ -143,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_sizes_say_what_is_wrong() {
+    fn parse_bytes_invalid_text_names_the_error() {
         check("", Err("does not start with a number"));
         check("-1", Err("does not start with a number"));
         check("GiB", Err("does not start with a number"));
@@ -156,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_no_binary_units() {
+    fn parse_count_binary_unit_is_rejected() {
         assert_eq!(parse_count("1.5M"), Ok(1_500_000));
         assert!(parse_count("1MiB").is_err());
     }

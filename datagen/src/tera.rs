@@ -1,30 +1,26 @@
-//! Records of the sort benchmark, as `datagen tera` writes them.
-//!
-//! Owns the meaning of `--records`, `--start` and `--files`: which record goes into which part. Record
-//! layouts, the random sequence and the checksum are modules of their own; files and threads belong to
-//! `output`.
+//! Sort benchmark records, as `datagen tera` writes them.
 
-mod checksum;
 mod random;
 mod record;
 
-pub use checksum::Checksum;
 pub use random::TeraRandom;
 pub use record::{Format, write_record, write_records};
 
-use crate::output::{self, OutputError, OutputSettings, Stream, Written};
+use crate::output::{self, OutputError, OutputSettings, Stream, WrittenFiles};
+use std::fmt;
+use std::ops::AddAssign;
 
-/// Bytes of a record in every format.
+/// Bytes of a record, in every format.
 pub const RECORD_BYTES: usize = 100;
 
-/// Bytes of a record's key, at its start, compared as unsigned bytes.
+/// Bytes of the key at the start of a record, compared as unsigned bytes.
 pub const KEY_BYTES: usize = 10;
 
-/// What `datagen tera` is asked for.
+/// Settings of `datagen tera`.
 #[derive(Clone, Debug)]
 pub struct TeraSettings {
     pub records: u64,
-    /// The number of the first record; a set may be made in slices.
+    /// Number of the first record; lets a set be made in slices.
     pub start: u64,
     pub format: Format,
     pub output: OutputSettings,
@@ -32,28 +28,24 @@ pub struct TeraSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TeraError {
-    /// The record numbers or the size would not fit in 64 bits.
-    #[error("records {start} and the {records} after it are past the last record, number {}", MAX_RECORDS - 1)]
-    TooManyRecords {
-        /// The first record asked for.
-        start: u64,
-        records: u64,
-    },
+    /// The record numbers or the size exceed 64 bits.
+    #[error("too many records: {records} records from number {start} exceed the last number, {}", MAX_RECORDS - 1)]
+    TooManyRecords { start: u64, records: u64 },
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// The largest record number plus one: byte offsets in the whole set fit in 64 bits.
+/// Largest record number plus one; keeps byte offsets of the whole set within 64 bits.
 const MAX_RECORDS: u64 = u64::MAX / RECORD_BYTES as u64;
 
-/// Writes the records `start .. start + records` as part files that hold them in order.
+/// Writes the records `start .. start + records` in order into part files.
 ///
-/// Part `i` of `f` ends at row `ceil(records * (i + 1) / f)`, so the parts in name order are the same bytes
-/// however many there are.
+/// Part `i` of `f` ends at row `ceil(records * (i + 1) / f)`. The concatenated parts are the same bytes for
+/// any number of files.
 ///
 /// # Errors
 ///
-/// When the numbers do not fit in 64 bits, and whatever [`OutputError`] names.
+/// Fails when the record numbers do not fit in 64 bits, and with any [`OutputError`].
 ///
 /// ```
 /// use datagen::{output::OutputSettings, tera::{self, Format, TeraSettings}};
@@ -63,7 +55,7 @@ const MAX_RECORDS: u64 = u64::MAX / RECORD_BYTES as u64;
 /// assert_eq!(written.bytes, 100_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn generate(settings: &TeraSettings) -> Result<Written, TeraError> {
+pub fn generate(settings: &TeraSettings) -> Result<WrittenFiles, TeraError> {
     let TeraSettings { records, start, format, .. } = *settings;
     if start.checked_add(records).is_none_or(|end| end > MAX_RECORDS) {
         return Err(TeraError::TooManyRecords { start, records });
@@ -73,17 +65,48 @@ pub fn generate(settings: &TeraSettings) -> Result<Written, TeraError> {
     Ok(output::write(&TeraStream { start, format }, ends, &settings.output)?)
 }
 
-/// The records from `start` on as one stream of bytes.
+/// Records from `start` as one stream of bytes.
 struct TeraStream {
     start: u64,
     format: Format,
 }
 
 impl Stream for TeraStream {
-    /// About half of a core's second-level cache, whole records and whole pages: 125 pages of 4096 bytes.
+    /// Whole records and whole pages (125 pages of 4096 bytes), about half of a core's second-level cache.
     const UNIT_BYTES: u64 = 512_000;
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) {
         write_records(self.format, self.start + offset / RECORD_BYTES as u64, buffer);
+    }
+}
+
+/// Sum of the CRC-32 (as in zlib) of every record, in 128 bits, printed as hex without leading zeros.
+///
+/// Two sets of records with the same checksum are, for practical purposes, permutations of each other.
+///
+/// ```
+/// let mut checksum = datagen::tera::Checksum::default();
+/// checksum.add_record(b"123456789");
+/// assert_eq!(checksum.to_string(), "cbf43926");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum(pub u128);
+
+impl Checksum {
+    #[inline]
+    pub fn add_record(&mut self, record: &[u8]) {
+        self.0 = self.0.wrapping_add(u128::from(crc32fast::hash(record)));
+    }
+}
+
+impl AddAssign for Checksum {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:x}", self.0)
     }
 }

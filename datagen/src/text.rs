@@ -1,7 +1,7 @@
 //! Lines of words with the frequencies of natural language, as `datagen text` writes them.
 //!
-//! Owns the meaning of `--bytes`, `--seed` and `--files`: how the text divides into chunks with seeds of
-//! their own, and into part files at line ends. Words, frequencies and lines are modules of their own.
+//! The text is made in chunks with separate seeds, so that threads make them independently; part files end at
+//! line ends.
 
 mod lines;
 mod vocabulary;
@@ -10,35 +10,35 @@ mod zipf;
 pub use vocabulary::{Vocabulary, WORD_BYTES_MAX};
 pub use zipf::Zipf;
 
-use crate::output::{self, OutputError, OutputSettings, Stream, Written};
+use crate::output::{self, OutputError, OutputSettings, Stream, WrittenFiles};
 use crate::random::SplitMix;
 use lines::Lines;
 
-/// The most words of a vocabulary: their table takes 24 bytes a word.
+/// Largest number of words in a vocabulary; the table takes 24 bytes per word.
 pub const VOCABULARY_MAX: u32 = 10_000_000;
 
-/// The largest exponent; beyond it nearly all words are the first one.
+/// Largest exponent; beyond it, nearly every word is the first one.
 pub const EXPONENT_MAX: f64 = 10.0;
 
-/// Bytes that are made from one seed. Each chunk ends with a newline.
+/// Bytes made from one seed. Each chunk ends with a newline.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// What `datagen text` is asked for.
+/// Settings of `datagen text`.
 #[derive(Clone, Debug)]
 pub struct TextSettings {
-    /// How many bytes to write, newlines included.
+    /// Size of the text in bytes, newlines included.
     pub bytes: u64,
-    /// How many different words there are, from 2 to [`VOCABULARY_MAX`].
+    /// Number of distinct words, from 2 to [`VOCABULARY_MAX`].
     pub vocabulary: u32,
     /// The word of rank `r` is used in proportion to `r^-exponent`; from 0 to [`EXPONENT_MAX`].
     pub exponent: f64,
-    /// Chooses one text of many.
+    /// Random seed.
     pub seed: u64,
     pub output: OutputSettings,
 }
 
 impl TextSettings {
-    /// `bytes` of text with the standard vocabulary, exponent and seed.
+    /// `bytes` of text with the default vocabulary, exponent and seed.
     pub fn new(bytes: u64, output: OutputSettings) -> Self {
         Self { bytes, vocabulary: 200_000, exponent: 1.05, seed: 42, output }
     }
@@ -46,25 +46,23 @@ impl TextSettings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// A vocabulary that cannot be had.
-    #[error("vocabulary of {words} words asked for; choose 2 to {VOCABULARY_MAX}")]
+    #[error("invalid vocabulary size {words}; choose 2 to {VOCABULARY_MAX}")]
     Vocabulary { words: u32 },
-    /// An exponent that makes no distribution.
-    #[error("exponent {exponent} asked for; choose 0 to {EXPONENT_MAX}")]
+    #[error("invalid exponent {exponent}; choose 0 to {EXPONENT_MAX}")]
     Exponent { exponent: f64 },
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
-/// Writes exactly `bytes` bytes of text, the last of which is a newline.
+/// Writes exactly `bytes` bytes of text that end with a newline.
 ///
-/// The text depends on bytes, vocabulary, exponent and seed alone. Part `i` of `f` ends at the first line end
-/// at or after byte `ceil(bytes * (i + 1) / f)`, so the parts in name order are the same text however many
-/// there are.
+/// The text depends only on the size, vocabulary, exponent and seed. Part `i` of `f` ends at the first line
+/// end at or after byte `ceil(bytes * (i + 1) / f)`. The concatenated parts are the same text for any number
+/// of files.
 ///
 /// # Errors
 ///
-/// When the vocabulary or the exponent is out of range, and whatever [`OutputError`] names.
+/// Fails when the vocabulary or the exponent is out of range, and with any [`OutputError`].
 ///
 /// ```
 /// use datagen::{output::OutputSettings, text::{self, TextSettings}};
@@ -74,7 +72,7 @@ pub enum TextError {
 /// assert_eq!(std::fs::read_to_string(&written.files[0])?.len(), 10_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn generate(settings: &TextSettings) -> Result<Written, TextError> {
+pub fn generate(settings: &TextSettings) -> Result<WrittenFiles, TextError> {
     let TextSettings { bytes, vocabulary, exponent, seed, .. } = *settings;
     if !(2..=VOCABULARY_MAX).contains(&vocabulary) {
         return Err(TextError::Vocabulary { words: vocabulary });
@@ -89,7 +87,7 @@ pub fn generate(settings: &TextSettings) -> Result<Written, TextError> {
     Ok(output::write(&stream, ends, &settings.output)?)
 }
 
-/// The whole text as one stream of bytes.
+/// The text as one stream of bytes.
 struct TextStream {
     bytes: u64,
     seed: u64,
@@ -97,14 +95,14 @@ struct TextStream {
 }
 
 impl TextStream {
-    /// Where each of `files` parts ends: found by making the chunks that hold the ends, a 64 KiB each.
+    /// Returns the end of each of `files` parts, found by making only the 64 KiB chunks that contain them.
     fn part_ends(&self, files: u64) -> Vec<u64> {
         let mut chunk = Vec::new();
         let mut chunk_start = None;
         let mut ends = Vec::new();
         for file in 1..=files {
             let goal = output::share(self.bytes, file, files);
-            // A goal right behind a newline is an end already, so the search starts at the byte before it.
+            // A goal directly after a newline is a valid end, so the search starts one byte earlier.
             let Some(before) = goal.checked_sub(1) else {
                 ends.push(0);
                 continue;
@@ -128,7 +126,7 @@ impl Stream for TextStream {
 
     fn fill(&self, offset: u64, buffer: &mut [u8]) {
         for (index, chunk) in (offset / CHUNK_BYTES..).zip(buffer.chunks_mut(CHUNK_BYTES as usize)) {
-            self.lines.fill(&mut SplitMix::of(self.seed, index), chunk);
+            self.lines.fill(&mut SplitMix::new(self.seed, index), chunk);
         }
     }
 }

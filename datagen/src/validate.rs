@@ -1,12 +1,10 @@
-//! Whether records are in order, and which records they are, as `datagen validate` reports.
-//!
-//! Owns comparing neighbours within and across chunks and files, and adding up the checksum. Which files are
-//! read is a module of its own.
+//! Checks the order and the checksum of records, as `datagen validate` reports them. Records are compared
+//! within and across chunks and files.
 
 mod inputs;
 
 use crate::tera::{Checksum, Format, KEY_BYTES, RECORD_BYTES};
-use crate::units;
+use crate::units::Workers;
 use crate::watch::Watch;
 use inputs::Chunk;
 use std::fs::File;
@@ -18,72 +16,71 @@ pub type SortKey = [u8; KEY_BYTES];
 
 #[derive(Clone, Debug, Default)]
 pub struct ValidateSettings {
-    /// Files, and directories that stand for their files in name order, those starting with `_` or `.` left
-    /// out. The order of the records is checked across all of them as they are listed.
+    /// Files, or directories whose files are read in name order; names that start with `_` or `.` are
+    /// skipped. The order of records is checked across all inputs.
     pub inputs: Vec<PathBuf>,
-    /// When given, a record without this format's fixed bytes is an error.
+    /// Reports a record without this format's fixed bytes as an error.
     pub format: Option<Format>,
-    /// How many threads read; 0 is one per core.
+    /// Number of threads; 0 is one per core.
     pub threads: usize,
-    /// Tells how far the call is and can end it early.
+    /// Reports progress and stops the call early.
     pub watch: Watch,
 }
 
-/// What the records are like. Equal keys next to each other are in order.
+/// Result of a validation. Adjacent equal keys are in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationReport {
     pub files: u64,
     pub records: u64,
-    /// How many records have a smaller key than the record before them.
+    /// Number of records with a smaller key than the record before.
     pub unordered: u64,
-    /// How many records have the same key as the record before them.
+    /// Number of records with the same key as the record before.
     pub duplicates: u64,
-    /// The sum of the records' CRC-32, independent of their order.
+    /// Sum of the records' CRC-32, independent of their order.
     pub checksum: Checksum,
-    /// The first record's key.
+    /// Key of the first record.
     pub first: Option<SortKey>,
-    /// The last record's key.
+    /// Key of the last record.
     pub last: Option<SortKey>,
-    /// The first record that is out of order.
+    /// First record that is out of order.
     pub first_unordered: Option<RecordPosition>,
 }
 
-/// A record of an input.
+/// Position of a record in the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordPosition {
     pub file: PathBuf,
-    /// Its number in that file, from 0.
+    /// Number of the record in the file, from 0.
     pub record: u64,
 }
 
-/// Why records could not be validated. That they are out of order is no error but part of the report.
+/// Error of a validation. Records out of order are not an error but part of the report.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// A directory without anything to read.
-    #[error("directory {} holds no files to validate", directory.display())]
+    /// A directory without data files.
+    #[error("directory {} has no files to validate; name another", directory.display())]
     NoFiles { directory: PathBuf },
-    /// Something that cannot hold records.
+    /// Neither a regular file nor a directory of files.
     #[error("{} is not a regular file; name files, or a directory that holds only files", path.display())]
     NotFile { path: PathBuf },
-    /// A file that ends inside a record.
-    #[error("{} has {bytes} bytes, which is not a multiple of {RECORD_BYTES}: not whole records", path.display())]
+    /// A file that ends within a record.
+    #[error("{} has {bytes} bytes, not a multiple of {RECORD_BYTES}; give files of whole records", path.display())]
     Length { path: PathBuf, bytes: u64 },
-    #[error("{}, record {record}, is not in {format} format; name its format or leave --format out", path.display())]
+    #[error("{}, record {record}: not in {format} format; pass its format or omit --format", path.display())]
     Malformed {
         path: PathBuf,
-        /// The record's number in it, from 0.
+        /// Number of the record in the file, from 0.
         record: u64,
         format: Format,
     },
-    /// The operating system refused.
     #[error("cannot read {}: {source}", path.display())]
-    Refused { path: PathBuf, source: io::Error },
-    /// The watcher stopped the call.
+    Io { path: PathBuf, source: io::Error },
+    /// The call was stopped through [`Watch`].
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Validates `inputs` with one thread per core; see [`ValidateSettings`] for what they may be.
+/// Validates `inputs` with one thread per core; [`ValidateSettings::inputs`] describes the inputs.
 ///
 /// # Errors
 ///
@@ -105,7 +102,7 @@ pub fn validate<P: AsRef<Path>>(
     validate_with(&ValidateSettings { inputs, format, ..ValidateSettings::default() })
 }
 
-/// [`validate`] with every setting.
+/// Validates records with all settings.
 ///
 /// # Errors
 ///
@@ -115,17 +112,15 @@ pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, Va
     let chunks = inputs::chunks(&files);
     settings.watch.expect(files.iter().map(|file| file.bytes).sum());
     let step = |reader: &mut Reader, unit: u64| {
-        // Units are indices of `chunks`, so they fit.
+        // Units are indices of `chunks`, so they fit in `usize`.
         let chunk = &chunks[unit as usize];
         let summary = reader.read(chunk, settings.format)?;
         reader.summaries.push((unit, summary));
         settings.watch.advance(chunk.length as u64);
         Ok(())
     };
-    let units = chunks.len() as u64;
-    let interrupted = || ValidateError::Interrupted;
-    let (threads, watch) = (settings.threads, &settings.watch);
-    let readers = units::run(threads, units, watch, interrupted, Reader::default, step)?;
+    let workers = Workers { threads: settings.threads, units: chunks.len() as u64, watch: &settings.watch };
+    let readers = workers.run(|| ValidateError::Interrupted, Reader::default, step)?;
     let mut summaries: Vec<_> = readers.into_iter().flat_map(|reader| reader.summaries).collect();
     summaries.sort_unstable_by_key(|&(unit, _)| unit);
     let mut report = ValidationReport { files: files.len() as u64, ..ValidationReport::default() };
@@ -135,7 +130,7 @@ pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, Va
     Ok(report)
 }
 
-/// What one chunk, which is never empty, adds to the report.
+/// Statistics of one chunk, which has at least one record.
 struct Summary {
     records: u64,
     unordered: u64,
@@ -143,11 +138,11 @@ struct Summary {
     checksum: Checksum,
     first: SortKey,
     last: SortKey,
-    /// The first record that is out of order, by its number in the chunk.
+    /// Number in the chunk of the first record that is out of order.
     first_unordered: Option<u64>,
 }
 
-/// Adds the chunk that follows in the input, and compares the records on both sides of the boundary.
+/// Adds the next chunk to the report and compares the records on both sides of the boundary.
 fn append(report: &mut ValidationReport, chunk: &Chunk<'_>, summary: &Summary) {
     let mut first_unordered = summary.first_unordered;
     match report.last {
@@ -172,7 +167,7 @@ fn append(report: &mut ValidationReport, chunk: &Chunk<'_>, summary: &Summary) {
     report.last = Some(summary.last);
 }
 
-/// One thread's buffer and what it has found.
+/// Buffer and results of one thread.
 #[derive(Default)]
 struct Reader {
     buffer: Vec<u8>,
@@ -182,23 +177,23 @@ struct Reader {
 impl Reader {
     fn read(&mut self, chunk: &Chunk<'_>, format: Option<Format>) -> Result<Summary, ValidateError> {
         let path = &chunk.file.path;
-        let refused = |source| ValidateError::Refused { path: path.clone(), source };
+        let io_error = |source| ValidateError::Io { path: path.clone(), source };
         self.buffer.resize(chunk.length, 0);
-        let file = File::open(path).map_err(refused)?;
-        file.read_exact_at(&mut self.buffer, chunk.offset).map_err(refused)?;
+        let file = File::open(path).map_err(io_error)?;
+        file.read_exact_at(&mut self.buffer, chunk.offset).map_err(io_error)?;
         let (records, _) = self.buffer.as_chunks::<RECORD_BYTES>();
         if let Some(format) = format
-            && let Some(index) = records.iter().position(|record| !format.recognises(record))
+            && let Some(index) = records.iter().position(|record| !format.matches(record))
         {
             let record = chunk.first_record() + index as u64;
             return Err(ValidateError::Malformed { path: path.clone(), record, format });
         }
-        Ok(summarise(records))
+        Ok(summarize(records))
     }
 }
 
-/// Compares neighbours and adds checksums of at least one record.
-fn summarise(records: &[[u8; RECORD_BYTES]]) -> Summary {
+/// Compares adjacent records and adds their checksums; there must be at least one record.
+fn summarize(records: &[[u8; RECORD_BYTES]]) -> Summary {
     let mut summary = Summary {
         records: records.len() as u64,
         unordered: 0,
@@ -229,7 +224,7 @@ fn key(record: &[u8; RECORD_BYTES]) -> SortKey {
     key
 }
 
-/// The key as a number of the same order: ten bytes compare in one or two instructions.
+/// Returns the key as a number with the same order, which compares in one or two instructions.
 #[inline(always)]
 fn ordinal(record: &[u8; RECORD_BYTES]) -> u128 {
     let mut bytes = [0; 16];

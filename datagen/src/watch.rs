@@ -1,12 +1,9 @@
-//! How far a long call is, and how to stop it from outside.
-//!
-//! Owns the counters shared between the threads at work and whoever watches them. Does not own display or
-//! signals.
+//! Progress and cancellation of a long call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A handle on a running generator or validator. Clones share one state; a fresh one watches nothing.
+/// Handle on a running generator or validator. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     done: Arc<AtomicU64>,
@@ -20,17 +17,17 @@ impl Watch {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Bytes there are to write or read; 0 until that is known.
+    /// Bytes to write or read; 0 until known.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Asks the call to end early: it cleans up and returns its `Interrupted` error.
+    /// Ends the call early: it cleans up and returns its `Interrupted` error.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The flag behind [`Watch::stop`], for a signal handler to set.
+    /// The flag set by [`Watch::stop`], for signal handlers.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }

@@ -1,6 +1,4 @@
-//! The command line of `datagen`.
-//!
-//! Owns names, defaults, ranges and help texts of all arguments. Does not own what they cause.
+//! Command line of `datagen`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -12,10 +10,9 @@ use std::path::PathBuf;
 
 use super::suite::{AssociationsArguments, CentroidsArguments, GraphArguments, MoviesArguments};
 
-/// Generate and validate the standard data sets
+/// Generate and validate standard data sets
 ///
-/// The same arguments give the same bytes on every machine; into how many files they go makes no difference
-/// to the bytes.
+/// The same arguments give the same bytes on every machine, regardless of the number of files.
 #[derive(Debug, Parser)]
 #[command(name = "datagen", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -30,7 +27,7 @@ Examples:
   datagen movies --movies 10k --output movies    movies with their reviews
   datagen validate out                           is the sorted output in order?
 
-Exit status: 0 done, 1 failed or not in order, 2 wrong arguments or input";
+Exit status: 0 success, 1 failed or not in order, 2 invalid arguments or input";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -51,15 +48,15 @@ Examples:
   datagen tera --records 1G --format hadoop --files 64 --output in
   datagen tera --records 5M --start 5M --output second-half")]
 pub(crate) struct TeraArguments {
-    /// How many records: a number, or with k, M, G, T for powers of 1000
+    /// Number of records, optionally with k, M, G or T for powers of 1000
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) records: u64,
 
-    /// Number of the first record; a set may be made in slices
+    /// Number of the first record, to generate a set in slices
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_count)]
     pub(crate) start: u64,
 
-    /// Layout of the records: gensort's lines of text, Hadoop's TeraGen, or gensort's incompressible binary
+    /// Record layout: gensort text, Hadoop TeraGen or incompressible gensort binary
     #[arg(long, default_value = Format::default().name(), value_parser = format_parser())]
     pub(crate) format: Format,
 
@@ -76,11 +73,11 @@ Examples:
   datagen text --bytes 1GB --files 8 --seed 7 --output words
   datagen text --bytes 10MB --documents 100 --output books")]
 pub(crate) struct TextArguments {
-    /// How many bytes: a number, or with kB, MB, GB, TB or KiB, MiB, GiB, TiB
+    /// Size of the text in bytes, optionally with kB, MB, GB, TB or KiB, MiB, GiB, TiB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) bytes: u64,
 
-    /// How many different words
+    /// Number of distinct words
     #[arg(long, value_name = "N", default_value = "200000", value_parser = parse_vocabulary)]
     pub(crate) vocabulary: u32,
 
@@ -88,11 +85,11 @@ pub(crate) struct TextArguments {
     #[arg(long, default_value = "1.05", value_parser = parse_exponent)]
     pub(crate) exponent: f64,
 
-    /// Chooses one text of many
+    /// Random seed
     #[arg(long, default_value = "42")]
     pub(crate) seed: u64,
 
-    /// As many files named document-00000.txt and on, for jobs that go by the names of documents
+    /// Write N files named document-00000.txt, ..., for jobs that use the names of documents
     #[arg(long, value_name = "N", conflicts_with = "files", value_parser = files_parser())]
     pub(crate) documents: Option<u32>,
 
@@ -102,23 +99,23 @@ pub(crate) struct TextArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct Destination {
-    /// Directory for the part files, part-00000 and on
+    /// Directory for the part files part-00000, ...
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 
-    /// How many part files
+    /// Number of part files
     #[arg(long, value_name = "N", default_value = "1", value_parser = files_parser())]
     pub(crate) files: u32,
 
-    /// Replace the part files of an earlier output, once the new ones are complete
+    /// Replace the part files of an earlier output once the new ones are complete
     #[arg(long)]
     pub(crate) overwrite: bool,
 
-    /// How many threads; 0 is one per core
+    /// Number of threads; 0 is one per core
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) threads: usize,
 
-    /// No progress and no summary
+    /// Print neither progress nor summary
     #[arg(long)]
     pub(crate) quiet: bool,
 }
@@ -126,7 +123,7 @@ pub(crate) struct Destination {
 /// Check records of 100 bytes: order, duplicate keys, checksum
 ///
 /// Prints to standard output. Keys are the first 10 bytes, compared as unsigned bytes; equal keys are in
-/// order. The checksum is the sum of the CRC-32 of all records, which does not depend on their order.
+/// order. The checksum is the sum of the CRC-32 of all records, independent of their order.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -134,9 +131,10 @@ Examples:
   datagen validate --format ascii out/part-r-00000 out/part-r-00001
   datagen validate --json in | jq -r .checksum
 
-Exit status: 0 in order, 1 not in order, 2 wrong arguments or input")]
+Exit status: 0 in order, 1 not in order, 2 invalid arguments or input")]
 pub(crate) struct ValidateArguments {
-    /// Files in order, or directories: their files in name order, without those starting with _ or .
+    /// Files in order, or directories whose files are read in name order; names that start with _ or . are
+    /// skipped
     #[arg(required = true, value_name = "PATH")]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -148,19 +146,19 @@ pub(crate) struct ValidateArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How many threads; 0 is one per core
+    /// Number of threads; 0 is one per core
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) threads: usize,
 
-    /// No progress
+    /// Print no progress
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name)).map(|name| {
-        let called = |format: &Format| format.name() == name;
-        Format::ALL.into_iter().find(called).expect("only names of formats are possible")
+        let has_name = |format: &Format| format.name() == name;
+        Format::ALL.into_iter().find(has_name).expect("the parser accepts only names of formats")
     })
 }
 
@@ -191,24 +189,24 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn arguments_definition_passes_clap_checks() {
         Arguments::command().debug_assert();
     }
 
-    fn check_refused(line: &str, expected: &str) {
+    fn check_rejected(line: &str, expected: &str) {
         let error = Arguments::try_parse_from(line.split(' ')).expect_err(line);
         assert_eq!(error.exit_code(), 2, "{line}");
         assert!(error.to_string().contains(expected), "{line}: {error}");
     }
 
     #[test]
-    fn wrong_arguments_are_named() {
-        check_refused("datagen tera --output out", "--records");
-        check_refused("datagen tera --records 10 --output out --format csv", "ascii, hadoop, gensort");
-        check_refused("datagen tera --records ten --output out", "a size such as 10M");
-        check_refused("datagen tera --records 10 --output out --files 0", "not in 1..=100000");
-        check_refused("datagen text --bytes 1k --output out --vocabulary 1", "choose 2 to 10000000 words");
-        check_refused("datagen text --bytes 1k --output out --exponent NaN", "choose 0 to 10");
-        check_refused("datagen validate", "<PATH>");
+    fn arguments_invalid_value_names_the_choices() {
+        check_rejected("datagen tera --output out", "--records");
+        check_rejected("datagen tera --records 10 --output out --format csv", "ascii, hadoop, gensort");
+        check_rejected("datagen tera --records ten --output out", "a size such as 10M");
+        check_rejected("datagen tera --records 10 --output out --files 0", "not in 1..=100000");
+        check_rejected("datagen text --bytes 1k --output out --vocabulary 1", "choose 2 to 10000000 words");
+        check_rejected("datagen text --bytes 1k --output out --exponent NaN", "choose 0 to 10");
+        check_rejected("datagen validate", "<PATH>");
     }
 }

@@ -1,9 +1,7 @@
-//! Progress on standard error while a long call runs.
-//!
-//! Owns when and how progress shows: nothing in the first second, then a bar on a terminal and lines
-//! elsewhere. Does not own the counting.
+//! Progress on standard error during a long call: nothing in the first second, then a bar on a terminal and
+//! lines elsewhere.
 
-use super::printing::print_error;
+use super::print_error;
 use datagen::Watch;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};
@@ -11,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs shorter than this show nothing.
+/// Calls shorter than this show nothing.
 const SILENCE: Duration = Duration::from_secs(1);
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
@@ -19,13 +17,13 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 const BAR_TEMPLATE: &str = "{msg} {percent:>3}% {wide_bar} {decimal_bytes} of {decimal_total_bytes}, \
                             {decimal_bytes_per_sec}, {eta} left";
 
-/// Does `work` and shows how far `watch` says it is, unless `quiet`.
-pub(crate) fn during<T>(verb: &'static str, watch: &Watch, quiet: bool, work: impl FnOnce() -> T) -> T {
+/// Runs `work` and shows the progress of `watch`, unless `quiet`.
+pub(crate) fn show_while<T>(verb: &'static str, watch: &Watch, quiet: bool, work: impl FnOnce() -> T) -> T {
     if quiet {
         return work();
     }
     thread::scope(|scope| {
-        // Dropping the sender when the work is done, or has panicked, wakes and ends the display at once.
+        // Dropping the sender, when the work returns or panics, wakes and ends the display at once.
         let (_working, done) = mpsc::channel::<()>();
         scope.spawn(move || show(verb, watch, &done));
         work()
@@ -37,8 +35,7 @@ fn show(verb: &'static str, watch: &Watch, done: &Receiver<()>) {
     if done.recv_timeout(SILENCE) != Err(RecvTimeoutError::Timeout) {
         return;
     }
-    // How much there is to do is known once a generator has made its tables or the validator has listed its
-    // files.
+    // The total is known once a generator has built its tables or the validator has listed its files.
     while watch.total() == 0 {
         if done.recv_timeout(BAR_INTERVAL) != Err(RecvTimeoutError::Timeout) {
             return;
@@ -64,7 +61,7 @@ fn show(verb: &'static str, watch: &Watch, done: &Receiver<()>) {
     }
 }
 
-/// One line of progress: what, per cent, throughput, time left.
+/// Formats a progress line: percentage, throughput and time left.
 fn line(verb: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let percent = 100.0 * done as f64 / total as f64;
     let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
@@ -81,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_and_how_long_still() {
+    fn line_shows_percentage_rate_and_time_left() {
         let text = line("writing", 3_000_000_000, 10_000_000_000, Duration::from_secs(3));
         assert_eq!(text, "writing 30% of 10.00 GB, 1.00 GB/s, 7 s left");
         let text = line("writing", 0, 10_000_000_000, Duration::from_secs(3));
@@ -89,12 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn the_template_of_the_bar_is_valid() {
+    fn bar_template_is_valid() {
         assert!(ProgressStyle::with_template(BAR_TEMPLATE).is_ok());
     }
 
     #[test]
-    fn the_result_of_the_work_comes_back() {
-        assert_eq!(during("testing", &Watch::default(), false, || 7), 7);
+    fn show_while_returns_the_result() {
+        assert_eq!(show_while("testing", &Watch::default(), false, || 7), 7);
     }
 }

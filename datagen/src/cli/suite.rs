@@ -1,10 +1,7 @@
-//! The commands that make data of the job suite: movies and their centroids, associations, graphs.
-//!
-//! Owns their arguments, and calling the library with them. Does not own progress and reports.
+//! Commands that generate the data of the job suite: movies and their centroids, associations, graphs.
 
 use super::arguments::{Destination, parse_exponent};
-use super::printing::print_error;
-use super::{Failure, generate, output_settings, progress, summary};
+use super::{Failure, generate, output_settings, print_error, progress, summary};
 use clap::Args;
 use datagen::Watch;
 use datagen::associations::{self, ARITY_MAX, AssociationsSettings};
@@ -23,15 +20,15 @@ Examples:
   datagen movies --movies 10k --output movies
   datagen movies --bytes 1GiB --raters 500k --reviews-exponent 1.1 --files 4 --output movies")]
 pub(crate) struct MoviesArguments {
-    /// How many movies: a number, or with k, M, G, T for powers of 1000
+    /// Number of movies, optionally with k, M, G or T for powers of 1000
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "bytes", required_unless_present = "bytes")]
     movies: Option<u64>,
 
-    /// As many movies as fill so many bytes; the last one may go beyond
+    /// Write as many movies as fill SIZE bytes; the last one may exceed it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bytes: Option<u64>,
 
-    /// How many raters; each reviews a movie at most once
+    /// Number of raters; each reviews a movie at most once
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_u32)]
     raters: u32,
 
@@ -39,7 +36,7 @@ pub(crate) struct MoviesArguments {
     #[arg(long, value_name = "EXPONENT", default_value = "1.2", value_parser = parse_exponent)]
     reviews_exponent: f64,
 
-    /// Chooses one set of many
+    /// Random seed
     #[arg(long, default_value = "42")]
     seed: u64,
 
@@ -54,27 +51,27 @@ Examples:
   datagen associations --records 1M --output associations
   datagen associations --bytes 100MB --arity 3 --items 1M --sharing 20 --output associations")]
 pub(crate) struct AssociationsArguments {
-    /// How many associations: a number, or with k, M, G, T for powers of 1000
+    /// Number of associations, optionally with k, M, G or T for powers of 1000
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "bytes", required_unless_present = "bytes")]
     records: Option<u64>,
 
-    /// As many associations as fill so many bytes; the last one may go beyond
+    /// Write as many associations as fill SIZE bytes; the last one may exceed it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bytes: Option<u64>,
 
-    /// How many different items
+    /// Number of distinct items
     #[arg(long, value_name = "N", default_value = "10k", value_parser = parse_u32)]
     items: u32,
 
-    /// Items of an association
+    /// Number of items in an association
     #[arg(long, value_name = "K", default_value = "4", value_parser = clap::value_parser!(u32).range(2..=i64::from(ARITY_MAX)))]
     arity: u32,
 
-    /// How many associations differ in their last item only, on average
+    /// Average number of associations that differ only in their last item
     #[arg(long, value_name = "N", default_value = "8", value_parser = parse_u32)]
     sharing: u32,
 
-    /// Chooses one set of many
+    /// Random seed
     #[arg(long, default_value = "42")]
     seed: u64,
 
@@ -89,15 +86,15 @@ Examples:
   datagen graph --edges 10M --output edges
   datagen graph --bytes 1GiB --vertices 100k --exponent 1 --output edges")]
 pub(crate) struct GraphArguments {
-    /// How many edges: a number, or with k, M, G, T for powers of 1000
+    /// Number of edges, optionally with k, M, G or T for powers of 1000
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "bytes", required_unless_present = "bytes")]
     edges: Option<u64>,
 
-    /// As many edges as fill so many bytes; the last one may go beyond
+    /// Write as many edges as fill SIZE bytes; the last one may exceed it
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bytes: Option<u64>,
 
-    /// How many vertices
+    /// Number of vertices
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_u32)]
     vertices: u32,
 
@@ -105,7 +102,7 @@ pub(crate) struct GraphArguments {
     #[arg(long, default_value = "0.7", value_parser = parse_exponent)]
     exponent: f64,
 
-    /// Chooses one graph of many
+    /// Random seed
     #[arg(long, default_value = "42")]
     seed: u64,
 
@@ -113,7 +110,7 @@ pub(crate) struct GraphArguments {
     destination: Destination,
 }
 
-/// Draw the first centroids of k-means from movies: a file of lines K SIMILARITY MOVIE COUNT REVIEWS
+/// Draw initial k-means centroids from movies: a file of lines K SIMILARITY MOVIE COUNT REVIEWS
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -124,23 +121,23 @@ pub(crate) struct CentroidsArguments {
     #[arg(required = true, value_name = "MOVIES")]
     movies: Vec<PathBuf>,
 
-    /// How many centroids
+    /// Number of centroids
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=i64::from(CLUSTERS_MAX)))]
     clusters: u32,
 
-    /// Chooses which movies become centroids
+    /// Random seed
     #[arg(long, default_value = "42")]
     seed: u64,
 
-    /// The file to write
+    /// Output file
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
 
-    /// No progress and no summary
+    /// Print neither progress nor summary
     #[arg(long)]
     quiet: bool,
 }
@@ -150,7 +147,7 @@ fn parse_u32(text: &str) -> Result<u32, String> {
     u32::try_from(count).map_err(|_| format!("choose at most {}", u32::MAX))
 }
 
-/// Exactly one of the two is there.
+/// Returns the amount; clap requires exactly one of the two.
 fn amount(rows: Option<u64>, bytes: Option<u64>) -> Amount {
     bytes.map_or(Amount::Rows(rows.unwrap_or(0)), Amount::Bytes)
 }
@@ -163,8 +160,8 @@ pub(super) fn run_movies(arguments: &MoviesArguments, watch: Watch) -> Result<Ex
         seed: arguments.seed,
         output: output_settings(&arguments.destination, watch),
     };
-    let what = format!("movies of {} raters", summary::thousands(arguments.raters.into()));
-    generate(&what, &settings.output, arguments.destination.quiet, || movies::generate(&settings))
+    let data = format!("movies of {} raters", summary::thousands(arguments.raters.into()));
+    generate(&data, &settings.output, arguments.destination.quiet, || movies::generate(&settings))
 }
 
 pub(super) fn run_associations(arguments: &AssociationsArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -177,8 +174,8 @@ pub(super) fn run_associations(arguments: &AssociationsArguments, watch: Watch) 
         output: output_settings(&arguments.destination, watch),
     };
     let items = summary::thousands(arguments.items.into());
-    let what = format!("associations of {} of {items} items", arguments.arity);
-    generate(&what, &settings.output, arguments.destination.quiet, || associations::generate(&settings))
+    let data = format!("associations of {} of {items} items", arguments.arity);
+    generate(&data, &settings.output, arguments.destination.quiet, || associations::generate(&settings))
 }
 
 pub(super) fn run_graph(arguments: &GraphArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -189,8 +186,8 @@ pub(super) fn run_graph(arguments: &GraphArguments, watch: Watch) -> Result<Exit
         seed: arguments.seed,
         output: output_settings(&arguments.destination, watch),
     };
-    let what = format!("edges of {} vertices", summary::thousands(arguments.vertices.into()));
-    generate(&what, &settings.output, arguments.destination.quiet, || graph::generate(&settings))
+    let data = format!("edges of {} vertices", summary::thousands(arguments.vertices.into()));
+    generate(&data, &settings.output, arguments.destination.quiet, || graph::generate(&settings))
 }
 
 pub(super) fn run_centroids(arguments: &CentroidsArguments, watch: Watch) -> Result<ExitCode, Failure> {
@@ -202,7 +199,7 @@ pub(super) fn run_centroids(arguments: &CentroidsArguments, watch: Watch) -> Res
         overwrite: arguments.overwrite,
         watch,
     };
-    progress::during("reading", &settings.watch, arguments.quiet, || centroids::generate(&settings))?;
+    progress::show_while("reading", &settings.watch, arguments.quiet, || centroids::generate(&settings))?;
     if !arguments.quiet {
         print_error(format_args!("{}: {} centroids", arguments.output.display(), arguments.clusters));
     }

@@ -1,7 +1,5 @@
-//! The 128-bit linear congruential generator of the sort benchmark.
-//!
-//! Owns the recurrence `X' = a * X + c (mod 2^128)`, `X0 = 0`, and skip-ahead in O(log n). Does not own what
-//! a record makes of a number.
+//! The sort benchmark's 128-bit linear congruential generator: `X' = a * X + c (mod 2^128)`, `X0 = 0`, with
+//! skip-ahead in O(log n).
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 const INCREMENT: u128 = 0x4a69_6d47_7261_7952_4950_2020_2020_2001;
@@ -13,7 +11,7 @@ struct Step {
     increment: u128,
 }
 
-/// `JUMPS[bit]` advances by `2^bit` numbers: each entry is the one before applied twice.
+/// `JUMPS[bit]` advances by `2^bit` numbers: each entry is the previous one applied twice.
 const JUMPS: [Step; 64] = {
     let mut jumps = [Step { multiplier: MULTIPLIER, increment: INCREMENT }; 64];
     let mut bit = 1;
@@ -28,7 +26,7 @@ const JUMPS: [Step; 64] = {
     jumps
 };
 
-/// A position in the benchmark's sequence of 128-bit numbers.
+/// Position in the benchmark's sequence of 128-bit numbers.
 ///
 /// ```
 /// use datagen::tera::TeraRandom;
@@ -46,25 +44,25 @@ pub struct TeraRandom {
 }
 
 impl TeraRandom {
-    /// The sequence at `X0 = 0`.
+    /// Starts the sequence at `X0 = 0`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number at this position.
+    /// Returns the number at this position.
     #[inline]
     pub fn value(&self) -> u128 {
         self.value
     }
 
-    /// Steps once and returns the new number: from `Xn` to `Xn+1`.
+    /// Advances from `Xn` to `Xn+1` and returns it.
     #[inline]
     pub fn advance(&mut self) -> u128 {
         self.value = self.value.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
         self.value
     }
 
-    /// The same as `steps` calls of [`TeraRandom::advance`], in at most 64 multiplications.
+    /// Advances by `steps` numbers in at most 64 multiplications.
     pub fn jump(&mut self, steps: u64) {
         for (bit, jump) in JUMPS.iter().enumerate() {
             if steps >> bit & 1 == 1 {

@@ -1,13 +1,10 @@
 //! The three 100-byte record layouts of the sort benchmark.
-//!
-//! Owns what record `n` looks like in each format and how to recognise one. Does not own files, threads, or
-//! the order in which records are written.
 
 use super::{RECORD_BYTES, TeraRandom};
 use std::fmt;
 
-/// Two base-95 digits, least first, as printable characters: `BASE95_PAIRS[v] = [' ' + v % 95, ' ' + v /
-/// 95]`.
+/// Two base-95 digits, least significant first, as printable characters: `BASE95_PAIRS[v] = [' ' + v % 95, '
+/// ' + v / 95]`.
 static BASE95_PAIRS: [[u8; 2]; 9025] = {
     let mut pairs = [[0; 2]; 9025];
     let mut value = 0;
@@ -20,7 +17,7 @@ static BASE95_PAIRS: [[u8; 2]; 9025] = {
 
 const HEX_DIGITS: [u8; 16] = *b"0123456789ABCDEF";
 
-/// The two hex digits of a byte.
+/// Two hex digits of a byte.
 static HEX_PAIRS: [[u8; 2]; 256] = {
     let mut pairs = [[0; 2]; 256];
     let mut byte = 0;
@@ -31,7 +28,7 @@ static HEX_PAIRS: [[u8; 2]; 256] = {
     pairs
 };
 
-/// The two hex digits of a byte, each four times: the benchmark's filler.
+/// Two hex digits of a byte, each repeated four times: the benchmark's filler.
 static HEX_FILLER: [[u8; 8]; 256] = {
     let mut filler = [[0; 8]; 256];
     let mut byte = 0;
@@ -43,11 +40,11 @@ static HEX_FILLER: [[u8; 8]; 256] = {
     filler
 };
 
-/// A gensort 1.5 record has as many parts of 10 bytes.
+/// Number of 10-byte parts of a gensort 1.5 record.
 const TENTHS: usize = 10;
 
-/// The masks of gensort 1.5, one per tenth of a record, each in the top 10 bytes of a random number; the
-/// first is zero so that the key is the plain number.
+/// Masks of gensort 1.5, one per tenth of a record, each in the top 10 bytes of a number. The first is zero:
+/// the key is the unmasked number.
 const GENSORT_MASKS: [u128; TENTHS] = [
     0,
     0xF0E8_E4E2_E1D8_D4D2_D1CC_0000_0000_0000,
@@ -61,7 +58,7 @@ const GENSORT_MASKS: [u128; TENTHS] = [
     0x170F_332E_2D2B_271E_1D1B_0000_0000_0000,
 ];
 
-/// The layout of a 100-byte record. All three start with a 10-byte key that sorts as unsigned bytes.
+/// Layout of a 100-byte record. All three start with a 10-byte key compared as unsigned bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// gensort `-a`: printable characters, each record a line that ends in CR LF.
@@ -69,15 +66,15 @@ pub enum Format {
     Ascii,
     /// Hadoop's TeraGen: a binary key, then a readable number and filler.
     Hadoop,
-    /// gensort 1.5 binary: every byte random, so it does not compress.
+    /// gensort 1.5 binary: every byte is random, so it does not compress.
     Gensort,
 }
 
 impl Format {
-    /// Every format, in the order in which help texts list them.
+    /// All formats, in the order of help texts.
     pub const ALL: [Format; 3] = [Format::Ascii, Format::Hadoop, Format::Gensort];
 
-    /// The name on command lines: `ascii`, `hadoop` or `gensort`.
+    /// Name on command lines: `ascii`, `hadoop` or `gensort`.
     pub fn name(self) -> &'static str {
         match self {
             Format::Ascii => "ascii",
@@ -86,10 +83,10 @@ impl Format {
         }
     }
 
-    /// Whether the bytes that are the same in every record of this format are in place.
+    /// Returns whether the fixed bytes of this format are in place.
     ///
-    /// gensort's binary records have no such bytes: every record passes.
-    pub fn recognises(self, record: &[u8; RECORD_BYTES]) -> bool {
+    /// gensort's binary records have no fixed bytes, so every record matches.
+    pub fn matches(self, record: &[u8; RECORD_BYTES]) -> bool {
         match self {
             Format::Ascii => {
                 record[10..12] == *b"  " && record[44..46] == *b"  " && record[98..100] == *b"\r\n"
@@ -114,26 +111,25 @@ const HADOOP_AFTER_KEY: [u8; 2] = [0x00, 0x11];
 const HADOOP_AFTER_NUMBER: [u8; 4] = [0x88, 0x99, 0xAA, 0xBB];
 const HADOOP_END: [u8; 4] = [0xCC, 0xDD, 0xEE, 0xFF];
 
-/// Writes record `number` (counted from 0) into `record`.
+/// Writes record `number` (from 0) into `record`.
 ///
-/// Finds its place in the random sequence anew each time; [`write_records`] is the way to write many in a
-/// row.
+/// Each call finds its position in the random sequence; use [`write_records`] for consecutive records.
 pub fn write_record(format: Format, number: u64, record: &mut [u8; RECORD_BYTES]) {
     write_records(format, number, record);
 }
 
-/// Fills `buffer` with the records from number `first` on.
+/// Fills `buffer` with consecutive records, starting with number `first`.
 ///
 /// # Panics
 ///
-/// When the length of `buffer` is not a multiple of [`RECORD_BYTES`], or the numbers would pass `u64::MAX`.
+/// Panics when the length of `buffer` is not a multiple of [`RECORD_BYTES`], or a number exceeds `u64::MAX`.
 pub fn write_records(format: Format, first: u64, buffer: &mut [u8]) {
     let (records, rest) = buffer.as_chunks_mut::<RECORD_BYTES>();
-    assert!(rest.is_empty(), "a buffer for records must hold whole records of {RECORD_BYTES} bytes");
-    assert!(first.checked_add(records.len() as u64).is_some(), "record numbers end at u64::MAX");
+    assert!(rest.is_empty(), "the buffer must hold whole records of {RECORD_BYTES} bytes");
+    assert!(first.checked_add(records.len() as u64).is_some(), "record numbers must not exceed u64::MAX");
     let mut random = TeraRandom::new();
     random.jump(first);
-    // The format is chosen once per buffer, so that each loop below is free of branches.
+    // The format is chosen once per buffer to keep branches out of the loops.
     match format {
         Format::Ascii => {
             for (number, record) in (first..).zip(records) {
@@ -151,8 +147,8 @@ pub fn write_records(format: Format, first: u64, buffer: &mut [u8]) {
 
 #[inline(always)]
 fn write_ascii(number: u64, random: u128, record: &mut [u8; RECORD_BYTES]) {
-    // Eight digits of the high half and two of the low half, taken two at a time; 95^4 first, so that the
-    // divisions do not wait for one another.
+    // Eight digits of the high half and two of the low half, two at a time. Dividing by 95^4 first makes the
+    // divisions independent of each other.
     let high = (random >> 64) as u64;
     let low_digits = (high % 81_450_625) as u32;
     let high_digits = (high / 81_450_625 % 81_450_625) as u32;
@@ -179,11 +175,10 @@ fn write_hadoop(number: u64, random: u128, record: &mut [u8; RECORD_BYTES]) {
     record[96..100].copy_from_slice(&HADOOP_END);
 }
 
-/// Records made together, so that the nine keys each shares with the next are computed once.
+/// Records made together, so that the nine keys shared with the next record are computed once.
 const GENSORT_BATCH: usize = 32;
 
-/// Writes records without numbers: each tenth is the key of one of the ten records from this one on, under a
-/// mask.
+/// Writes records without numbers: tenth `i` is the key of the `i`-th following record under a mask.
 fn write_gensort(mut random: TeraRandom, records: &mut [[u8; RECORD_BYTES]]) {
     let mut keys = [0; GENSORT_BATCH + TENTHS - 1];
     for batch in records.chunks_mut(GENSORT_BATCH) {
@@ -193,7 +188,7 @@ fn write_gensort(mut random: TeraRandom, records: &mut [[u8; RECORD_BYTES]]) {
         }
         random.jump(batch.len() as u64);
         for (record, keys) in batch.iter_mut().zip(keys.windows(TENTHS)) {
-            // Whole numbers are stored; the six bytes too many are overwritten by the next tenth.
+            // Whole numbers are stored; the next tenth overwrites the six excess bytes.
             for tenth in 0..TENTHS - 1 {
                 let masked = keys[tenth] ^ GENSORT_MASKS[tenth];
                 record[10 * tenth..10 * tenth + 16].copy_from_slice(&masked.to_be_bytes());
@@ -204,7 +199,7 @@ fn write_gensort(mut random: TeraRandom, records: &mut [[u8; RECORD_BYTES]]) {
     }
 }
 
-/// The record number as 32 hex digits, of which a `u64` leaves the first 16 zero.
+/// Writes the record number as 32 hex digits; for a `u64`, the first 16 are zero.
 #[inline(always)]
 fn write_number(number: u64, digits: &mut [u8]) {
     digits[..16].fill(b'0');
@@ -213,7 +208,7 @@ fn write_number(number: u64, digits: &mut [u8]) {
     }
 }
 
-/// The last 12 hex digits of the random number, each four times.
+/// Writes the last 12 hex digits of the random number, each four times.
 #[inline(always)]
 fn write_filler(random: u128, filler: &mut [u8]) {
     let bytes = random.to_be_bytes();

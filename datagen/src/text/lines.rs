@@ -1,7 +1,4 @@
-//! Words put into lines and lines into chunks.
-//!
-//! Owns the text of one chunk: lines of 60 to 100 bytes that end exactly at the chunk's end. Does not own
-//! which chunk comes where.
+//! Lines of one text chunk: 60 to 100 bytes each, ending exactly at the end of the chunk.
 
 use super::vocabulary::{Slot, Vocabulary, WORD_BYTES_MAX};
 use super::zipf::Zipf;
@@ -13,7 +10,7 @@ const LINE_BYTES_MAX: usize = 100;
 const LINE_GOAL_MIN: usize = 60;
 const LINE_GOALS: u64 = (LINE_BYTES_MAX - LINE_GOAL_MIN - WORD_BYTES_MAX) as u64;
 
-/// The end of a chunk that is laid out exactly: room for any line and for a slot that is stored whole.
+/// The end of a chunk that is filled exactly: room for any line and for a whole slot.
 const EXACT_BYTES: usize = 256;
 
 /// Words drawn at once.
@@ -40,8 +37,7 @@ impl Lines {
                 }
                 let slot = &batch[used];
                 used += 1;
-                // The whole slot is stored: what is behind the word and its blank is overwritten by the next
-                // word.
+                // The whole slot is stored; the next word overwrites the bytes after the word and its space.
                 chunk[position..position + size_of::<Slot>()].copy_from_slice(slot);
                 position += usize::from(slot[15]);
             }
@@ -56,12 +52,11 @@ impl Lines {
         }
     }
 
-    /// Draws words ahead of their use.
+    /// Draws words before they are used.
     ///
-    /// A line's end cannot be predicted, and a processor that guesses wrong waits until the words before are
-    /// there. So they are fetched in loops without such branches; and the fetching from the table of words,
-    /// which is larger than the cache, in a loop that does nothing else, so that many fetches are under way
-    /// at once.
+    /// The end of a line is unpredictable, and a mispredicted branch would wait for the words before it.
+    /// Drawing in loops without such branches avoids that. The lookups in the word table, which exceeds the
+    /// cache, have a loop of their own, so that many of them overlap.
     fn draw_batch(&self, random: &mut SplitMix, batch: &mut [Slot; BATCH]) {
         let mut ranks = [0; BATCH];
         for rank in &mut ranks {
@@ -77,7 +72,7 @@ impl Lines {
         self.vocabulary.slot(self.zipf.rank(random.draw()))
     }
 
-    /// Fills `line` with words and a newline at its end.
+    /// Fills `line` with words and a final newline.
     fn fill_line(&self, random: &mut SplitMix, line: &mut [u8]) {
         let last = line.len() - 1;
         line[last] = b'\n';
@@ -90,15 +85,15 @@ impl Lines {
         }
     }
 
-    /// A word that leaves no room or room for a blank and another word.
+    /// Draws a word that fills the room or leaves room for a space and another word.
     fn draw_fitting(&self, random: &mut SplitMix, room: usize) -> &Slot {
         if room > WORD_BYTES_MAX + 1 {
             return self.draw(random);
         }
-        let exact: &[u32] = if room <= WORD_BYTES_MAX { self.vocabulary.of_length(room) } else { &[] };
-        // Every vocabulary has words of one and two letters, and with those any room can be filled: one
-        // letter and a blank leave at least one byte, because a room of two has a word of its own.
-        let ranks = if exact.is_empty() { self.vocabulary.of_length(1) } else { exact };
+        let exact: &[u32] = if room <= WORD_BYTES_MAX { self.vocabulary.ranks_of_length(room) } else { &[] };
+        // Every vocabulary has words of one and two letters, which can fill any room: one letter and a space
+        // leave at least one byte, because a room of two has a word of its own.
+        let ranks = if exact.is_empty() { self.vocabulary.ranks_of_length(1) } else { exact };
         self.vocabulary.slot(ranks[random.below(ranks.len() as u64) as usize])
     }
 }

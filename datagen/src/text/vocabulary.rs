@@ -1,55 +1,52 @@
-//! The words of generated text.
-//!
-//! Owns the list of words by rank: distinct, pronounceable, lower-case ASCII, and the shorter the more
-//! frequent. Does not own how often a word is used.
+//! Words of generated text by rank: distinct, pronounceable, lower-case ASCII, shorter for more frequent
+//! ranks.
 
 use crate::random::{SplitMix, stride};
 
 /// Bytes of the longest word.
 pub const WORD_BYTES_MAX: usize = 14;
 
-/// A word, the blank after it, and in the last byte the length of both: one unaligned store writes it.
+/// A word, the space after it, and in the last byte the length of both; one unaligned store writes it.
 pub(super) type Slot = [u8; 16];
 
 /// Words by rank, the most frequent first.
 ///
-/// The word of a rank is the same in every vocabulary: a smaller one is the beginning of a larger one, and
-/// the seed of a text chooses among the words, not the words.
+/// A rank has the same word in every vocabulary: a smaller vocabulary is a prefix of a larger one, and the
+/// seed of a text does not affect the words.
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
     slots: Vec<Slot>,
-    /// Some ranks of each length, to end a line exactly where it must; `by_length[0]` is empty.
+    /// Some ranks of each word length, to end a line exactly; `by_length[0]` is empty.
     by_length: [Vec<u32>; WORD_BYTES_MAX + 1],
 }
 
-/// The lengths of the first words, which the rule for the rest would leave to chance. The two first lengths,
-/// 2 and 1, can fill any room.
+/// Lengths of the first words, which the rule for later words would leave to chance. The first two, 2 and 1,
+/// can fill any room.
 const FIRST_LENGTHS: [u64; 10] = [2, 1, 3, 3, 2, 2, 1, 2, 2, 4];
 
 const CONSONANTS: &[u8] = b"tnsrhldcmfpgwbvkjz";
 const VOWELS: &[u8] = b"eaiou";
 
-/// Words kept for each length in `by_length`: enough for variety at the ends of lines.
+/// Ranks kept for each length in `by_length`, enough for variety at line ends.
 const PER_LENGTH: usize = 256;
 
 impl Vocabulary {
-    /// The `words` most frequent words.
+    /// Creates a vocabulary of the `words` most frequent words.
     ///
     /// # Panics
     ///
-    /// When `words` is less than 2 or more than [`super::VOCABULARY_MAX`].
+    /// Panics when `words` is less than 2 or more than [`super::VOCABULARY_MAX`].
     pub fn new(words: u32) -> Self {
-        assert!((2..=super::VOCABULARY_MAX).contains(&words), "no vocabulary of {words} words");
-        let mut random = SplitMix::of(0, 0);
+        assert!((2..=super::VOCABULARY_MAX).contains(&words), "invalid vocabulary size {words}");
+        let mut random = SplitMix::new(0, 0);
         let mut supplies: [Supply; WORD_BYTES_MAX + 1] = std::array::from_fn(Supply::new);
         let mut slots = Vec::with_capacity(words as usize);
         let mut by_length: [Vec<u32>; WORD_BYTES_MAX + 1] = Default::default();
         for rank in 0..words {
-            let wanted = word_length(rank, &mut random);
-            // Once all words of a length are used up, the next longer ones follow; of the longest there are
-            // 10^13.
+            let length = word_length(rank, &mut random);
+            // When all words of a length are used up, longer ones follow; there are 10^13 of the longest.
             let slot =
-                supplies[wanted..].iter_mut().find_map(Supply::take).expect("long words do not run out");
+                supplies[length..].iter_mut().find_map(Supply::take).expect("long words do not run out");
             let ranks = &mut by_length[usize::from(slot[15]) - 1];
             if ranks.len() < PER_LENGTH {
                 ranks.push(rank);
@@ -59,14 +56,14 @@ impl Vocabulary {
         Self { slots, by_length }
     }
 
-    /// The word of `rank`, from 0.
+    /// Returns the word of `rank`, from 0.
     ///
     /// # Panics
     ///
-    /// When there are not as many words.
+    /// Panics when `rank` is not less than the number of words.
     pub fn word(&self, rank: u32) -> &str {
         let slot = &self.slots[rank as usize];
-        std::str::from_utf8(&slot[..usize::from(slot[15]) - 1]).expect("words are made of ASCII letters")
+        std::str::from_utf8(&slot[..usize::from(slot[15]) - 1]).expect("words consist of ASCII letters")
     }
 
     pub fn words(&self) -> u32 {
@@ -78,14 +75,14 @@ impl Vocabulary {
         &self.slots[rank as usize]
     }
 
-    /// Ranks of some words of exactly `length` bytes; never empty for 1 and 2.
-    pub(super) fn of_length(&self, length: usize) -> &[u32] {
+    /// Returns the ranks of some words of `length` bytes; never empty for 1 and 2.
+    pub(super) fn ranks_of_length(&self, length: usize) -> &[u32] {
         &self.by_length[length]
     }
 }
 
-/// The length of the word of `rank`: grows with the logarithm of the rank, spread by up to two letters either
-/// way.
+/// Returns the length of the word of `rank`: it grows with the logarithm of the rank, plus or minus up to two
+/// letters.
 fn word_length(rank: u32, random: &mut SplitMix) -> usize {
     if let Some(&length) = FIRST_LENGTHS.get(rank as usize) {
         return length as usize;
@@ -95,14 +92,14 @@ fn word_length(rank: u32, random: &mut SplitMix) -> usize {
     ((hundredths / 100 + spread).saturating_sub(2) as usize).clamp(2, WORD_BYTES_MAX)
 }
 
-/// All words of one length, each to be had once.
+/// All words of one length, each returned once.
 ///
-/// A word is a number written with consonants and vowels in turn as its digits, so words are distinct without
-/// being compared. The numbers are visited by steps of the golden section, so that neighbours in rank are
-/// unlike each other and every first letter is about as frequent.
+/// A word encodes a number whose digits alternate between consonants and vowels, so words are distinct
+/// without comparisons. Numbers are visited by a golden-section step, so that words of adjacent ranks differ
+/// and all first letters are about equally frequent.
 struct Supply {
     length: usize,
-    /// Words that start with a consonant: the numbers below this. The others start with a vowel.
+    /// Number of words that start with a consonant; larger numbers start with a vowel.
     consonant_first: u64,
     words: u64,
     step: u64,
@@ -118,13 +115,13 @@ impl Supply {
         Self { length, consonant_first, words, step, next: step / 2, taken: 0 }
     }
 
-    /// The next word; `None` once there have been all of them.
+    /// Returns the next word, or `None` after the last one.
     fn take(&mut self) -> Option<Slot> {
         if self.taken == self.words {
             return None;
         }
         self.taken += 1;
-        // The step and the number of words have no common divisor, so every number comes up once.
+        // The step and the number of words are coprime, so every number comes up once.
         self.next = (self.next + self.step) % self.words;
         let mut vowel = self.next >= self.consonant_first;
         let mut number = if vowel { self.next - self.consonant_first } else { self.next };
@@ -141,7 +138,7 @@ impl Supply {
     }
 }
 
-/// How many words of `length` start with a vowel, or with a consonant.
+/// Returns the number of words of `length` that start with a vowel, or with a consonant.
 fn count(length: usize, vowel: bool) -> u64 {
     let vowels = if vowel { length.div_ceil(2) } else { length / 2 };
     (0..length).map(|index| if index < vowels { VOWELS.len() } else { CONSONANTS.len() } as u64).product()
@@ -154,7 +151,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn words_are_distinct_lower_case_and_of_allowed_length() {
+    fn vocabulary_words_are_distinct_lower_case_and_bounded() {
         let vocabulary = Vocabulary::new(200_000);
         let words: HashSet<&str> = (0..vocabulary.words()).map(|rank| vocabulary.word(rank)).collect();
         assert_eq!(words.len(), 200_000);
@@ -165,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_vocabulary_is_the_beginning_of_a_larger_one() {
+    fn vocabulary_smaller_is_prefix_of_larger() {
         let (small, large) = (Vocabulary::new(2), Vocabulary::new(5000));
         assert!((0..2).all(|rank| small.word(rank) == large.word(rank)));
         assert_eq!((small.word(0).len(), small.word(1).len()), (2, 1));
     }
 
     #[test]
-    fn a_supply_gives_every_word_of_its_length_once() {
+    fn supply_returns_every_word_once() {
         for (length, words) in [(1, 5), (2, 2 * 18 * 5), (3, 18 * 5 * 18 + 5 * 18 * 5)] {
             let mut supply = Supply::new(length);
             let all: HashSet<Slot> = std::iter::from_fn(|| supply.take()).collect();
@@ -181,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn words_in_use_are_about_five_letters_long() {
+    fn vocabulary_mean_used_length_is_about_five() {
         let vocabulary = Vocabulary::new(200_000);
         let zipf = Zipf::new(200_000, 1.05);
-        let mut random = SplitMix::of(1, 1);
+        let mut random = SplitMix::new(1, 1);
         let letters: usize = (0..100_000).map(|_| vocabulary.word(zipf.rank(random.draw())).len()).sum();
         let mean = letters as f64 / 100_000.0;
         assert!((4.6..5.4).contains(&mean), "mean length in use {mean}");

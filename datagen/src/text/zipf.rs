@@ -1,17 +1,16 @@
-//! Ranks drawn from a Zipf distribution in constant time.
-//!
-//! Owns the alias table over the ranks. Does not own the words behind the ranks or the random bits.
+//! Zipf-distributed ranks drawn in constant time from an alias table.
 
-/// A distribution over ranks `0..ranks` in which rank `r` has weight `(r + 1)^-exponent`.
+/// Distribution over ranks `0..ranks` in which rank `r` has weight `(r + 1)^-exponent`.
 ///
-/// The first ranks are drawn one by one, later ones in blocks of 1/512 of their rank: first a block in
-/// proportion to its exact weight, then a rank of it, all alike. With exponent 1 a rank's frequency is off by
-/// at most 0.1 %, and the tables fit in a core's nearest caches whatever the number of ranks.
+/// The first ranks are drawn individually, later ones in blocks of 1/512 of their rank: first a block in
+/// proportion to its exact weight, then a rank in it uniformly. With exponent 1 the frequency of a rank is
+/// off by at most 0.1 %, and the tables fit in a core's first caches for any number of ranks.
 ///
-/// The tables are built in integers from weights of a portable `pow`, so they are the same on every machine.
+/// The tables are built with integers from weights of a portable `pow`, so they are the same on every
+/// machine.
 #[derive(Clone, Debug)]
 pub struct Zipf {
-    /// An alias table over the blocks: each column holds one block's share and fills up with one other block.
+    /// Alias table over the blocks: each column holds its own block's share, filled up with one other block.
     columns: Vec<Column>,
     blocks: Vec<Block>,
 }
@@ -31,24 +30,21 @@ struct Block {
     ranks: u32,
 }
 
-/// A block is at most this part of its first rank.
+/// A block has at most this fraction of its first rank.
 const BLOCK_FRACTION: u32 = 512;
 
-/// The weight of the most frequent rank; the least weight is 1, so frequencies are exact to one in 10^12.
+/// Weight of the most frequent rank; the smallest weight is 1, so frequencies are exact to one in 10^12.
 const WEIGHT_MAX: f64 = (1u64 << 40) as f64;
 
 impl Zipf {
-    /// The distribution over `ranks` ranks; exponent 0 makes all equally frequent.
+    /// Creates the distribution over `ranks` ranks; exponent 0 is the uniform distribution.
     ///
     /// # Panics
     ///
-    /// When `ranks` is 0 or `exponent` is negative or not finite.
+    /// Panics when `ranks` is 0, or `exponent` is negative or not finite.
     pub fn new(ranks: u32, exponent: f64) -> Self {
         assert!(ranks > 0, "a distribution needs at least one rank");
-        assert!(
-            exponent.is_finite() && exponent >= 0.0,
-            "exponent {exponent} is not a finite number from 0 on"
-        );
+        assert!(exponent.is_finite() && exponent >= 0.0, "exponent {exponent} is negative or not finite");
         let weight = |rank: u32| (WEIGHT_MAX * libm::pow(f64::from(rank) + 1.0, -exponent)).max(1.0) as u128;
         let mut blocks = Vec::new();
         let mut weights = Vec::new();
@@ -62,24 +58,24 @@ impl Zipf {
         Self { columns: alias_columns(&weights), blocks }
     }
 
-    /// The rank that 64 random bits stand for.
+    /// Maps 64 random bits to a rank.
     #[inline(always)]
     pub fn rank(&self, bits: u64) -> u32 {
-        // The high half of the product chooses the column; what is left over below it chooses between the
-        // column's two blocks and then among the ranks of the block.
+        // The high half of the product selects the column; the low half selects between the column's two
+        // blocks, and then a rank in the block.
         let product = u128::from(bits) * self.columns.len() as u128;
         let column = (product >> 64) as usize;
         let fraction = (product as u64 >> 32) as u32;
         let Column { threshold, alias } = self.columns[column];
-        // Which of the two is drawn cannot be predicted, so it is selected by a mask and not by a branch.
+        // The selection is unpredictable, so it uses a mask instead of a branch.
         let own = u32::from(fraction < threshold).wrapping_neg();
         let Block { first, ranks } = self.blocks[((column as u32 & own) | (alias & !own)) as usize];
         first + ((u64::from(product as u32) * u64::from(ranks)) >> 32) as u32
     }
 }
 
-/// Vose's method with shares in units of `1 / total` of a column, so that nothing is rounded before the
-/// thresholds.
+/// Builds an alias table with Vose's method, with shares in units of `1 / total` of a column so that only the
+/// thresholds are rounded.
 fn alias_columns(weights: &[u128]) -> Vec<Column> {
     let total: u128 = weights.iter().sum();
     let count = weights.len() as u128;
@@ -106,27 +102,27 @@ mod tests {
     use crate::random::SplitMix;
 
     #[test]
-    fn columns_hold_exactly_the_weights() {
+    fn alias_columns_hold_the_exact_weights() {
         let weights = [1_000_000u128, 1, 7, 500, 500, 123_456, 3];
         let columns = alias_columns(&weights);
         let total: u128 = weights.iter().sum();
         for (rank, &weight) in weights.iter().enumerate() {
-            let held = |column: usize| {
+            let column_share = |column: usize| {
                 let own = f64::from(columns[column].threshold) / 2f64.powi(32);
                 let as_own = if column == rank { own } else { 0.0 };
                 let as_alias = if columns[column].alias as usize == rank { 1.0 - own } else { 0.0 };
                 as_own + as_alias
             };
-            let share: f64 = (0..weights.len()).map(held).sum::<f64>() / weights.len() as f64;
+            let share: f64 = (0..weights.len()).map(column_share).sum::<f64>() / weights.len() as f64;
             assert!((share - weight as f64 / total as f64).abs() < 1e-9, "rank {rank} has {share}");
         }
     }
 
     #[test]
-    fn draws_follow_the_exponent() {
+    fn rank_draws_follow_the_exponent() {
         const DRAWS: u32 = 2_000_000;
         let zipf = Zipf::new(1000, 1.05);
-        let mut random = SplitMix::of(42, 0);
+        let mut random = SplitMix::new(42, 0);
         let mut counts = vec![0u32; 1000];
         for _ in 0..DRAWS {
             counts[zipf.rank(random.draw()) as usize] += 1;
@@ -144,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn exponent_zero_is_uniform_and_one_rank_is_certain() {
+    fn rank_exponent_zero_is_uniform() {
         let zipf = Zipf::new(4, 0.0);
         let quarters = [0, 1 << 62, 2 << 62, 3 << 62];
         assert_eq!(quarters.map(|bits| zipf.rank(bits)), [0, 1, 2, 3]);

@@ -1,7 +1,4 @@
-//! The `datagen` program as a person or a script runs it: exit status, standard output, standard error,
-//! signals.
-//!
-//! Owns the command line's contract. What the data is like is tested through the library.
+//! The `datagen` program: exit status, standard output, standard error and signals.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +21,7 @@ fn check(directory: &Path, arguments: &str, status: i32) -> (String, String) {
 }
 
 #[test]
-fn generated_records_validate_with_the_published_checksum() {
+fn tera_records_have_the_published_checksum() {
     let root = tempfile::tempdir().unwrap();
     for (format, checksum) in
         [("ascii", "1f5dfb3631a"), ("hadoop", "1f9ffe645ec"), ("gensort", "1ea6370b955")]
@@ -42,7 +39,7 @@ fn generated_records_validate_with_the_published_checksum() {
 }
 
 #[test]
-fn one_record_is_in_order_and_its_key_is_shown() {
+fn validate_prints_order_and_key() {
     let root = tempfile::tempdir().unwrap();
     check(root.path(), "tera --records 1 --format hadoop --output one --quiet", 0);
     let (out, _) = check(root.path(), "validate one", 0);
@@ -56,7 +53,7 @@ fn one_record_is_in_order_and_its_key_is_shown() {
 }
 
 #[test]
-fn text_has_the_size_asked_for() {
+fn text_has_the_requested_size() {
     let root = tempfile::tempdir().unwrap();
     let (out, err) = check(root.path(), "text --bytes 10KiB --vocabulary 1k --files 2 --output words", 0);
     assert_eq!(out, "");
@@ -69,7 +66,7 @@ fn text_has_the_size_asked_for() {
 }
 
 #[test]
-fn movies_have_centroids_and_documents_have_names() {
+fn suite_commands_write_their_files() {
     let root = tempfile::tempdir().unwrap();
     let (_, err) = check(root.path(), "movies --movies 100 --raters 1k --files 2 --output movies", 0);
     assert!(err.starts_with("movies: movies of 1,000 raters, ") && err.contains(" in 2 files"), "{err}");
@@ -84,20 +81,20 @@ fn movies_have_centroids_and_documents_have_names() {
     check(root.path(), "graph --bytes 1k --vertices 1k --output edges --quiet", 0);
     assert!(fs::metadata(root.path().join("edges/part-00000")).unwrap().len() >= 1000);
     let (_, err) = check(root.path(), "associations --records 10 --items 2 --output few", 2);
-    assert_eq!(err, "datagen: 2 items asked for; choose 4 to 4294967295\n");
+    assert_eq!(err, "datagen: invalid number of items: 2; choose 4 to 4294967295\n");
     let (_, err) = check(root.path(), "graph --edges 1 --bytes 1 --output edges", 2);
     assert!(err.contains("cannot be used with"), "{err}");
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_prints_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let said = check(root.path(), "text --bytes 10 --vocabulary 2 --output words --quiet", 0);
-    assert_eq!(said, (String::new(), String::new()));
+    let printed = check(root.path(), "text --bytes 10 --vocabulary 2 --output words --quiet", 0);
+    assert_eq!(printed, (String::new(), String::new()));
 }
 
 #[test]
-fn wrong_use_and_wrong_input_exit_with_2() {
+fn invalid_arguments_or_input_exit_with_2() {
     let root = tempfile::tempdir().unwrap();
     let (_, err) = check(root.path(), "validate nowhere", 2);
     assert!(err.starts_with("datagen: cannot read nowhere: No such file"), "{err}");
@@ -107,13 +104,13 @@ fn wrong_use_and_wrong_input_exit_with_2() {
     check(root.path(), "tera --records 2 --output out --overwrite", 0);
     assert_eq!(fs::metadata(root.path().join("out/part-00000")).unwrap().len(), 200);
     let (_, err) = check(root.path(), "tera --records 1000000T --output huge", 2);
-    assert!(err.contains("past the last record"), "{err}");
+    assert!(err.contains("too many records"), "{err}");
     let (_, err) = check(root.path(), "tera --records 1 --output out --sorted", 2);
     assert!(err.contains("--sorted"), "{err}");
 }
 
 #[test]
-fn every_help_has_examples() {
+fn help_texts_have_examples() {
     let root = tempfile::tempdir().unwrap();
     for arguments in ["", "tera ", "text ", "movies ", "centroids ", "associations ", "graph ", "validate "] {
         let (out, _) = check(root.path(), &format!("{arguments}--help"), 0);
@@ -121,9 +118,9 @@ fn every_help_has_examples() {
     }
 }
 
-/// A limit on the size of files stands in for a full disk: the same call fails in the same way.
+/// A file size limit replaces a full disk: the same call fails in the same way.
 #[test]
-fn a_file_that_cannot_be_written_is_named_and_removed() {
+fn write_error_names_and_removes_the_file() {
     let root = tempfile::tempdir().unwrap();
     let script = format!(
         "trap '' XFSZ; ulimit -f 1000; exec {} tera --records 100k --output out",
@@ -137,7 +134,7 @@ fn a_file_that_cannot_be_written_is_named_and_removed() {
 }
 
 #[test]
-fn an_interrupted_run_cleans_up() {
+fn interrupted_run_removes_its_files() {
     let root = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_datagen"))
         .args(["tera", "--records", "1G", "--output", "out"])
@@ -145,9 +142,9 @@ fn an_interrupted_run_cleans_up() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Signals are caught before the first file appears.
+    // The signal handlers are installed before the first file appears.
     while !root.path().join("out/.part-00000.partial").exists() {
-        assert!(child.try_wait().unwrap().is_none(), "ended too early");
+        assert!(child.try_wait().unwrap().is_none(), "datagen ended before the signal");
         std::thread::yield_now();
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -155,6 +152,6 @@ fn an_interrupted_run_cleans_up() {
     let output = child.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.ends_with("datagen: interrupted; output directory out is as it was\n"), "{err}");
+    assert!(err.ends_with("datagen: interrupted; output directory out is unchanged\n"), "{err}");
     assert!(!root.path().join("out").exists());
 }

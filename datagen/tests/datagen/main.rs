@@ -1,4 +1,4 @@
-//! What is generated, what is said of it, and what is refused.
+//! Tests of the generators, the validator and the command line.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

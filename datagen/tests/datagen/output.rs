@@ -1,13 +1,11 @@
-//! The rules of an output directory: refusing, overwriting, and leaving nothing behind.
-//!
-//! Owns what every generator shares; it is tested through the smallest of them.
+//! Output directories: existing files, overwriting and cleanup after an error, tested with `tera::generate`.
 
-use datagen::output::{FILES_MAX, OutputError, OutputSettings, Written};
+use datagen::output::{FILES_MAX, OutputError, OutputSettings, WrittenFiles};
 use datagen::tera::{self, Format, TeraError, TeraSettings};
 use std::fs;
 use std::path::Path;
 
-fn write(output: OutputSettings) -> Result<Written, OutputError> {
+fn write(output: OutputSettings) -> Result<WrittenFiles, OutputError> {
     match tera::generate(&TeraSettings { records: 10, start: 0, format: Format::Ascii, output }) {
         Ok(written) => Ok(written),
         Err(TeraError::Output(error)) => Err(error),
@@ -24,7 +22,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_missing_directory_is_created_with_its_parents() {
+fn output_missing_directory_is_created_with_parents() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("a/b/c");
     let written = write(OutputSettings { files: 2, ..OutputSettings::new(&directory) }).unwrap();
@@ -33,13 +31,13 @@ fn a_missing_directory_is_created_with_its_parents() {
 }
 
 #[test]
-fn an_empty_directory_is_used() {
+fn output_empty_directory_is_accepted() {
     let root = tempfile::tempdir().unwrap();
     assert!(write(OutputSettings::new(root.path())).is_ok());
 }
 
 #[test]
-fn an_output_that_exists_is_refused_and_kept() {
+fn output_existing_without_overwrite_is_kept() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("part-00000"), "old").unwrap();
     let error = write(OutputSettings::new(root.path())).unwrap_err();
@@ -50,7 +48,7 @@ fn an_output_that_exists_is_refused_and_kept() {
 }
 
 #[test]
-fn overwriting_replaces_every_file_of_the_earlier_output() {
+fn overwrite_replaces_all_earlier_files() {
     let root = tempfile::tempdir().unwrap();
     for name in ["part-00000", "part-00007", "part-r-00000", "_SUCCESS", ".part-00003.partial"] {
         fs::write(root.path().join(name), "old").unwrap();
@@ -61,7 +59,7 @@ fn overwriting_replaces_every_file_of_the_earlier_output() {
 }
 
 #[test]
-fn overwriting_never_removes_what_is_no_output() {
+fn overwrite_foreign_file_is_kept() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("part-00000"), "old").unwrap();
     fs::write(root.path().join("thesis.tex"), "precious").unwrap();
@@ -71,7 +69,7 @@ fn overwriting_never_removes_what_is_no_output() {
 }
 
 #[test]
-fn a_stopped_run_leaves_nothing_behind() {
+fn stopped_run_leaves_no_directory() {
     let root = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(root.path().join("in"));
     output.watch.stop();
@@ -80,7 +78,7 @@ fn a_stopped_run_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_stopped_run_keeps_the_earlier_output() {
+fn stopped_run_keeps_earlier_output() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("part-00000"), "old").unwrap();
     let output = OutputSettings { overwrite: true, ..OutputSettings::new(root.path()) };
@@ -91,7 +89,7 @@ fn a_stopped_run_keeps_the_earlier_output() {
 }
 
 #[test]
-fn an_output_that_is_a_file_is_refused() {
+fn output_path_of_a_file_is_rejected() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("file");
     fs::write(&file, "").unwrap();
@@ -101,17 +99,17 @@ fn an_output_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn impossible_numbers_of_files_are_refused() {
+fn output_file_count_out_of_range_is_rejected() {
     let root = tempfile::tempdir().unwrap();
     for files in [0, FILES_MAX + 1] {
-        let refused = write(OutputSettings { files, ..OutputSettings::new(root.path()) });
-        assert!(matches!(refused, Err(OutputError::FileCount { .. })), "{files}");
+        let result = write(OutputSettings { files, ..OutputSettings::new(root.path()) });
+        assert!(matches!(result, Err(OutputError::FileCount { .. })), "{files}");
     }
     assert!(names(root.path()).is_empty());
 }
 
 #[test]
-fn the_watch_counts_every_byte() {
+fn watch_counts_every_byte() {
     let root = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(root.path().join("in"));
     let watch = output.watch.clone();

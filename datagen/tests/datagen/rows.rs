@@ -1,20 +1,18 @@
-//! Generated rows: movies with centroids, associations, graphs; their amounts, files and shapes.
-//!
-//! Owns what these generators write. Text, records and command lines are tested beside.
+//! Generated rows: amounts, files and contents of movies, centroids, associations and graphs.
 
 use datagen::Watch;
 use datagen::associations::{self, AssociationsSettings};
 use datagen::centroids::{self, CentroidsError, CentroidsSettings};
 use datagen::graph::{self, GraphSettings};
 use datagen::movies::{self, MoviesSettings};
-use datagen::output::{FileNames, OutputSettings, Written};
+use datagen::output::{FileNames, OutputSettings, WrittenFiles};
 use datagen::rows::{Amount, RowsError};
 use datagen::text::{self, TextSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-type Generator = fn(Amount, u64, OutputSettings) -> Result<Written, RowsError>;
+type Generator = fn(Amount, u64, OutputSettings) -> Result<WrittenFiles, RowsError>;
 
 const GENERATORS: [(&str, Generator); 3] = [
     ("movies", |amount, seed, output| {
@@ -28,7 +26,7 @@ const GENERATORS: [(&str, Generator); 3] = [
     }),
 ];
 
-/// The text of each file.
+/// Returns the text of each file.
 fn generate(generator: Generator, amount: Amount, change: impl FnOnce(&mut OutputSettings)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut output = OutputSettings::new(directory.path().join("in"));
@@ -40,7 +38,7 @@ fn generate(generator: Generator, amount: Amount, change: impl FnOnce(&mut Outpu
 }
 
 #[test]
-fn rows_are_as_many_as_asked_for_and_bytes_end_with_the_row_that_reaches_them() {
+fn rows_match_the_amount_in_rows_or_bytes() {
     for (name, generator) in GENERATORS {
         let all = generate(generator, Amount::Rows(2000), |_| {}).concat();
         for rows in [0, 1, 511, 512, 513, 1999] {
@@ -58,7 +56,7 @@ fn rows_are_as_many_as_asked_for_and_bytes_end_with_the_row_that_reaches_them() 
 }
 
 #[test]
-fn the_number_of_threads_and_files_changes_nothing() {
+fn rows_are_independent_of_threads_and_files() {
     for (name, generator) in GENERATORS {
         let whole = generate(generator, Amount::Bytes(200_000), |output| output.threads = 1).concat();
         for (files, threads) in [(1, 3), (2, 1), (7, 2), (300, 3)] {
@@ -72,8 +70,8 @@ fn the_number_of_threads_and_files_changes_nothing() {
 }
 
 #[test]
-fn the_rows_are_pinned() {
-    // Other rows are another format: everybody's old data would stop being reproducible.
+fn rows_match_pinned_checksums() {
+    // Other rows would be another data format: old data sets could not be reproduced.
     let checksums = GENERATORS.map(|(name, generator)| {
         (name, crc32fast::hash(generate(generator, Amount::Rows(1000), |_| {}).concat().as_bytes()))
     });
@@ -84,7 +82,7 @@ const PINNED: [(&str, u32); 3] =
     [("movies", 418_732_338), ("associations", 765_122_747), ("graph", 1_411_217_631)];
 
 #[test]
-fn a_rater_reviews_a_movie_once_and_gives_one_to_five() {
+fn movies_have_distinct_raters_and_valid_ratings() {
     let text = generate(GENERATORS[0].1, Amount::Rows(1000), |_| {}).concat();
     let mut means = BTreeSet::new();
     let mut lengths = BTreeMap::new();
@@ -108,7 +106,7 @@ fn a_rater_reviews_a_movie_once_and_gives_one_to_five() {
 }
 
 #[test]
-fn associations_are_in_order_and_share_their_beginnings() {
+fn associations_are_sorted_and_share_prefixes() {
     let text = generate(GENERATORS[1].1, Amount::Rows(50_000), |_| {}).concat();
     let mut sharing: BTreeMap<&str, u32> = BTreeMap::new();
     for line in text.lines() {
@@ -117,12 +115,12 @@ fn associations_are_in_order_and_share_their_beginnings() {
         *sharing.entry(line.rsplit_once(',').unwrap().0).or_default() += 1;
     }
     let mean = 50_000 / sharing.len();
-    assert!((7..=9).contains(&mean), "{mean} associations share a beginning");
-    assert!(*sharing.values().max().unwrap() < 40, "no group is large");
+    assert!((7..=9).contains(&mean), "{mean} associations share a prefix");
+    assert!(*sharing.values().max().unwrap() < 40, "a prefix is shared too often");
 }
 
 #[test]
-fn edges_join_different_vertices_of_unlike_degree() {
+fn graph_has_no_loops_and_skewed_degrees() {
     let text = generate(GENERATORS[2].1, Amount::Rows(20_000), |_| {}).concat();
     let mut degrees = [vec![0; 500], vec![0; 500]];
     for line in text.lines() {
@@ -137,24 +135,24 @@ fn edges_join_different_vertices_of_unlike_degree() {
 }
 
 #[test]
-fn wrong_settings_are_named() {
+fn generators_out_of_range_settings_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = || OutputSettings::new(directory.path().join("in"));
     let (ten, message) =
-        (Amount::Rows(10), |result: Result<Written, RowsError>| result.unwrap_err().to_string());
+        (Amount::Rows(10), |result: Result<WrittenFiles, RowsError>| result.unwrap_err().to_string());
     let no_raters = movies::generate(&MoviesSettings { raters: 0, ..MoviesSettings::new(ten, output()) });
-    assert_eq!(message(no_raters), "0 raters asked for; choose 1 to 4294967295");
+    assert_eq!(message(no_raters), "invalid number of raters: 0; choose 1 to 4294967295");
     let steep = MoviesSettings { reviews_exponent: 11.0, ..MoviesSettings::new(ten, output()) };
-    assert_eq!(message(movies::generate(&steep)), "11 as exponent asked for; choose 0 to 10");
+    assert_eq!(message(movies::generate(&steep)), "invalid exponent: 11; choose 0 to 10");
     let few = AssociationsSettings { items: 3, ..AssociationsSettings::new(ten, output()) };
-    assert_eq!(message(associations::generate(&few)), "3 items asked for; choose 4 to 4294967295");
+    assert_eq!(message(associations::generate(&few)), "invalid number of items: 3; choose 4 to 4294967295");
     let alone = GraphSettings { vertices: 1, ..GraphSettings::new(ten, output()) };
-    assert_eq!(message(graph::generate(&alone)), "1 vertices asked for; choose 2 to 4294967295");
+    assert_eq!(message(graph::generate(&alone)), "invalid number of vertices: 1; choose 2 to 4294967295");
     assert!(!directory.path().join("in").exists());
 }
 
 #[test]
-fn documents_have_names_of_their_own_and_can_be_overwritten() {
+fn documents_are_named_and_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let output =
         OutputSettings { files: 2, names: FileNames::Documents, ..OutputSettings::new(directory.path()) };
@@ -183,7 +181,7 @@ fn draw(movies: &Path, clusters: u32, seed: u64) -> Result<String, CentroidsErro
 }
 
 #[test]
-fn centroids_are_movies_the_largest_number_first() {
+fn centroids_are_movies_in_descending_order() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("movies");
     let text = generate(GENERATORS[0].1, Amount::Rows(300), |_| {}).concat();
@@ -209,22 +207,23 @@ fn centroids_are_movies_the_largest_number_first() {
 }
 
 #[test]
-fn movies_that_make_no_centroids_are_named() {
+fn centroids_invalid_movies_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("movies");
     fs::write(&path, "1:1_5\n2:\n3:4_4\n").unwrap();
     assert_eq!(draw(&path, 2, 1).unwrap(), "0 0 3 1 4_4\n1 0 1 1 1_5\n");
     let message = |clusters| draw(&path, clusters, 1).unwrap_err().to_string();
-    assert_eq!(message(0), "0 centroids asked for; choose 1 to 16");
-    let few =
-        "found 2 movies with reviews and 3 centroids are asked for; pass --clusters 2 or give more movies";
+    assert_eq!(message(0), "invalid number of centroids 0; choose 1 to 16");
+    let few = "too few movies for 3 centroids: 2 have reviews; pass --clusters 2 or give more movies";
     assert_eq!(message(3), few);
-    fs::write(&path, "1:1_5\nno movie\n").unwrap();
-    let wrong = message(1);
+    fs::write(&path, "1:1_5\nnot a movie\n").unwrap();
+    let invalid = message(1);
     assert!(
-        wrong.starts_with("line 2 of ")
-            && wrong.ends_with(" is no MOVIE:RATER_RATING,... with a number as movie"),
-        "{wrong}"
+        invalid.starts_with("/")
+            && invalid.ends_with(
+                ", line 2: not a movie; expected MOVIE:RATER_RATING,... with a number as the movie"
+            ),
+        "{invalid}"
     );
     fs::remove_file(&path).unwrap();
     assert!(message(1).starts_with("cannot read "), "{}", message(1));

@@ -1,7 +1,4 @@
-//! Records of the sort benchmark: published checksums, skip-ahead, and independence of files, slices and
-//! threads.
-//!
-//! Owns what `tera::generate` writes. Directory rules are tested in `output.rs`.
+//! Sort benchmark records: published checksums, skip-ahead, and independence of files, slices and threads.
 
 use datagen::output::OutputSettings;
 use datagen::tera::{self, Checksum, Format, RECORD_BYTES, TeraError, TeraRandom, TeraSettings};
@@ -31,26 +28,26 @@ fn check_checksum(format: Format, records: u64, expected: &str) {
     let bytes = generate(&directory.path().join("in"), records, 0, format, 3, 2);
     let mut checksum = Checksum::default();
     for record in bytes.chunks_exact(RECORD_BYTES) {
-        assert!(format.recognises(record.try_into().unwrap()));
+        assert!(format.matches(record.try_into().unwrap()));
         checksum.add_record(record);
     }
     assert_eq!(checksum.to_string(), expected, "{format}, {records} records");
 }
 
 #[test]
-fn published_checksums_of_a_thousand_records() {
+fn tera_thousand_records_have_published_checksums() {
     check_checksum(Format::Hadoop, 1000, "1f9ffe645ec");
     check_checksum(Format::Gensort, 1000, "1ea6370b955");
     check_checksum(Format::Ascii, 1000, "1f5dfb3631a");
 }
 
 #[test]
-fn published_checksum_of_a_million_records() {
+fn tera_million_records_have_published_checksum() {
     check_checksum(Format::Hadoop, 1_000_000, "7a27e2d0d55de");
 }
 
 #[test]
-fn the_first_records_read_as_published() {
+fn write_record_first_records_match_published_bytes() {
     let mut record = [0; RECORD_BYTES];
     tera::write_record(Format::Hadoop, 0, &mut record);
     assert!(record.starts_with(b"JimGrayRIP\x00\x1100000000000000000000000000000000\x88\x99\xAA\xBB"));
@@ -62,9 +59,9 @@ fn the_first_records_read_as_published() {
 }
 
 #[test]
-fn the_number_of_files_changes_nothing_in_the_concatenation() {
+fn tera_concatenation_is_independent_of_files() {
     let directory = tempfile::tempdir().unwrap();
-    // More than two units of 5,120 records, and a number that no number of files divides.
+    // More than two units of 5,120 records, and a number that no file count divides.
     for format in Format::ALL {
         let whole = generate(&directory.path().join(format!("{format}-whole")), 12_347, 0, format, 1, 1);
         for files in [2, 5, 7, 100] {
@@ -76,7 +73,7 @@ fn the_number_of_files_changes_nothing_in_the_concatenation() {
 }
 
 #[test]
-fn parts_end_at_the_rows_teragen_ends_them_at() {
+fn tera_parts_end_at_the_same_rows_as_teragen() {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings { files: 4, ..OutputSettings::new(directory.path()) };
     let settings = TeraSettings { records: 10, start: 0, format: Format::Hadoop, output };
@@ -88,7 +85,7 @@ fn parts_end_at_the_rows_teragen_ends_them_at() {
 }
 
 #[test]
-fn slices_by_start_are_slices_of_the_whole() {
+fn tera_slices_concatenate_to_the_whole() {
     let directory = tempfile::tempdir().unwrap();
     for format in Format::ALL {
         let whole = generate(&directory.path().join(format!("{format}-whole")), 6000, 100, format, 1, 2);
@@ -99,13 +96,13 @@ fn slices_by_start_are_slices_of_the_whole() {
 }
 
 #[test]
-fn no_records_are_empty_files() {
+fn tera_zero_records_writes_empty_files() {
     let directory = tempfile::tempdir().unwrap();
     assert!(generate(&directory.path().join("in"), 0, 5, Format::Ascii, 3, 2).is_empty());
 }
 
 #[test]
-fn numbers_past_64_bits_of_bytes_are_refused() {
+fn tera_record_numbers_past_64_bits_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path());
     let settings = TeraSettings { records: u64::MAX, start: 1, format: Format::Ascii, output };
@@ -114,7 +111,7 @@ fn numbers_past_64_bits_of_bytes_are_refused() {
 
 proptest! {
     #[test]
-    fn jumping_is_stepping(from in 0..u64::MAX / 2, steps in 0u64..3000) {
+    fn jump_equals_repeated_advance(from in 0..u64::MAX / 2, steps in 0u64..3000) {
         let mut jumped = TeraRandom::new();
         jumped.jump(from + steps);
         let mut stepped = TeraRandom::new();
@@ -126,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn records_do_not_depend_on_where_writing_began(
+    fn write_records_equals_single_writes(
         first in 0..u64::MAX / 2,
         count in 1usize..100,
         at in 0usize..100,
@@ -140,9 +137,9 @@ proptest! {
         prop_assert_eq!(&together[at * RECORD_BYTES..][..RECORD_BYTES], &alone);
     }
 
-    /// The ASCII key against the definition: base-95 digits of the two halves by plain division.
+    /// Compares the ASCII key with its definition: base-95 digits of the two halves by plain division.
     #[test]
-    fn ascii_keys_are_the_base_95_digits(number in any::<u32>()) {
+    fn ascii_keys_match_base_95_digits(number in any::<u32>()) {
         let mut random = TeraRandom::new();
         random.jump(u64::from(number) + 1);
         let (mut high, mut low) = ((random.value() >> 64) as u64, random.value() as u64);

@@ -1,7 +1,4 @@
-//! Generated text: exact size, line lengths, determinism, and frequencies of words.
-//!
-//! Owns what `text::generate` writes. Words and the distribution by themselves are tested where they are
-//! defined.
+//! Generated text: exact size, line lengths, determinism and word frequencies.
 
 use datagen::output::OutputSettings;
 use datagen::text::{self, TextError, TextSettings, Vocabulary};
@@ -9,8 +6,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::fs;
 
-/// Generates with `change` applied to the standard settings of a small vocabulary; returns the text of each
-/// file.
+/// Generates text with `change` applied to the settings of a small vocabulary; returns the text of each file.
 fn generate(bytes: u64, change: impl FnOnce(&mut TextSettings)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path().join("in"));
@@ -22,9 +18,8 @@ fn generate(bytes: u64, change: impl FnOnce(&mut TextSettings)) -> Vec<String> {
 }
 
 #[test]
-fn the_text_is_pinned() {
-    // A change of these bytes is a change of the data format: everybody's old data would stop being
-    // reproducible.
+fn text_matches_pinned_checksum() {
+    // Other bytes would be another data format: old data sets could not be reproduced.
     let text = generate(300_000, |settings| settings.vocabulary = 200_000).concat();
     assert_eq!(
         text.lines().next().unwrap(),
@@ -34,7 +29,7 @@ fn the_text_is_pinned() {
 }
 
 #[test]
-fn lines_have_sixty_to_a_hundred_bytes_of_words() {
+fn text_lines_have_60_to_100_bytes() {
     let text = generate(1_000_000, |_| {}).concat();
     assert_eq!(text.len(), 1_000_000);
     assert!(text.ends_with('\n'));
@@ -48,7 +43,7 @@ fn lines_have_sixty_to_a_hundred_bytes_of_words() {
 }
 
 #[test]
-fn words_are_the_vocabulary_in_zipf_proportion() {
+fn text_word_frequencies_follow_zipf() {
     let text = generate(3_000_000, |_| {}).concat();
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for word in text.split_ascii_whitespace() {
@@ -58,7 +53,7 @@ fn words_are_the_vocabulary_in_zipf_proportion() {
     let total: u32 = counts.values().sum();
     assert!(counts.len() <= 2000 && counts.len() > 1950, "{} different words", counts.len());
     let weights: f64 = (1..=2000).map(|rank| f64::from(rank).powf(-1.05)).sum();
-    // The ends of the 64 KiB chunks are filled by length, so short frequent words are a little over.
+    // Words at the ends of the 64 KiB chunks are chosen by length, so short words are slightly too frequent.
     for rank in [0u32, 3, 9, 99, 999] {
         let expected = f64::from(total) * f64::from(rank + 1).powf(-1.05) / weights;
         let counted = f64::from(counts.get(vocabulary.word(rank)).copied().unwrap_or(0));
@@ -70,7 +65,7 @@ fn words_are_the_vocabulary_in_zipf_proportion() {
 }
 
 #[test]
-fn the_number_of_threads_and_files_changes_nothing() {
+fn text_is_independent_of_threads_and_files() {
     let whole = generate(2_500_000, |settings| settings.output.threads = 1);
     assert_eq!(whole.len(), 1);
     for (files, threads) in [(1, 3), (2, 1), (7, 2), (1000, 3)] {
@@ -79,7 +74,7 @@ fn the_number_of_threads_and_files_changes_nothing() {
             settings.output.threads = threads;
         });
         assert!(parts.concat() == whole[0], "{files} files by {threads} threads");
-        // Files are alike in size: each ends with the line that its share ends in.
+        // Files have nearly equal sizes: each ends with the line that contains the end of its share.
         let share = 2_500_000 / files as usize;
         for part in &parts {
             assert!(
@@ -92,7 +87,7 @@ fn the_number_of_threads_and_files_changes_nothing() {
 }
 
 #[test]
-fn the_seed_chooses_the_text() {
+fn text_depends_on_the_seed() {
     let [first, again, other] =
         [1, 1, 2].map(|seed| generate(10_000, |settings| settings.seed = seed).concat());
     assert_eq!(first, again);
@@ -100,21 +95,21 @@ fn the_seed_chooses_the_text() {
 }
 
 #[test]
-fn wrong_settings_are_named() {
+fn text_out_of_range_settings_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let output = OutputSettings::new(directory.path().join("in"));
     let settings = TextSettings::new(10, output);
-    let refused = text::generate(&TextSettings { vocabulary: 1, ..settings.clone() });
-    assert!(matches!(refused, Err(TextError::Vocabulary { words: 1 })), "{refused:?}");
-    let refused = text::generate(&TextSettings { exponent: f64::NAN, ..settings });
-    assert!(matches!(refused, Err(TextError::Exponent { .. })), "{refused:?}");
+    let result = text::generate(&TextSettings { vocabulary: 1, ..settings.clone() });
+    assert!(matches!(result, Err(TextError::Vocabulary { words: 1 })), "{result:?}");
+    let result = text::generate(&TextSettings { exponent: f64::NAN, ..settings });
+    assert!(matches!(result, Err(TextError::Exponent { .. })), "{result:?}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_size_ends_exactly(bytes in prop_oneof![0u64..600, 65_000u64..66_500], words in 2u32..40, files in 1u32..5) {
+    fn text_of_any_size_is_exact(bytes in prop_oneof![0u64..600, 65_000u64..66_500], words in 2u32..40, files in 1u32..5) {
         let text = generate(bytes, |settings| {
             settings.vocabulary = words;
             settings.output.files = files;

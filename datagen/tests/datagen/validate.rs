@@ -1,6 +1,5 @@
-//! The validator against faults placed within chunks, at chunk boundaries and at file boundaries.
-//!
-//! Owns what `validate` finds and which inputs it refuses. A naive validator is the oracle.
+//! The validator against errors within chunks, at chunk boundaries and at file boundaries, compared with a
+//! naive validator, and its input errors.
 
 use datagen::tera::{Checksum, Format, RECORD_BYTES};
 use datagen::validate::{
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 /// Records per chunk of the validator: 512,000 bytes.
 const CHUNK: u64 = 5120;
 
-/// Files part-00000 and on in a new directory, whose records have the given numbers as keys.
+/// Creates files part-00000, ... in a new directory, with the given numbers as record keys.
 fn files(keys: &[Vec<u64>]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (index, keys) in keys.iter().enumerate() {
@@ -39,11 +38,11 @@ fn check(keys: &[Vec<u64>]) -> ValidationReport {
     assert_eq!(report.records, all.len() as u64);
     assert_eq!(report.unordered, unordered.len() as u64);
     assert_eq!(report.duplicates, all.windows(2).filter(|pair| pair[1].2 == pair[0].2).count() as u64);
-    let place = unordered.first().map(|&(file, record, _)| RecordPosition {
+    let position = unordered.first().map(|&(file, record, _)| RecordPosition {
         file: directory.path().join(format!("part-{file:05}")),
         record,
     });
-    assert_eq!(report.first_unordered, place);
+    assert_eq!(report.first_unordered, position);
     let key = |entry: Option<&(usize, u64, u64)>| entry.map(|entry| format!("{:010}", entry.2).into_bytes());
     assert_eq!(report.first.map(Vec::from), key(all.first()));
     assert_eq!(report.last.map(Vec::from), key(all.last()));
@@ -61,30 +60,33 @@ fn ascending(range: std::ops::Range<u64>) -> Vec<u64> {
 }
 
 #[test]
-fn ordered_files_are_in_order() {
+fn validate_ordered_files_are_in_order() {
     let report = check(&[ascending(0..3 * CHUNK + 7), vec![], ascending(3 * CHUNK + 7..4 * CHUNK)]);
     assert_eq!((report.files, report.unordered, report.duplicates), (3, 0, 0));
 }
 
 #[test]
-fn swapped_records_are_found_wherever_they_are() {
+fn validate_swapped_records_are_found_at_any_position() {
     for at in [0, 17, CHUNK - 2, CHUNK - 1, CHUNK, 2 * CHUNK - 1, 3 * CHUNK - 2] {
         let mut keys = ascending(0..3 * CHUNK);
         keys.swap(at as usize, at as usize + 1);
         let report = check(&[keys]);
-        assert_eq!((report.unordered, report.first_unordered.map(|place| place.record)), (1, Some(at + 1)));
+        assert_eq!(
+            (report.unordered, report.first_unordered.map(|position| position.record)),
+            (1, Some(at + 1))
+        );
     }
 }
 
 #[test]
-fn files_in_the_wrong_order_are_found() {
+fn validate_files_in_wrong_order_are_found() {
     let report = check(&[ascending(10..20), vec![], ascending(0..10)]);
-    assert_eq!((report.unordered, report.first_unordered.map(|place| place.record)), (1, Some(0)));
+    assert_eq!((report.unordered, report.first_unordered.map(|position| position.record)), (1, Some(0)));
 }
 
 #[test]
-fn duplicates_are_counted_across_boundaries() {
-    // Within a chunk, from chunk to chunk, and from file to file over an empty one.
+fn validate_duplicates_are_counted_across_boundaries() {
+    // Within a chunk, between chunks, and between files with an empty one between.
     let mut keys = ascending(0..2 * CHUNK);
     keys[5] = 4;
     keys[CHUNK as usize] = CHUNK - 1;
@@ -93,57 +95,60 @@ fn duplicates_are_counted_across_boundaries() {
 }
 
 #[test]
-fn empty_files_are_valid() {
+fn validate_empty_files_are_valid() {
     assert_eq!(check(&[vec![], vec![]]), ValidationReport { files: 2, ..ValidationReport::default() });
 }
 
 #[test]
-fn files_are_taken_as_listed_and_directories_by_name() {
+fn validate_reads_files_as_listed_and_directories_by_name() {
     let directory = files(&[ascending(0..5), ascending(5..10)]);
     let [first, second] = ["part-00000", "part-00001"].map(|name| directory.path().join(name));
     assert_eq!(validate(&[&first, &second], None).unwrap().unordered, 0);
     assert_eq!(validate(&[&second, &first], None).unwrap().unordered, 1);
-    // What a job leaves besides its data is no data, whatever it contains.
+    // Files that a job leaves besides its data are skipped, whatever they contain.
     fs::write(directory.path().join("_SUCCESS"), "{}").unwrap();
     fs::create_dir(directory.path().join("_temporary")).unwrap();
     fs::write(directory.path().join(".hidden"), "x").unwrap();
     assert_eq!(validate(&[directory.path()], None).unwrap().files, 2);
 }
 
-fn check_refused(inputs: &[&Path], format: Option<Format>, expected: &str) {
+fn check_rejected(inputs: &[&Path], format: Option<Format>, expected: &str) {
     let error = validate(inputs, format).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
-    assert!(inputs.iter().any(|input| error.contains(&*input.to_string_lossy())), "{error} names no input");
+    assert!(
+        inputs.iter().any(|input| error.contains(&*input.to_string_lossy())),
+        "{error} does not name an input"
+    );
 }
 
 #[test]
-fn unusable_inputs_are_named() {
+fn validate_invalid_input_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
-    check_refused(&[directory.path()], None, "holds no files to validate");
-    check_refused(&[&directory.path().join("missing")], None, "No such file");
+    check_rejected(&[directory.path()], None, "has no files to validate");
+    check_rejected(&[&directory.path().join("missing")], None, "No such file");
     fs::create_dir(directory.path().join("nested")).unwrap();
-    check_refused(&[directory.path()], None, "nested is not a regular file");
+    check_rejected(&[directory.path()], None, "nested is not a regular file");
     let short = directory.path().join("short");
     fs::write(&short, [b'x'; 250]).unwrap();
-    check_refused(&[&short], None, "has 250 bytes, which is not a multiple of 100");
+    check_rejected(&[&short], None, "has 250 bytes, not a multiple of 100");
 }
 
 #[test]
-fn records_of_another_format_are_named_when_asked_for() {
+fn validate_record_of_another_format_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path: PathBuf = directory.path().join("part-00000");
     let mut records = vec![0; 3 * RECORD_BYTES];
     datagen::tera::write_records(Format::Ascii, 0, &mut records);
     records[2 * RECORD_BYTES + 98] = b'!';
     fs::write(&path, &records).unwrap();
-    check_refused(&[&path], Some(Format::Ascii), "record 2, is not in ascii format");
-    check_refused(&[&path], Some(Format::Hadoop), "record 0, is not in hadoop format");
+    check_rejected(&[&path], Some(Format::Ascii), "record 2: not in ascii format");
+    check_rejected(&[&path], Some(Format::Hadoop), "record 0: not in hadoop format");
     assert_eq!(validate(&[&path], Some(Format::Gensort)).unwrap().records, 3);
     assert_eq!(validate(&[&path], None).unwrap().records, 3);
 }
 
 #[test]
-fn a_stopped_run_is_interrupted() {
+fn validate_stopped_run_is_interrupted() {
     let directory = files(&[ascending(0..5)]);
     let settings =
         ValidateSettings { inputs: vec![directory.path().to_owned()], ..ValidateSettings::default() };
@@ -154,9 +159,9 @@ fn a_stopped_run_is_interrupted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Few keys, so that order, disorder and duplicates all happen at every kind of boundary.
+    /// Few distinct keys, so that order, disorder and duplicates all occur at every kind of boundary.
     #[test]
-    fn any_records_are_judged_as_naively(keys in prop::collection::vec(prop::collection::vec(0u64..4, 0..12), 1..5)) {
+    fn validate_matches_the_naive_validator(keys in prop::collection::vec(prop::collection::vec(0u64..4, 0..12), 1..5)) {
         check(&keys);
     }
 }

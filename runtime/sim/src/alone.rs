@@ -1,8 +1,5 @@
-//! How long a job takes alone on a cluster: what its slowdown is measured against.
-//!
-//! Owns the list schedule of one job: each free slot takes the next task. Does not own contention, failures
-//! and data locality: alone there is none. The waiting of heartbeats is left out too, so that slowdown shows
-//! it.
+//! The run time of a job alone on the cluster, the reference for its slowdown: a list schedule without
+//! contention, failures and data locality. Heartbeats are excluded, so that slowdown includes their delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,18 +9,18 @@ use napreduce_engine::Span;
 use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
 
-/// How long a job takes alone.
+/// Returns the run time of a job alone on the cluster.
 pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
     let slots = settings.slots_in_all();
     if settings.masters_max.is_some() {
-        return beside_master(plan, settings, slots.0);
+        return with_master(plan, settings, slots.0);
     }
     scheduled(plan, settings, slots)
 }
 
-/// In containers its master starts first and holds one of them. Maps and reduces have the others one after
-/// the other: a reduce that starts early beside maps takes a container that one of them would have had.
-fn beside_master(plan: &SimulatedJob, settings: &SimulationSettings, containers: u64) -> Span {
+/// With containers the master starts first and holds one of them. Maps and reduces use the rest in sequence:
+/// a reduce that starts early takes a container from a map.
+fn with_master(plan: &SimulatedJob, settings: &SimulationSettings, containers: u64) -> Span {
     let left = containers.saturating_sub(1);
     let master = settings.overheads.master + settings.overheads.order_latency;
     master + scheduled(plan, settings, (left, left))
@@ -41,7 +38,7 @@ fn scheduled(plan: &SimulatedJob, settings: &SimulationSettings, slots: (u64, u6
     Span(reduces_end(plan, slots.1, open_at, maps_end, start).max(maps_end))
 }
 
-/// When enough maps are done for reduces to begin.
+/// Returns when enough maps are done for reduces to start.
 fn reduces_open_at(plan: &SimulatedJob, mut ends: Vec<u64>) -> u64 {
     let needed = (ends.len() as u64 * u64::from(plan.slowstart_permille)).div_ceil(1000);
     ends.sort_unstable();
@@ -57,7 +54,7 @@ fn reduces_end(plan: &SimulatedJob, slots: u64, open_at: u64, maps_end: u64, sta
     let mut last = 0;
     for task in &plan.reduces {
         let Some(Reverse(begins)) = free.pop() else { break };
-        // It has fetched everything at the earliest one map's share after the last map.
+        // After the last map, a reduce still fetches that map's share.
         let fetched = begins.saturating_add(start).saturating_add(task.shuffle.0).max(if begins < maps_end {
             maps_end.saturating_add(task.shuffle.0 / maps)
         } else {
@@ -75,7 +72,7 @@ fn slots_free_at(tasks: usize, slots: u64, at: u64) -> BinaryHeap<Reverse<u64>> 
     (0..used).map(|_| Reverse(at)).collect()
 }
 
-/// When each task ends, if each free slot takes the next one.
+/// Returns the end of each task if every free slot takes the next task.
 fn list_schedule(tasks: &[u64], slots: u64) -> Vec<u64> {
     let slots = slots.max(1);
     let equal = tasks.windows(2).all(|pair| pair[0] == pair[1]);
@@ -106,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn maps_come_in_waves_and_reduces_after_them() {
+    fn maps_run_in_waves_before_reduces() {
         let plan = SimulatedJob::new("job", Time(0)).with_maps(3, Span(10)).with_reduces(2, Span(1), Span(4));
         assert_eq!(alone(&plan, &settings()), Span(20 + 2 * 5));
     }
 
     #[test]
-    fn unequal_maps_take_the_slot_that_is_free_first() {
+    fn unequal_maps_take_first_free_slot() {
         let plan = SimulatedJob::new("job", Time(0))
             .with_maps(1, Span(10))
             .with_maps(2, Span(3))
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn reduces_that_begin_early_fetch_the_last_share_after_the_last_map() {
+    fn early_reduce_fetches_last_share_after_last_map() {
         let mut plan =
             SimulatedJob::new("job", Time(0)).with_maps(4, Span(10)).with_reduces(1, Span(8), Span(4));
         plan.slowstart_permille = 0;

@@ -1,12 +1,10 @@
-//! Baselines of theory: jobs that can be divided at will and know their lengths, on slots that can be taken
-//! and given back for nothing. No policy of a cluster is one of them; they say how far one is from what could
-//! be wished for.
+//! Baselines from queueing theory: divisible jobs of known length on slots that move between jobs at no cost.
+//! No real policy can do this; the baselines bound what a policy can achieve.
 //!
-//! Owns the fluid model: a job is its maps and then its reduces, each an amount of slot time of which at most
-//! as many slots as there are tasks can work at once. Overheads, failures, heartbeats, slowstart and whole
-//! tasks are left out, and so are masters. On one slot, with as many tasks as one likes, it is the single
-//! server of queueing theory, where SRPT has the least mean sojourn (Schrage 1968). Does not own policies:
-//! those are simulated task by task.
+//! The fluid model: a job is an amount of map slot time followed by an amount of reduce slot time, each
+//! processed by at most as many slots as there are tasks. Overheads, failures, heartbeats, slowstart, task
+//! boundaries and masters are not modelled. On one slot with enough tasks this is the single server of
+//! queueing theory, for which SRPT minimizes the mean sojourn time (Schrage 1968).
 
 use std::str::FromStr;
 
@@ -18,14 +16,14 @@ use crate::settings::SimulationSettings;
 use crate::workload::Workload;
 
 listed! {
-    /// Who is served.
+    /// A service discipline.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Baseline {
-        /// Processor sharing: equal parts, but nobody more than it can use.
+        /// Processor sharing: equal parts, each limited to what the job can use.
         Ps = "ps",
-        /// Shortest remaining processing time: who has least left, preempting.
+        /// Shortest remaining processing time, preemptive.
         Srpt = "srpt",
-        /// Shortest job first: who is smallest of those that have not begun; who has begun goes on.
+        /// Shortest job first, non-preemptive.
         Sjf = "sjf",
     }
 }
@@ -39,14 +37,14 @@ impl FromStr for Baseline {
     }
 }
 
-/// Less than this many microseconds of work is none: sums of fractions are not exact.
-const NOTHING: f64 = 1e-3;
+/// Remaining work below this many microseconds counts as zero: sums of fractions are inexact.
+const NEGLIGIBLE: f64 = 1e-3;
 
 /// A job in service.
-struct Served {
+struct ActiveJob {
     plan: SimulatedJob,
     result: JobResult,
-    /// Slot time that is left of its maps and of its reduces, and how many slots can work at them.
+    /// Remaining slot time of maps and reduces, and the number of slots each can use.
     left: [f64; 2],
     width: [f64; 2],
     size: f64,
@@ -55,10 +53,10 @@ struct Served {
     rate: f64,
 }
 
-impl Served {
-    /// What it works at: 0 its maps, 1 its reduces, nothing when it is done.
+impl ActiveJob {
+    /// Returns the current phase: 0 for maps, 1 for reduces, `None` when done.
     fn phase(&self) -> Option<usize> {
-        self.left.iter().position(|left| *left > NOTHING)
+        self.left.iter().position(|left| *left > NEGLIGIBLE)
     }
 
     fn remaining(&self) -> f64 {
@@ -66,12 +64,13 @@ impl Served {
     }
 }
 
-/// What comes of a workload. Chains are followed; jobs that wait for a trigger are never submitted.
+/// Simulates a workload under a baseline. Chains are followed; jobs that wait for a trigger are never
+/// submitted.
 pub fn run_baseline(workload: Workload, settings: &SimulationSettings, baseline: Baseline) -> Run {
     let mut fluid = Fluid::new(settings, baseline);
-    let mut coming = workload.timed.peekable();
+    let mut arrivals = workload.timed.peekable();
     loop {
-        let arrival = coming.peek().map(|job| job.submit.0 as f64);
+        let arrival = arrivals.peek().map(|job| job.submit.0 as f64);
         let next = match (arrival, fluid.next_change()) {
             (None, None) => break,
             (Some(at), None) => at,
@@ -83,9 +82,9 @@ pub fn run_baseline(workload: Workload, settings: &SimulationSettings, baseline:
         if end.is_some() {
             break;
         }
-        // What ends at a time goes before what comes then.
-        fluid.take_ended();
-        while let Some(job) = coming.next_if(|job| job.submit.0 as f64 <= fluid.now) {
+        // Ends precede arrivals at the same time.
+        fluid.remove_finished();
+        while let Some(job) = arrivals.next_if(|job| job.submit.0 as f64 <= fluid.now) {
             fluid.submit(job);
         }
         fluid.serve();
@@ -98,11 +97,11 @@ pub fn run_baseline(workload: Workload, settings: &SimulationSettings, baseline:
 struct Fluid<'a> {
     settings: &'a SimulationSettings,
     baseline: Baseline,
-    /// Slots for maps and for reduces; containers are for both, and stand in the first place alone.
+    /// Slots for maps and reduces. Shared containers are in the first place.
     slots: [f64; 2],
     shared: bool,
     now: f64,
-    jobs: Vec<Served>,
+    jobs: Vec<ActiveJob>,
     last: u32,
     run: Run,
 }
@@ -125,30 +124,31 @@ impl<'a> Fluid<'a> {
         let left = TaskKind::ALL.map(|kind| plan.work(kind).0 as f64);
         let width = TaskKind::ALL.map(|kind| plan.tasks(kind) as f64);
         let size = left[0] + left[1];
-        self.jobs.push(Served { plan, result, left, width, size, begun: false, rate: 0.0 });
-        // One without any work is done at once.
-        self.take_ended();
+        self.jobs.push(ActiveJob { plan, result, left, width, size, begun: false, rate: 0.0 });
+        // A job without work ends immediately.
+        self.remove_finished();
     }
 
-    /// When something ends or another order would hold, if nothing comes before.
+    /// Returns the time of the next end or change of order without further arrivals.
     fn next_change(&self) -> Option<f64> {
         let served = self.jobs.iter().filter(|job| job.rate > 0.0);
         let ends = served.filter_map(|job| Some(self.now + job.left[job.phase()?] / job.rate));
-        let changes = ends.chain(self.overtakings());
+        let changes = ends.chain(self.overtakes());
         changes.min_by(f64::total_cmp)
     }
 
-    /// When one job that could use more slots comes to have less left than another one that is served.
-    fn overtakings(&self) -> impl Iterator<Item = f64> + '_ {
-        let held_back = |job: &&Served| job.phase().is_some_and(|phase| job.rate < job.width[phase]);
+    /// Returns the times at which a job that could use more slots gets less remaining work than another
+    /// served job.
+    fn overtakes(&self) -> impl Iterator<Item = f64> + '_ {
+        let held_back = |job: &&ActiveJob| job.phase().is_some_and(|phase| job.rate < job.width[phase]);
         let shortest = self.baseline == Baseline::Srpt;
         let slow = self.jobs.iter().filter(move |job| shortest && job.rate > 0.0 && held_back(job));
         slow.flat_map(move |job| {
             self.jobs.iter().filter_map(move |other| {
                 let (behind, closing) = (job.remaining() - other.remaining(), job.rate - other.rate);
-                // A little later, so that there is no doubt who has less.
+                // Slightly later, so that the order is unambiguous.
                 let overtakes = other.rate > 0.0 && behind > 0.0 && closing > 0.0;
-                let at = self.now + (behind + 2.0 * NOTHING) / closing;
+                let at = self.now + (behind + 2.0 * NEGLIGIBLE) / closing;
                 (overtakes && at > self.now).then_some(at)
             })
         })
@@ -160,7 +160,7 @@ impl<'a> Fluid<'a> {
             let Some(phase) = job.phase() else { continue };
             let done = (job.rate * span).min(job.left[phase]);
             job.left[phase] -= done;
-            // What is left takes less time than can be told apart at this time.
+            // The remainder takes less time than the resolution of the clock.
             if to + job.left[phase] / job.rate <= to {
                 job.left[phase] = 0.0;
             }
@@ -168,7 +168,7 @@ impl<'a> Fluid<'a> {
         self.now = self.now.max(to);
     }
 
-    fn take_ended(&mut self) {
+    fn remove_finished(&mut self) {
         let now = self.time();
         let mut place = 0;
         while let Some(job) = self.jobs.get(place) {
@@ -176,14 +176,14 @@ impl<'a> Fluid<'a> {
                 place += 1;
                 continue;
             }
-            let Served { plan, mut result, .. } = self.jobs.remove(place);
+            let ActiveJob { plan, mut result, .. } = self.jobs.remove(place);
             (result.ended, result.ending) = (now, Ending::Succeeded);
             self.run.books.useful = self.run.books.useful.saturating_add(result.work.0);
             self.run.jobs.push(result);
             if let Some(mut followers) = plan.followed_by
                 && let Some(mut next) = followers.jobs.pop_front()
             {
-                // The deadline of the last is that of the chain, from its first submission.
+                // The last job inherits the deadline of the chain, counted from the first submission.
                 let begun = now.since(plan.submit);
                 let left = followers.deadline.map(|deadline| Span(deadline.0.saturating_sub(begun.0)));
                 next.submit = now;
@@ -198,10 +198,10 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// Shares the slots out anew.
+    /// Reassigns all slots.
     fn serve(&mut self) {
         let mut order: Vec<usize> = (0..self.jobs.len()).collect();
-        let key = |job: &Served| match self.baseline {
+        let key = |job: &ActiveJob| match self.baseline {
             Baseline::Ps => (false, 0.0),
             Baseline::Srpt => (false, job.remaining()),
             Baseline::Sjf => (!job.begun, job.size),
@@ -211,12 +211,14 @@ impl<'a> Fluid<'a> {
             let ((first, length), (second, than)) = (keys[*one], keys[*other]);
             first.cmp(&second).then(length.total_cmp(&than))
         });
-        self.jobs.iter_mut().for_each(|job| job.rate = 0.0);
+                for job in &mut self.jobs {
+                    job.rate = 0.0;
+                }
         let pools: &[&[usize]] = if self.shared { &[&[0, 1]] } else { &[&[0], &[1]] };
         for (slots, phases) in self.slots.into_iter().zip(pools) {
-            let of_it =
-                |place: &usize| self.jobs[*place].phase().is_some_and(|phase| phases.contains(&phase));
-            let wanting: Vec<usize> = order.iter().copied().filter(of_it).collect();
+                        let in_pool =
+                            |place: &usize| self.jobs[*place].phase().is_some_and(|phase| phases.contains(&phase));
+            let wanting: Vec<usize> = order.iter().copied().filter(in_pool).collect();
             match self.baseline {
                 Baseline::Ps => self.share_equally(wanting, slots),
                 Baseline::Srpt | Baseline::Sjf => self.share_in_order(wanting, slots),
@@ -242,7 +244,7 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// What the narrow ones cannot use is for the others.
+    /// Divides slots equally; what narrow jobs cannot use goes to the others.
     fn share_equally(&mut self, mut wanting: Vec<usize>, mut slots: f64) {
         wanting.sort_by(|one, other| self.width(*one).total_cmp(&self.width(*other)));
         let count = wanting.len();
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
     use napreduce_engine::Slots;
 
-    /// When jobs end on two map slots and one reduce slot, in seconds by their names.
+    /// Checks the end times of jobs on two map slots and one reduce slot, in seconds by name.
     #[track_caller]
     fn check(baseline: Baseline, jobs: Vec<SimulatedJob>, expected: &[(&str, f64)]) {
         let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn sharing_gives_equal_parts_and_the_rest_to_who_can_use_it() {
+    fn ps_divides_equally_and_reassigns_excess() {
         check(Baseline::Ps, vec![job("a", 0, 4, 0, 6), job("b", 0, 4, 0, 3)], &[("b", 12.0), ("a", 18.0)]);
         check(
             Baseline::Ps,
@@ -293,21 +295,21 @@ mod tests {
     }
 
     #[test]
-    fn the_least_left_goes_first_and_is_preempted_by_less() {
+    fn srpt_preempts_and_sjf_does_not() {
         let jobs = vec![job("long", 0, 10, 0, 4), job("short", 5, 2, 0, 3)];
         check(Baseline::Srpt, jobs.clone(), &[("short", 8.0), ("long", 23.0)]);
         check(Baseline::Sjf, jobs, &[("long", 20.0), ("short", 23.0)]);
     }
 
     #[test]
-    fn who_comes_to_have_less_left_than_one_that_is_served_goes_before_it() {
-        // At 2 s both have 8 s left, of which the wide one has done more with two slots; it has all three
-        // from then on.
+    fn srpt_reorders_when_remaining_work_crosses() {
+        // At 2 s both jobs have 8 s left; the wide one has been faster with two slots and gets all three from
+        // then on.
         let jobs = vec![job("narrow", 0, 1, 0, 10), job("wide", 0, 4, 0, 3)];
         let settings = SimulationSettings::new(1, Slots { map: 3, reduce: 1 });
         let run = run_baseline(Workload::of(jobs), &settings, Baseline::Srpt);
         let near = |name: &str, seconds: f64| {
-            let ended = run.job(name).expect("it ended").ended.0 as f64 / 1e6;
+            let ended = run.job(name).expect("the job ended").ended.0 as f64 / 1e6;
             assert!((ended - seconds).abs() < 1e-5, "{name} ends at {ended}, not at {seconds}");
         };
         near("wide", 2.0 + 8.0 / 3.0);
@@ -315,19 +317,19 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_that_has_not_begun_is_next() {
+    fn sjf_starts_smallest_waiting_job() {
         let jobs = vec![job("first", 0, 2, 0, 5), job("large", 1, 2, 0, 9), job("small", 2, 2, 0, 1)];
         check(Baseline::Sjf, jobs, &[("first", 5.0), ("small", 6.0), ("large", 15.0)]);
     }
 
     #[test]
-    fn maps_of_one_job_work_beside_reduces_of_another() {
+    fn maps_run_concurrently_with_reduces_of_other_job() {
         let jobs = vec![job("a", 0, 2, 1, 4), job("b", 0, 2, 1, 5)];
         check(Baseline::Srpt, jobs, &[("a", 8.0), ("b", 14.0)]);
     }
 
     #[test]
-    fn a_job_without_work_ends_as_it_comes_and_a_bound_leaves_the_others() {
+    fn empty_job_ends_immediately_and_bound_stops_run() {
         check(Baseline::Ps, vec![job("none", 3, 2, 0, 0)], &[("none", 3.0)]);
         let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
         settings.until = Some(Time(0) + Span::from_secs(5));
@@ -336,10 +338,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_round_trip() {
         for baseline in Baseline::ALL {
             assert_eq!(baseline.in_words().parse(), Ok(baseline));
         }
-        assert!("fifo".parse::<Baseline>().expect_err("no baseline").contains("allowed: ps, srpt, sjf"));
+        assert!("fifo".parse::<Baseline>().expect_err("the name is unknown").contains("allowed: ps, srpt, sjf"));
     }
 }

@@ -1,7 +1,4 @@
-//! What a simulated job is made of: its tasks with their exact work, and all that a policy may know of it.
-//!
-//! Owns the plain data between workloads and the simulation. Does not own where it comes from nor how it
-//! runs.
+//! A simulated job: its tasks with their exact work, and everything that a policy may know about it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,86 +7,81 @@ use napreduce_engine::{Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
 fields! {
-    /// A job to be simulated.
+    /// A job to simulate.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SimulatedJob {
-        /// Its name, by which triggers and reports refer to it.
+        /// The name in triggers and reports.
         pub name: Arc<str> = name.into(),
         pub user: Arc<str> = "user".into(),
-        /// The queue it goes to.
         pub queue: Arc<str> = "default".into(),
-        /// A label under which results are grouped.
+        /// A label by which results are grouped.
         pub class: Arc<str> = "".into(),
-        /// Higher is more important.
         pub priority: i32,
-        /// When it is submitted; of no meaning for a job that is submitted by a trigger.
+        /// Ignored for jobs submitted by a trigger.
         pub submit: Time = submit,
-        /// How long after its submission it should be done, if that matters.
+        /// Relative to the submission.
         pub deadline: Option<Span>,
-        /// The jobs that are submitted one after another when it has ended well, and when the last
-        /// should be done.
+        /// The jobs of its chain that follow it, submitted when it succeeds.
         pub followed_by: Option<Box<Followers>>,
-        /// It is one of a chain.
+        /// Whether it is part of a chain.
         pub is_chained: bool,
-        /// Its map tasks in order.
         pub maps: Vec<SimulatedMap>,
-        /// Its reduce tasks in order; none makes it map-only.
+        /// Empty for a map-only job.
         pub reduces: Vec<SimulatedReduce>,
-        /// Reduces become eligible when this many thousandths of the maps are done.
+        /// Fraction of maps, in thousandths, that must be done before reduces start.
         pub slowstart_permille: u32 = 1000,
-        /// How often a task may fail before the job does.
+        /// Failures of one task until the job fails.
         pub attempts_max: u32 = 4,
-        /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
+        /// Memory of a task in bytes: swapped by a suspend, written by a checkpoint.
         pub memory: u64,
-        /// The kinds of its tasks that cannot be checkpointed.
+        /// Task kinds that cannot be checkpointed.
         pub unsaved: Vec<TaskKind>,
     }
 
-    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline,
-    /// priority 0, reduces after the last map, four attempts for each task.
+    /// Creates a job without tasks, with defaults: no deadline, priority 0, reduces after the last map, four
+    /// attempts per task.
     pub fn new(name: impl Into<Arc<str>>, submit: Time);
 }
 
 /// The rest of a chain of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Followers {
-    /// In their order; their times of submission and deadlines are of no meaning.
+    /// In order; their submit times and deadlines are ignored.
     pub jobs: VecDeque<SimulatedJob>,
-    /// How long after the submission of the job that they follow the last of them should be done.
+    /// Deadline of the last one, relative to the submission of the job that they follow.
     pub deadline: Option<Span>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatedMap {
-    /// How long it works.
     pub work: Span,
-    /// Bytes of input; zero where they do not matter, and progress is then told in microseconds of work.
+    /// Input bytes. If zero, progress is reported in microseconds of work.
     pub bytes: u64,
-    /// Bytes it writes for the reduces.
+    /// Output bytes for the reduces.
     pub output_bytes: u64,
-    /// The machines that hold its input, from 0.
+    /// Machines that hold its input, from 0.
     pub preferred: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatedReduce {
-    /// How long it fetches map outputs, were they all there; the share of each map is the same.
+    /// Time to fetch the outputs of all maps, in equal shares.
     pub shuffle: Span,
-    /// How long it works on them.
+    /// Time to process them.
     pub reduce: Span,
-    /// Bytes of input; zero where they do not matter.
+    /// Input bytes; zero if unknown.
     pub bytes: u64,
 }
 
 impl SimulatedJob {
-    /// The same with this many more maps of so much work each.
+    /// Adds maps of equal work.
     #[must_use]
     pub fn with_maps(mut self, count: u32, work: Span) -> SimulatedJob {
         self.maps.extend((0..count).map(|_| SimulatedMap { work, ..SimulatedMap::default() }));
         self
     }
 
-    /// The same with this many more reduces of so much work each.
+    /// Adds reduces of equal work.
     #[must_use]
     pub fn with_reduces(mut self, count: u32, shuffle: Span, reduce: Span) -> SimulatedJob {
         self.reduces.extend((0..count).map(|_| SimulatedReduce { shuffle, reduce, bytes: 0 }));
@@ -103,7 +95,7 @@ impl SimulatedJob {
         }
     }
 
-    /// The work of one of its tasks, in microseconds.
+    /// Returns the work of one task in microseconds.
     pub fn work_of(&self, kind: TaskKind, index: u32) -> u64 {
         match kind {
             TaskKind::Map => self.maps[index as usize].work.0,

@@ -1,12 +1,8 @@
-//! The simulator of napreduce: virtual workers and virtual time around the same Engine and the same
-//! schedulers.
-//!
-//! Owns virtual time, workers, failures, workloads and what is measured of a run. Does not own any rule about
-//! jobs, tasks or slots: those are the engine's; nor what a user sees of it: that is the operator's command.
+//! The simulator: virtual workers in virtual time around the real engine and schedulers.
 
 mod alone;
 mod baseline;
-mod books;
+mod slot_time;
 pub mod fuzz;
 mod job;
 pub mod metrics;
@@ -19,13 +15,13 @@ mod workload;
 
 pub use alone::alone;
 pub use baseline::{Baseline, run_baseline};
-pub use books::{Books, BooksError};
+pub use slot_time::{SlotTime, SlotTimeError};
 pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{
     CheckpointByPhase, Cost, Failures, LimitError, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
-    SimulationSettings, ToldProgress,
+    SimulationSettings, ProgressModel,
 };
 pub use simulation::{Recording, Simulation};
 pub use workload::{

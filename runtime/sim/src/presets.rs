@@ -1,7 +1,4 @@
-//! Overheads by name: what the papers' systems take besides work.
-//!
-//! Owns the names and their numbers, and how a workload file names one and changes some of it. Does not own
-//! what they do (`settings`).
+//! Named overheads of the systems in the papers.
 
 use std::str::FromStr;
 
@@ -11,20 +8,19 @@ use serde::{Deserialize, Deserializer};
 use crate::settings::{Cost, Overheads};
 
 listed! {
-    /// Overheads that have a name.
+    /// A named set of overheads.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum OverheadPreset {
-        /// Hadoop 1: heartbeats of 3 s (its least interval), set-up and clean-up tasks of each job, and 2.63
-        /// s to start a task, for which the only number that the papers measure is Natjam's.
+        /// Hadoop 1: heartbeats of 3 s (its minimum interval), a setup and a cleanup task per job, and task
+        /// launches of 2.63 s, the only value measured in the papers (Natjam's).
         Hadoop1 = "hadoop-1",
-        /// Hadoop 0.23 with Natjam, as its paper measured (section 5): a task or a master starts in 2.63 s, a
-        /// suspend or checkpoint takes 1.35 s, going on from it 3.88 s, the start included.
+        /// Hadoop 0.23 with Natjam, as measured in its paper (section 5): launching a task or master takes
+        /// 2.63 s, a suspend or checkpoint 1.35 s, a resume 3.88 s including the launch.
         Yarn023 = "yarn-0.23",
     }
 }
 
 impl OverheadPreset {
-    /// What takes time.
     pub fn overheads(self) -> Overheads {
         let launch = Span::from_millis(2_630);
         match self {
@@ -50,13 +46,12 @@ impl FromStr for OverheadPreset {
     fn from_str(name: &str) -> Result<OverheadPreset, String> {
         OverheadPreset::of_word(name).ok_or_else(|| {
             let names = OverheadPreset::WORDS;
-            format!("there are no overheads of the name {name:?}; give {}, or a table", names.join(" or "))
+            format!("unknown overheads {name:?}; give {}, or a table", names.join(" or "))
         })
     }
 }
 
-/// Reads a table of overheads, the name of some, or a table with such a name as `preset` that
-/// changes some of them.
+/// Reads overheads from a preset name, a table, or a table with a `preset` whose values it overrides.
 pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Overheads, D::Error> {
     use serde::de::Error;
     #[derive(Deserialize)]
@@ -71,7 +66,7 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Overheads, D::E
         Form::Table(mut table) => {
             let name = table.remove("preset");
             let name =
-                name.as_ref().map(|name| name.as_str().ok_or_else(|| Error::custom("preset is a name")));
+                name.as_ref().map(|name| name.as_str().ok_or_else(|| Error::custom("preset must be a string")));
             let base = match name.transpose()? {
                 Some(name) => toml::Table::try_from(preset(name)?.overheads()).map_err(Error::custom)?,
                 None => toml::Table::new(),

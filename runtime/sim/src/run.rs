@@ -1,6 +1,4 @@
-//! What came of a run: the result of each job, the books, and why a run can fail.
-//!
-//! Owns plain data. Does not own means and percentiles: `metrics` does.
+//! The result of a simulation: jobs, slot time, and the errors that can end a run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,70 +8,66 @@ use napreduce_engine::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, fi
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
-use crate::books::{Books, BooksError};
+use crate::slot_time::{SlotTime, SlotTimeError};
 use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
-    /// The jobs that ended, in the order of their ends.
+    /// Jobs that ended, in order of their ends.
     pub jobs: Vec<JobResult>,
-    /// Where slot time went.
-    pub books: Books,
-    /// Events handed to the engine.
+    pub slot_time: SlotTime,
+    /// Events handled by the engine.
     pub events: u64,
-    /// The most events of one instant.
+    /// Maximum events at one instant.
     pub busiest_instant: u64,
     pub ended: Time,
     pub machines_lost: u32,
-    /// How often the engine ignored something.
+    /// Number of engine warnings.
     pub warnings: u64,
-    /// The last such case.
     pub last_warning: Option<String>,
     /// Jobs that had not ended when the run was cut off.
     pub unfinished: usize,
-    /// The names of those of them that hold or want slots, in the order of their submission.
+    /// Names of those with slots or demand, in order of submission.
     pub unfinished_names: Vec<Arc<str>>,
-    /// Jobs that wait for a trigger that never came.
+    /// Jobs whose trigger never fired.
     pub never_submitted: Vec<String>,
-    /// Bytes of suspended attempts that were paged out for others.
+    /// Bytes of suspended attempts paged out for others.
     pub paged_out: u64,
-    /// Launches of maps at a machine that holds their input, and all of those whose input some machine holds.
+    /// Launches of maps on a machine with their input, and launches of maps with a known input location.
     pub local_maps: u64,
     pub placed_maps: u64,
-    /// What primitives that were chosen by their costs were expected to cost, and did.
+    /// Expected and actual costs of the primitives chosen by cost.
     pub judged: BTreeMap<Primitive, Judged>,
-    /// Those at another machine of a rack that has it, where there are several racks.
+    /// Launches on another machine of the input's rack, if there are several racks.
     pub rack_maps: u64,
-    /// What the engine counted.
+    /// The engine's counters.
     pub tally: Tally,
-    /// Slots held by each job over time, when that was asked for.
+    /// Slots held by each job over time, if recorded.
     pub allocation: Allocation,
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// Every task was done.
+    /// All tasks completed.
     Succeeded,
-    /// A task failed too often.
+    /// A task exceeded its attempts.
     Failed,
     Killed,
 }
 
-/// How often attempts gave up a slot, by what was done to them.
+/// Preemptions by primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preemptions {
     /// Stopped where they were.
-    pub suspend: u64,
     /// Saved and ended.
-    pub checkpoint: u64,
     pub kill: u64,
 }
 
 fields! {
-    /// What came of a job.
+    /// The result of a job.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct JobResult {
         pub job: JobId = job,
@@ -82,28 +76,27 @@ fields! {
         pub submitted: Time = now,
         pub ended: Time = now,
         pub ending: Ending = Ending::Succeeded,
-        /// When it should have been done; of a chain only the last has to be by a time.
+        /// For a chain, only the last job has a deadline.
         pub deadline: Option<Time> =
             plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
-        /// When an attempt of it first worked, and when one last did.
+        /// First and last time at which an attempt was working.
         pub worked: Option<(Time, Time)>,
-        /// How long it would have taken alone on the same machines.
+        /// Run time alone on the same cluster.
         pub alone: Span = alone(plan, settings),
-        /// The work of its tasks.
+        /// Total work of its tasks.
         pub work: Span = plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
-        /// How many maps and reduces it has.
+        /// Number of maps and reduces.
         pub tasks: [u32; 2] = [plan.maps.len() as u32, plan.reduces.len() as u32],
-        /// From its last map to the first slot of a reduce; zero if that came before.
+        /// From its last map to the first slot of a reduce; zero if that came earlier.
         pub reduce_wait: Span,
-        /// What its reduces were without a slot after its last map, all of them together: before they had
-        /// one, and while they were preempted.
+        /// Total time that its reduces were without a slot after the last map: before their launch and while
+        /// preempted.
         pub reduces_waited: Span,
-        /// The slot time of its reduces, and what of it they waited for maps.
+        /// Slot time of its reduces, and the part spent waiting for maps.
         pub reduces_held: Span,
         pub reduces_idle: Span,
-        /// How often its attempts were preempted.
         pub preemptions: Preemptions,
-        /// Its work that was lost.
+        /// Lost work.
         pub wasted: Span,
     }
 
@@ -111,50 +104,49 @@ fields! {
 }
 
 impl JobResult {
-    /// From its submission to its end.
+    /// Returns the time from submission to end.
     pub fn sojourn(&self) -> Span {
         self.ended.since(self.submitted)
     }
 
-    /// Its sojourn in relation to the time it would have taken alone.
+    /// Returns the sojourn time divided by the run time alone.
     pub fn slowdown(&self) -> f64 {
         if self.alone.0 == 0 { 1.0 } else { self.sojourn().0 as f64 / self.alone.0 as f64 }
     }
 
-    /// Whether it had a deadline and was not done by then.
+    /// Whether it missed its deadline.
     pub fn missed(&self) -> bool {
         self.deadline.is_some_and(|deadline| self.ended > deadline || self.ending != Ending::Succeeded)
     }
 }
 
 impl Run {
-    /// The first job of a name.
+    /// Returns the first job of a name.
     pub fn job(&self, name: &str) -> Option<&JobResult> {
         self.jobs.iter().find(|job| &*job.name == name)
     }
 }
 
-/// How many slots each job held, as steps in time.
+/// Slots held by each job, as steps over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// The steps in the order of time.
+    /// In time order.
     pub steps: Vec<AllocationStep>,
 }
 
-/// One job holds more or fewer slots from now on.
+/// A change of the slots held by a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllocationStep {
-    /// From when.
     pub time: Time,
     pub job: JobId,
     pub kind: TaskKind,
-    /// How many more.
+    /// Positive for additional slots.
     pub change: i32,
 }
 
 impl Allocation {
     pub(crate) fn change(&mut self, time: Time, job: JobId, kind: TaskKind, change: i32) {
-        // Steps of one instant are one step, as long as they follow each other.
+        // Merges consecutive steps of one instant.
         if let Some(last) = self.steps.last_mut()
             && (last.time, last.job, last.kind) == (time, job, kind)
         {
@@ -164,7 +156,7 @@ impl Allocation {
         self.steps.push(AllocationStep { time, job, kind, change });
     }
 
-    /// The steps of one job and kind: from when it held how many.
+    /// Returns the slots held by one job and kind, as (start, count).
     pub fn levels(&self, job: JobId, kind: TaskKind) -> Vec<(Time, u32)> {
         let mut levels: Vec<(Time, u32)> = Vec::new();
         let mut level = 0_i64;
@@ -181,14 +173,14 @@ impl Allocation {
     }
 }
 
-/// A job, as an error names it.
-fn named(first: Option<JobId>) -> String {
+/// Formats the first unfinished job of an error.
+fn first_job(first: Option<JobId>) -> String {
     first.map_or(String::new(), |job| format!(" (the first is {job})"))
 }
 
 impl SimulationError {
-    /// Whether numbers of the workload or the options are to blame.
-    pub fn is_of_input(&self) -> bool {
+    /// Whether the input (workload or options) caused the error.
+    pub fn is_input_error(&self) -> bool {
         matches!(
             self,
             SimulationError::NoRoom { .. }
@@ -199,92 +191,84 @@ impl SimulationError {
     }
 }
 
-/// Why a simulation cannot be carried out.
+/// The reason why a simulation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
-    /// Nothing will ever happen again, but there is work.
+    /// There are unfinished jobs, but no further events.
     #[error(
-        "nothing happens after {at}, but {jobs} jobs have not ended{}; {slots}; see whether there are slots of both \
-         kinds, and whether the policy gives them to every job", named(*first)
+        "no events after {at}, but {jobs} jobs have not ended{}; {slots}; check that there are slots of both \
+         kinds and that the policy assigns them to every job", first_job(*first)
     )]
     Stalled {
-        /// Since when.
         at: Time,
-        /// How many have not ended.
         jobs: usize,
         first: Option<JobId>,
-        /// What holds them.
+        /// A summary of held slots.
         slots: String,
     },
-    /// One instant never ends.
+    /// The policy livelocks at one instant.
     #[error(
-        "{at} never ends: after {rounds} rounds of events and orders the policy still takes and gives slots; its order of \
-         jobs and its choice of victims do not agree"
+        "livelock at {at}: after {rounds} rounds of events and orders the policy still moves slots; its order of \
+         jobs and its choice of victims are inconsistent"
     )]
     Thrashing {
         at: Time,
-        /// How often it was gone through.
         rounds: u32,
     },
     #[error(
-        "no end is in sight at {at}: {why}; {jobs} jobs have not ended{}; {slots}; for a look, end the run before that \
-         with --until and have --events written", named(*first)
+        "no progress at {at}: {why}; {jobs} jobs have not ended{}; {slots}; to investigate, stop earlier with --until \
+         and write --events", first_job(*first)
     )]
     Endless {
-        /// When it was given up.
         at: Time,
-        /// What it is judged by.
+        /// The evidence.
         why: String,
-        /// How many have not ended.
         jobs: usize,
         first: Option<JobId>,
-        /// What holds them.
+        /// A summary of held slots.
         slots: String,
     },
-    /// The policy wants to be woken for a time that is over, or again and again for nothing.
-    #[error("at {at} the policy would keep the clock from going on: {said}")]
+    /// The policy requests a wakeup in the past, or repeatedly without effect.
+    #[error("the policy prevents the clock from advancing at {at}: {message}")]
     Untimely {
         at: Time,
-        /// What the engine says.
-        said: String,
+        message: String,
     },
-    /// The workload goes back in time.
-    #[error("a job is to be submitted at {at}, after one at {after}; sort the workload by submit time")]
+    /// The workload is not sorted by submit time.
+    #[error("a job at {at} follows one at {after}; sort the workload by submit time")]
     OutOfOrder {
-        /// When the later job is to be submitted.
         at: Time,
-        /// The time of the one before it.
         after: Time,
     },
-    /// A queue whose masters would hold all that it may have.
+    /// The masters of a queue would hold all its containers.
     #[error(
-        "{job} cannot run: queue {queue} may have {most} containers, and a job needs one for its master and one for its \
-         tasks; raise its maximum, or give more containers"
+        "{job} cannot run: the maximum of queue {queue} is {most} containers, but a job needs one for its master and one for its \
+         tasks; raise the maximum, or add containers"
     )]
     NoRoom { job: Arc<str>, queue: String, most: u64 },
     #[error(
-        "{job}: its longest task takes {} and all of them {}; give at most ten years to a task and 30,000 years to a job",
+        "{job}: its longest task takes {} and all tasks {} (limit 10 years per task, 30,000 years per job)",
         longest.to_text(), all.to_text()
     )]
     JobTooLong { job: Arc<str>, longest: Span, all: Span },
-    /// Times that slot time cannot be counted up to.
+    /// Slot time would overflow.
     #[error(
-        "nothing happens before {at}, and with so many slots times are counted up to {last}; give shorter times"
+        "the next event is at {at}, beyond the maximum time for this number of slots ({last}); use shorter times"
     )]
     TooLong { at: Time, last: Time },
-    /// A trigger names a job that the workload does not have, or that was submitted before.
+    /// A trigger names an unknown job, or one that was already submitted.
     #[error(
-        "a trigger submits {name}, but no job of that name waits for a trigger; mark it with submit = \"trigger\""
+        "a trigger submits {name}, but no such job waits for a trigger; mark it with submit = \"trigger\""
     )]
     NoSuchJob { name: String },
-    #[error("the engine speaks of {job}, which is not there; this is a bug in napreduce")]
+    #[error("the engine refers to unknown job {job}; this is a bug in napreduce")]
     UnknownJob { job: JobId },
-    /// The sums do not agree.
+    /// An accounting identity does not hold.
     #[error(transparent)]
-    Books(#[from] BooksError),
-    #[error("the event log cannot be written: {0}")]
+    SlotTime(#[from] SlotTimeError),
+    #[error("cannot write the event log: {0}")]
     Log(#[from] io::Error),
-    /// The history of a job cannot be kept.
-    #[error("the recording cannot be written: {0}")]
+    /// The history of a job cannot be written.
+    #[error("cannot write the recording: {0}")]
     Recording(io::Error),
 }

@@ -1,72 +1,67 @@
-//! What can be chosen about a simulation: machines, overheads, failures, and what is watched.
-//!
-//! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for.
-//! Does not own what any of them does.
+//! The settings of a simulation. All overheads are zero by default.
 
 use napreduce_engine::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
-/// The most machines of a cluster.
+/// Maximum machines of a cluster.
 pub(crate) const MACHINES_MAX: u32 = 100_000;
-/// The most slots of a cluster, of both kinds together.
+/// Maximum slots of a cluster, both kinds together.
 pub(crate) const SLOTS_MAX: u64 = 10_000_000;
 
-/// A number that is too large, or too small, to be simulated.
+/// A number outside the limits of the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LimitError(pub String);
 
 fields! {
-    /// What can be chosen about a simulation.
+    /// The settings of a simulation.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct SimulationSettings {
         pub machines: u32 = machines,
-        /// How many attempts of each kind each of them runs at once.
+        /// Concurrent attempts per machine, by kind.
         pub slots: Slots = slots,
-        /// So many of the machines have map slots alone, and the others reduce slots alone.
+        /// Number of machines with map slots only; the others have reduce slots only.
         pub map_machines: Option<u32>,
-        /// What each machine has where they are not alike, in the place of `slots`; none when they are.
+        /// Slots per machine, overriding `slots`; empty if machines are equal.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub unlike_slots: Vec<Slots>,
-        /// The machines are dealt out to so many racks in turn.
+        /// Number of racks; machines are assigned round-robin.
         pub racks: u32 = 1,
-        /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of
-        /// each job, which holds one from before its first task to its end. Of each queue so many masters are
-        /// there at once, at most.
+        /// With containers: the maximum number of concurrent masters per queue. Containers replace both kinds
+        /// of slots; their number is that of map slots. The master of a job holds one for the whole job.
         pub masters_max: Option<u32>,
-        /// The settings of the engine; always strict.
+        /// Always strict.
         pub engine: EngineSettings = EngineSettings { strict: true, ..EngineSettings::default() },
-        /// What takes time besides work.
         pub overheads: Overheads,
         pub failures: Failures,
-        /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
+        /// Seed of the simulation; policies and workloads have their own.
         pub seed: u64,
-        /// What attempts tell of their progress, in relation to the truth.
-        pub progress: ToldProgress,
-        /// How often every attempt at work reports its progress; never, without.
+        /// How reported progress differs from actual progress.
+        pub progress: ProgressModel,
+        /// Interval of progress reports; `None` for no reports.
         pub progress_period: Option<Span>,
-        /// Points of progress that are reported exactly when they are reached.
+        /// Progress points reported exactly when reached.
         pub marks: Vec<ProgressMark>,
-        /// Whether the slots held by each job are kept as a function of time.
+        /// Whether the slots held by each job are recorded over time.
         pub record_allocation: bool,
-        /// Ends the run at this time, whatever is unfinished.
+        /// Stop time of the run.
         pub until: Option<Time>,
     }
 
-    /// Machines with slots, and everything else for free.
+    /// Returns settings without overheads.
     pub fn new(machines: u32, slots: Slots);
 }
 
 impl SimulationSettings {
-    /// Machines with so many containers each; masters of each queue take a quarter of them at most.
-    pub fn of_containers(machines: u32, containers: u32) -> SimulationSettings {
+    /// Returns settings with containers. By default the masters of each queue hold at most a quarter of them.
+    pub fn with_containers(machines: u32, containers: u32) -> SimulationSettings {
         let slots = Slots { map: containers, reduce: containers };
         let mut settings = SimulationSettings::new(machines, slots);
         settings.share_slots(None);
         settings
     }
 
-    /// Has containers from now on in the place of slots of two kinds.
+    /// Switches from slots of two kinds to containers.
     pub fn share_slots(&mut self, masters_max: Option<u32>) {
         let containers = u64::from(self.machines) * u64::from(self.slots.map);
         let quarter = u32::try_from(containers / 4).unwrap_or(u32::MAX).max(1);
@@ -74,19 +69,19 @@ impl SimulationSettings {
         self.engine.shared_slots = true;
     }
 
-    /// Checks that a cluster of this size fits into memory.
+    /// Checks the size of the cluster against the limits.
     ///
     /// # Errors
-    /// Names the number and its limit.
+    /// Names the value and its limit.
     pub fn check(&self) -> Result<(), LimitError> {
         if self.machines > MACHINES_MAX {
-            let error = format!("{} machines; give at most {MACHINES_MAX}", self.machines);
+            let error = format!("too many machines: {} (limit {MACHINES_MAX})", self.machines);
             return Err(LimitError(error));
         }
-        let (maps, reduces) = self.slots_in_all();
+        let (maps, reduces) = self.total_slots();
         if maps.saturating_add(reduces) > SLOTS_MAX {
             let error = format!(
-                "{} machines with {} map and {} reduce slots each; give at most {SLOTS_MAX} slots in all",
+                "too many slots: {} machines with {} map and {} reduce slots each (limit {SLOTS_MAX})",
                 self.machines, self.slots.map, self.slots.reduce
             );
             return Err(LimitError(error));
@@ -94,13 +89,13 @@ impl SimulationSettings {
         Ok(())
     }
 
-    /// The last time up to which slot time is counted without overflow.
+    /// Returns the last time at which slot time does not overflow.
     pub(crate) fn last_time(&self) -> Time {
-        let (maps, reduces) = self.slots_in_all();
+        let (maps, reduces) = self.total_slots();
         Time(u64::MAX / 2 / maps.saturating_add(reduces).max(1))
     }
 
-    /// The slots of a machine, by its number from 0.
+    /// Returns the slots of a machine.
     pub fn slots_of(&self, machine: u32) -> Slots {
         if let Some(slots) = self.unlike_slots.get(machine as usize) {
             return *slots;
@@ -112,18 +107,17 @@ impl SimulationSettings {
         }
     }
 
-    /// The rack of a machine, by its number from 0.
+    /// Returns the rack number of a machine.
     pub fn rack_of(&self, machine: u32) -> u32 {
         machine % self.racks.max(1)
     }
 
-    /// What the rack of a machine is called.
     pub fn rack_name(&self, machine: u32) -> String {
         format!("/rack-{}", self.rack_of(machine))
     }
 
-    /// The slots of all machines together, as many as they are.
-    pub fn slots_in_all(&self) -> (u64, u64) {
+    /// Returns the total number of map and reduce slots.
+    pub fn total_slots(&self) -> (u64, u64) {
         if !self.unlike_slots.is_empty() {
             let sum =
                 |of: fn(&Slots) -> u32| self.unlike_slots.iter().map(|slots| u64::from(of(slots))).sum();
@@ -137,149 +131,142 @@ impl SimulationSettings {
 }
 
 fields! {
-    /// What attempts tell of their progress: the share that is done, to a power, times a factor of the
-    /// attempt's own. The truth by default.
+    /// A model of reported progress: the actual progress raised to a power, times a factor per attempt. Exact
+    /// by default.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-    pub struct ToldProgress {
-        /// Above 1 an attempt tells less than is done until shortly before its end, below 1 more.
+    pub struct ProgressModel {
+        /// Above 1 progress is under-reported until shortly before the end, below 1 over-reported.
         pub exponent: f64 = 1.0,
-        /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed
-        /// and the attempt.
+        /// Maximum deviation of the factor from 1. It is uniform in [1 - error, 1 + error], from the seed and
+        /// the attempt.
         pub error: f64,
     }
 }
 
-impl ToldProgress {
-    /// What is told when so much of a whole is done and the attempt's factor is drawn at this place of its
-    /// range, 0 to 1. All is told only of what is done.
+impl ProgressModel {
+    /// Returns the reported amount for `done` of `total`; `drawn` in 0..1 selects the factor. Only completed
+    /// work is reported as complete.
     pub(crate) fn of(self, done: u64, total: u64, drawn: f64) -> u64 {
-        if self == ToldProgress::default() || done >= total || total == 0 {
+        if self == ProgressModel::default() || done >= total || total == 0 {
             return done;
         }
         let share = (done as f64 / total as f64).powf(self.exponent);
-        let told = share * (1.0 + self.error * (2.0 * drawn - 1.0)) * total as f64;
-        (told as u64).min(total - 1)
+        let reported = share * (1.0 + self.error * (2.0 * drawn - 1.0)) * total as f64;
+        (reported as u64).min(total - 1)
     }
 
-    /// What is wrong with it, if anything is.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// Says what is allowed.
+    /// Names the value and the allowed range.
     pub fn check(self) -> Result<(), String> {
         if !(0.01..=100.0).contains(&self.exponent) {
-            return Err(format!("exponent = {}; give a number from 0.01 to 100", self.exponent));
+            return Err(format!("invalid exponent {}; give 0.01 to 100", self.exponent));
         }
         if !(0.0..=1.0).contains(&self.error) {
-            return Err(format!("error = {}; give a share from 0 to 1", self.error));
+            return Err(format!("invalid error {}; give 0 to 1", self.error));
         }
         Ok(())
     }
 }
 
-/// A point of progress of one task that is reported when it is reached.
+/// A progress point of one task that is reported when it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgressMark {
-    /// The job, by name.
+    /// By name.
     pub job: String,
     pub kind: TaskKind,
-    /// Its number, from 0.
+    /// From 0.
     pub index: u32,
-    /// The share of its work.
+    /// Fraction of its work.
     pub share: Ratio,
 }
 
-/// What takes time besides work. All zero by default.
+/// Time costs besides work. All zero by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Overheads {
-    /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if
-    /// zero.
+    /// Heartbeat interval: workers report at multiples of it. If zero, they report immediately.
     #[serde(with = "napreduce_engine::time::text")]
     pub heartbeat: Span,
-    /// With heartbeats: a worker also speaks when a task there ends.
+    /// With heartbeats: report the end of a task immediately.
     pub out_of_band: bool,
-    /// From when an order leaves until it acts on the worker.
+    /// Latency of an order from coordinator to worker.
     #[serde(with = "napreduce_engine::time::text")]
     pub order_latency: Span,
-    /// From the order to the first work of an attempt.
+    /// From the order to the start of work.
     #[serde(with = "napreduce_engine::time::text")]
     pub launch: Span,
-    /// Each job has a set-up task before its first task and a clean-up task after its last one, as in
-    /// Hadoop 1. They go before all others, so that they are started with the next heartbeat; they do nothing
-    /// but start and be heard of.
+    /// Runs a setup task before and a cleanup task after each job, as Hadoop 1 does. They precede other tasks
+    /// and take only their launch and report.
     pub job_tasks: bool,
-    /// With containers: how long the start of a job's master takes; masters start one after another.
+    /// With containers: start time of a master. Masters start one after another.
     #[serde(with = "napreduce_engine::time::text")]
     pub master: Span,
-    /// On top of the launch of a map that prefers other machines than its own: its input comes over the
-    /// network; where there are several racks, from another one.
+    /// Added to the launch of a map whose input is on another machine; with several racks, on another rack.
     #[serde(with = "napreduce_engine::time::text")]
     pub remote_input: Span,
-    /// The same where there are several racks and the input comes from another machine of its own.
+    /// As `remote_input`, for input on another machine of the same rack.
     #[serde(with = "napreduce_engine::time::text")]
     pub rack_input: Span,
-    /// From the order to the free slot. The bytes are those that are swapped out.
+    /// From the order to the free slot; bytes are those swapped out.
     pub suspend: Cost,
-    /// From the order to the first work. The bytes are those that were swapped out.
+    /// From the order to work; bytes are those swapped out.
     pub resume: Cost,
-    /// From the order to the free slot. The bytes are the memory of the task.
+    /// From the order to the free slot; bytes are the memory of the task.
     pub checkpoint_write: Cost,
-    /// On top of the launch of an attempt that goes on from a checkpoint. The bytes are the memory of the
-    /// task.
+    /// Added to the launch of an attempt from a checkpoint; bytes are the memory of the task.
     pub checkpoint_read: Cost,
-    /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
+    /// Added if the checkpoint is on another worker: the input is fetched again.
     #[serde(with = "napreduce_engine::time::text")]
     pub restore_elsewhere: Span,
-    /// On top of that, of a reduce: what it had fetched is fetched again, at the rate at which it was.
+    /// Adds the repeated shuffle of a restored reduce, at the original rate.
     pub restore_refetches: bool,
-    /// What a checkpoint of a reduce holds goes by its phase, and its finished keys are read over when it
-    /// goes on; it holds the memory of the task, without.
+    /// Sizes of checkpoints of reduces by phase; by default the memory of the task.
     pub checkpoint_by_phase: Option<CheckpointByPhase>,
-    /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
+    /// Work lost by a checkpoint, at most what the attempt has done.
     #[serde(with = "napreduce_engine::time::text")]
     pub checkpoint_loss: Span,
-    /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever
-    /// swapped without it.
+    /// Memory of a worker in bytes for suspended attempts before swapping starts. `None` disables swapping.
     pub spare_memory: Option<u64>,
     /// From the order to the free slot.
     #[serde(with = "napreduce_engine::time::text")]
     pub kill: Span,
-    /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside
-    /// one that starts is paged out while that one starts, and back in when its attempt goes on.
+    /// Memory limits of a machine. Suspended attempts are paged out while another one starts, and paged in
+    /// when they resume.
     pub machine_memory: Option<MachineMemory>,
-    /// Disks and network of a machine, which its tasks share; each task has as much as it can use, without.
+    /// Disk and network limits of a machine, shared by its tasks; unlimited if `None`.
     pub machine_bandwidth: Option<MachineBandwidth>,
 }
 
-/// What a machine moves at most. A map reads its input from the disks and writes its output there while it
-/// works, a reduce fetches its input over the network, and then reads it from the disks: each at an even pace
-/// over the time that this takes alone. Where tasks want more than there is, each gets an equal part, but
-/// none more than it wants, and is slower accordingly.
+/// Disk and network bandwidth of a machine. A map reads its input from and writes its output to disk while it
+/// works. A reduce fetches its input over the network, then reads it from disk. Each moves its bytes evenly
+/// over its run time alone. If the total exceeds the bandwidth, tasks get equal parts, capped at their own
+/// rate, and slow down accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MachineBandwidth {
-    /// Bytes a second of all disks together; no limit, without.
+    /// Bytes per second of all disks together; `None` is unlimited.
     #[serde(default)]
     pub disk: Option<u64>,
-    /// Bytes a second that reduces fetch; no limit, without.
+    /// Bytes per second fetched by reduces; `None` is unlimited.
     #[serde(default)]
     pub network: Option<u64>,
 }
 
-/// Memory of a machine, and what it costs to have too little: attempts hold the memory of their job's tasks.
+/// Memory of a machine and the cost of paging. Attempts use the task memory of their job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MachineMemory {
-    /// Bytes.
+    /// In bytes.
     pub ram: u64,
-    /// Bytes of it that the system and the daemons hold.
+    /// Bytes used by the system and the daemons.
     #[serde(default)]
     pub base: u64,
-    /// Bytes a second that are paged out or in.
+    /// Bytes per second paged out or in.
     pub bandwidth: u64,
-    /// How much is paged out for each byte that does not fit, in thousandths: the kernel does not choose as
-    /// well as it could.
+    /// Bytes paged out per byte that does not fit, in thousandths: the kernel's choice is not optimal.
     #[serde(default = "thousand")]
     pub excess_permille: u32,
 }
@@ -289,59 +276,58 @@ fn thousand() -> u32 {
 }
 
 impl MachineMemory {
-    /// How long it takes to move so many bytes.
+    /// Returns the time to page `bytes`.
     pub fn time_of(self, bytes: u64) -> Span {
         Cost { fixed: Span(0), bandwidth: Some(self.bandwidth) }.of(bytes)
     }
 }
 
-/// What a checkpoint of a reduce holds: while it fetches what it has fetched, as far as that is in memory;
-/// afterwards its output so far. Who goes on from it reads over the keys that are done.
+/// Checkpoint sizes of a reduce: during the shuffle its fetched bytes, as far as they are in memory;
+/// afterwards its output so far. A restored reduce skips the keys that are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CheckpointByPhase {
-    /// Bytes of output for each byte of input, in thousandths.
+    /// Output bytes per input byte, in thousandths.
     pub output_permille: u32,
-    /// Bytes a second at which finished keys are read over; in no time, without.
+    /// Bytes per second at which finished keys are skipped; `None` takes no time.
     #[serde(default)]
     pub read_over: Option<u64>,
 }
 
-/// A time that grows with the bytes that are moved.
+/// A time that depends on the bytes moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cost {
-    /// Always.
     #[serde(with = "napreduce_engine::time::text")]
     pub fixed: Span,
-    /// Bytes a second, on top; no matter how many bytes, without.
+    /// Bytes per second, added to the fixed time; `None` ignores the bytes.
     pub bandwidth: Option<u64>,
 }
 
 impl Cost {
-    /// The same for any number of bytes.
+    /// Returns a cost that does not depend on bytes.
     pub const fn fixed(fixed: Span) -> Cost {
         Cost { fixed, bandwidth: None }
     }
 
-    /// How long it takes for so many bytes.
+    /// Returns the time for `bytes`.
     pub fn of(self, bytes: u64) -> Span {
         let moved = self.bandwidth.map_or(0, |rate| u128::from(bytes) * 1_000_000 / u128::from(rate.max(1)));
         self.fixed + Span(u64::try_from(moved).unwrap_or(u64::MAX))
     }
 }
 
-/// What goes wrong, by the seed. Nothing by default.
+/// Random failures. None by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Failures {
-    /// The probability that an attempt fails, at a uniform point of its work; 0 to 1. Which attempts do does
-    /// not depend on the policy.
+    /// Probability that an attempt fails, at a uniform point of its work. The choice of attempts does not
+    /// depend on the policy.
     pub attempt: f64,
-    /// The mean time until a machine is lost, exponentially distributed; never, without.
+    /// Mean time to the loss of a machine, exponentially distributed; `None` disables losses.
     #[serde(with = "napreduce_engine::time::text_or_never")]
     pub machine_mean: Option<Span>,
-    /// After how long a lost machine is back, empty; never, without.
+    /// Time until a lost machine returns empty; `None` is never.
     #[serde(with = "napreduce_engine::time::text_or_never")]
     pub machine_return: Option<Span>,
 }

@@ -5,11 +5,11 @@ use datagen::associations::{self, AssociationsSettings};
 use datagen::centroids::{self, CentroidsSettings};
 use datagen::graph::{self, GraphSettings};
 use datagen::movies::{self, MoviesSettings};
-use datagen::output::{OutputSettings, Written};
+use datagen::output::{OutputSettings, WrittenFiles};
 use datagen::rows::Amount;
 use datagen::text::{self, TextSettings};
 
-fn made(generate: impl FnOnce(OutputSettings) -> Written) -> Vec<String> {
+fn made(generate: impl FnOnce(OutputSettings) -> WrittenFiles) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let written = generate(OutputSettings::new(folder.path().join("data")));
     written.files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()

@@ -1,21 +1,18 @@
-//! Random workload files: a small cluster, what takes time there, and jobs of several sizes, queues and
-//! urgencies.
-//!
-//! Owns their text. Does not own its meaning (`workload::file`).
+//! Random workload files: a small cluster, overheads, and jobs of several sizes, queues and deadlines.
 
 use super::draw::Draw;
 
-/// The queues that jobs go to, and that policies have.
+/// The queues of jobs and policies.
 pub(super) const QUEUES: [&str; 3] = ["production", "research", "default"];
 
-/// A workload file.
+/// Returns a workload file.
 pub(super) fn file(draw: &mut Draw) -> String {
     let (machines, maps, reduces) = (draw.number(1, 5), draw.number(1, 3), draw.number(1, 2));
     let cluster = format!("machines = {machines}, map-slots = {maps}, reduce-slots = {reduces}");
     on_cluster(&cluster, draw)
 }
 
-/// A workload file for slots of one kind, where each job has a master.
+/// Returns a workload file with containers.
 pub(super) fn file_in_containers(draw: &mut Draw) -> String {
     let (machines, containers) = (draw.number(1, 5), draw.number(2, 5));
     let most = draw.number(1, 6);

@@ -1,9 +1,8 @@
-//! Random clusters, workloads and policies by a seed, to find policies that do not end.
+//! Random clusters, workloads and policies from a seed, to find policies that do not terminate.
 //!
-//! Owns a case, its run and what is held against it: a finite workload ends, before any guard, nobody is
-//! preempted for himself, and no policy wants to be woken for a time that is over. A case is the text of the
-//! two files that `nap sim` reads and its flags, so that what failed here fails there. Does not own how
-//! values are drawn (`policies`, `jobs`).
+//! A case is the text of the two files that `nap sim` reads plus its flags, so a failure can be reproduced
+//! there. It checks that a finite workload ends without the livelock guard, that no job preempts itself, and
+//! that no policy requests a wakeup in the past.
 
 mod draw;
 mod jobs;
@@ -22,7 +21,7 @@ use crate::settings::Failures;
 use crate::simulation::Simulation;
 use crate::workload::WorkloadFile;
 
-/// Instants between two looks at all invariants.
+/// Instants between two checks of all invariants.
 const STRIDE: u64 = 61;
 
 /// A random simulation.
@@ -38,7 +37,7 @@ const STRIDE: u64 = 61;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What it was drawn by, and its run.
+    /// The seed of the case and of its run.
     pub seed: u64,
     pub scheduler: SchedulerName,
     pub configuration: String,
@@ -46,7 +45,7 @@ pub struct Case {
     pub failures: Failures,
 }
 
-/// What a configuration file says of policies and preemption.
+/// The scheduler and preemption tables of a configuration file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Tables {
@@ -61,7 +60,7 @@ impl Case {
         let failing = draw.chance(20);
         let failures = Failures {
             attempt: if failing { 0.03 } else { 0.0 },
-            // Short of that, a job with much work on one machine would have its outputs lost again and again.
+            // With more frequent losses, a large job on one machine would lose its outputs again and again.
             machine_mean: (failing && draw.chance(60)).then_some(Span::from_secs(1000)),
             machine_return: Some(Span::from_secs(30)),
         };
@@ -69,13 +68,13 @@ impl Case {
         Case { seed, scheduler, configuration: policies::file(&mut draw), workload, failures }
     }
 
-    /// The same on slots of one kind, where each job has a master, and with what may keep a job from starting.
-    pub fn draw_in_containers(seed: u64) -> Case {
+    /// Draws a case with containers and with limits that may delay or reject jobs.
+    pub fn draw_containers(seed: u64) -> Case {
         let case = Case::draw(seed);
         let mut draw = Draw::by(!seed);
         let workload = jobs::file_in_containers(&mut draw);
         let mut configuration = case.configuration.clone();
-        // Each update of fair looks at all machines, and these runs are long.
+        // Each update of fair scans all machines, and these runs are long.
         configuration = configuration.replace("update-interval = \"1ms\"", "update-interval = \"100ms\"");
         for (table, line) in [
             ("[scheduler.natjam-deadline]", "admission = \"refuse\""),
@@ -89,7 +88,7 @@ impl Case {
         Case { workload, configuration, ..case }
     }
 
-    /// What `nap sim` is to be told beside the two files.
+    /// Returns the flags of `nap sim` for this case.
     pub fn flags(&self) -> String {
         let mut flags = format!("--scheduler {} --seed {}", self.scheduler, self.seed);
         if self.failures.attempt > 0.0 {
@@ -102,19 +101,19 @@ impl Case {
         flags
     }
 
-    /// Runs it to its end, or until it is refused for its numbers.
+    /// Runs the case until it ends or is rejected as invalid input.
     ///
     /// # Errors
-    /// Says what does not hold.
+    /// Describes the violated property.
     pub fn run(&self) -> Result<Run, String> {
-        catch_unwind(AssertUnwindSafe(|| self.run_checked())).unwrap_or_else(|panic| Err(said(&*panic)))
+        catch_unwind(AssertUnwindSafe(|| self.run_checked())).unwrap_or_else(|panic| Err(panic_message(&*panic)))
     }
 
     fn run_checked(&self) -> Result<Run, String> {
         let tables: Tables =
             toml::from_str(&self.configuration).map_err(|error| format!("the configuration: {error}"))?;
         let file = WorkloadFile::read("the workload", &self.workload).map_err(|error| error.to_string())?;
-        let shape = file.cluster.ok_or("the workload names no cluster")?;
+        let shape = file.cluster.ok_or("the workload has no cluster")?;
         let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables: tables.scheduler };
         let policy = configuration.build().map_err(|error| error.to_string())?;
         let mut settings = shape.settings(shape.machines);
@@ -128,7 +127,7 @@ impl Case {
             match simulation.step() {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) if error.is_of_input() => return Ok(simulation.so_far().clone()),
+                Err(error) if error.is_input_error() => return Ok(simulation.so_far().clone()),
                 Err(error) => return Err(format!("{error}{}", explained(&simulation))),
             }
             instants += 1;
@@ -142,30 +141,30 @@ impl Case {
         match (run.unfinished, run.tally.illegal_reports) {
             (0, 0) => Ok(run),
             (0, some) => {
-                Err(format!("{some} reports made no sense: {}", run.last_warning.unwrap_or_default()))
+                Err(format!("{some} invalid reports: {}", run.last_warning.unwrap_or_default()))
             }
             (left, _) => Err(format!("{left} jobs did not end")),
         }
     }
 }
 
-/// Whether some job is to give a slot to itself.
+/// Checks that no job preempts itself.
 fn check_requests(simulation: &Simulation) -> Result<(), String> {
     let view = simulation.view();
     for request in view.requests() {
         let victim = request.attempt.task;
-        // The engine frees a slot for the maps of a job by its own reduces.
+        // The engine itself may free a slot of a job's reduce for its maps.
         if request.by == Requester::Policy && request.beneficiary == Some(victim.job) {
             return Err(format!("at {}: {victim} is preempted for its own job", simulation.now()));
         }
     }
     match view.tally().requests_refused {
         0 => Ok(()),
-        some => Err(format!("at {}: {some} wishes to take a slot from a job for itself", simulation.now())),
+        some => Err(format!("at {}: {some} requests to preempt a job for itself", simulation.now())),
     }
 }
 
-/// What the first jobs wait for that have not ended.
+/// Explains what the first unfinished jobs wait for.
 fn explained(simulation: &Simulation) -> String {
     let view = simulation.view();
     let explain = |job: &Job| {
@@ -176,9 +175,8 @@ fn explained(simulation: &Simulation) -> String {
     view.jobs().take(3).map(explain).collect()
 }
 
-/// What somebody panicked with.
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "a panic without words".to_owned())
+        .unwrap_or_else(|| "a panic without message".to_owned())
 }

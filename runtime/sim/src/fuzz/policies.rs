@@ -1,7 +1,5 @@
-//! Random configuration files: every table of every policy, and what becomes of preemption.
-//!
-//! Owns their text. Does not own its meaning, which is the policies'. Rules of the trigger policy are left
-//! out: they say themselves what waits for ever.
+//! Random configuration files with the tables of all policies and of preemption. Trigger rules are excluded,
+//! since they can wait forever by design.
 
 use std::iter::repeat_n;
 
@@ -14,7 +12,7 @@ use super::jobs::QUEUES;
 const EVICTIONS: [&str; 5] =
     ["shortest-remaining", "longest-remaining", "random", "youngest", "least-progress"];
 
-/// A policy. Those that take slots, or are made of others, come more often.
+/// Returns a policy; preempting and composed ones are more frequent.
 pub(super) fn name(draw: &mut Draw) -> SchedulerName {
     let times = |name: SchedulerName| match name {
         SchedulerName::Fair | SchedulerName::Composed => 3,
@@ -26,14 +24,14 @@ pub(super) fn name(draw: &mut Draw) -> SchedulerName {
     draw.of(&all.collect::<Vec<_>>())
 }
 
-/// The policies that can give slots of either kind.
+/// Returns the policies that can assign slots of either kind.
 fn parts() -> Vec<&'static str> {
     let alone = [SchedulerName::Fcs, SchedulerName::Trigger, SchedulerName::Composed];
     let parts = SchedulerName::ALL.into_iter().filter(|name| !alone.contains(name));
     parts.map(SchedulerName::in_words).collect()
 }
 
-/// A configuration file: the tables of all policies, of which a composed one takes several.
+/// Returns a configuration file with the tables of all policies.
 pub(super) fn file(draw: &mut Draw) -> String {
     let tables = [preemption, fair, capacity, natjam, natjam_deadline, hfsp, fcs, composed];
     tables.map(|table| table(draw)).concat()
@@ -136,8 +134,8 @@ fn pool(draw: &mut Draw) -> String {
         }
     }
     text += &draw.word("order", &["fair", "fair", "fifo"]);
-    let yields = draw.chance(70);
-    text += &draw.perhaps("allow-preemption-from", yields);
+    let preemptable = draw.chance(70);
+    text += &draw.perhaps("allow-preemption-from", preemptable);
     text + &patience(draw)
 }
 
@@ -170,7 +168,7 @@ fn capacity(draw: &mut Draw) -> String {
     text += &draw.word("intra-queue-order", &["user-limit-first", "priority-first"]);
     text += &draw.perhaps("balance-beyond-guaranteed", true);
     text += &span(draw, "balance-max-wait-before-kill", &["0s", "5s", "300s"]);
-    // A queue that is guaranteed nothing gets nothing under a hard cap.
+    // With a hard cap, a queue without a guarantee gets no slots.
     let first = if hard_cap { 30 } else { draw.of(&[0, 10, 30, 50]) };
     let second = if hard_cap { 20 } else { draw.of(&[0, 20, 50]) };
     for (queue, share) in QUEUES.into_iter().zip([first, second, 100 - first - second]) {

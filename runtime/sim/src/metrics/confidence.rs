@@ -1,16 +1,13 @@
-//! How sure a mean over several runs is.
-//!
-//! Owns Student's t: the mean of n independent runs lies within t * s / sqrt(n) of the true one, in 95 of 100
-//! cases. Does not own the runs, which must differ in their seeds alone.
+//! Confidence intervals over several runs by Student's t: the true mean is within t * s / sqrt(n) in 95 % of
+//! cases. The runs must differ in their seeds only.
 
 use serde::{Deserialize, Serialize};
 
-/// A mean and how far the true one may be from it, with 95 % confidence.
+/// A mean with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConfidenceInterval {
-    /// The mean over the runs.
     pub mean: f64,
-    /// The true mean is within so much of it; unknown for a single run.
+    /// Half width of the interval; `None` for a single run.
     pub within: Option<f64>,
 }
 
@@ -20,7 +17,7 @@ const QUANTILES: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The interval of the mean of one number over several runs.
+/// Returns the confidence interval of one metric over several runs.
 pub fn confidence(runs: &[f64]) -> ConfidenceInterval {
     if runs.is_empty() {
         return ConfidenceInterval::default();
@@ -37,8 +34,8 @@ pub fn confidence(runs: &[f64]) -> ConfidenceInterval {
 fn quantile(freedom: usize) -> f64 {
     match QUANTILES.get(freedom - 1) {
         Some(quantile) => *quantile,
-        // The expansion of the quantile in 1/freedom about that of the normal distribution, right to four
-        // digits here.
+        // Expansion of the quantile in 1/freedom around that of the normal distribution, accurate to four
+        // digits.
         None => {
             let (normal, freedom) = (1.959_964_f64, freedom as f64);
             let cubic = (normal.powi(3) + normal) / 4.0;
@@ -53,20 +50,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_run_says_nothing_of_its_spread() {
+    fn single_run_has_no_interval() {
         assert_eq!(confidence(&[4.0]), ConfidenceInterval { mean: 4.0, within: None });
     }
 
     #[test]
-    fn five_runs_are_as_sure_as_the_tables_say() {
+    fn interval_of_five_runs_matches_tables() {
         // s = sqrt(2.5), t = 2.776 with 4 degrees of freedom.
         let interval = confidence(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        let within = interval.within.expect("there are five");
+        let within = interval.within.expect("five runs have an interval");
         assert!(interval.mean == 3.0 && (within - 2.776 * 0.5_f64.sqrt()).abs() < 1e-9, "{interval:?}");
     }
 
     #[test]
-    fn beyond_the_table_the_quantile_goes_on_smoothly() {
+    fn quantile_expansion_continues_table() {
         assert!((quantile(40) - 2.0211).abs() < 1e-4 && (quantile(120) - 1.9799).abs() < 1e-4);
     }
 }

@@ -1,19 +1,13 @@
-//! Means, percentiles and distributions of a set of numbers.
-//!
-//! Owns the convention: a percentile is the smallest number that so many of a hundred do not exceed (nearest
-//! rank). Does not own what the numbers are.
+//! Means, percentiles and distributions. Percentiles use the nearest-rank convention.
 
 use serde::{Deserialize, Serialize};
 
-/// A set of numbers in short; all zero for none.
+/// Summary statistics of a set of numbers; all zero if it is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub mean: f64,
-    /// Half do not exceed it.
     pub median: f64,
-    /// 95 of 100 do not exceed it.
     pub p95: f64,
-    /// 99 of 100 do not exceed it.
     pub p99: f64,
     pub max: f64,
 }
@@ -34,7 +28,7 @@ impl Spread {
     }
 }
 
-/// The share of numbers up to each, for a plot: ascending pairs of a number and the share that does not
+/// Returns the empirical distribution for a plot: ascending pairs of a value and the fraction that does not
 /// exceed it.
 pub fn ecdf(numbers: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = numbers.collect();
@@ -56,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_numbers_of_the_set() {
+    fn percentiles_use_nearest_rank() {
         let spread = Spread::of((1..=200).rev().map(f64::from));
         assert_eq!(spread, Spread { mean: 100.5, median: 100.0, p95: 190.0, p99: 198.0, max: 200.0 });
         assert_eq!(Spread::of([7.0].into_iter()).p99, 7.0);
@@ -64,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distribution_rises_to_one() {
+    fn ecdf_rises_to_one() {
         assert_eq!(ecdf([3.0, 1.0, 3.0, 2.0].into_iter()), [(1.0, 0.25), (2.0, 0.5), (3.0, 1.0)]);
         assert_eq!(ecdf(std::iter::empty()), []);
     }

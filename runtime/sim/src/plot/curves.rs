@@ -1,5 +1,4 @@
-//! Figures of estimates with their intervals: curves over something that was varied, and bars for a few ways
-//! side by side. Which numbers belong together is the reports' business.
+//! Figures of estimates with confidence intervals: curves over a varied parameter, and grouped bars.
 
 use std::path::Path;
 
@@ -7,18 +6,18 @@ use super::frame::{Axis, Frame, PlotError, Sample, colour, mark, stroke};
 
 /// Half the width of the cross strokes of an interval, in pixels.
 const STROKE: f64 = 5.0;
-/// The radii of marks of ours, and of hollow ones, in pixels.
+/// Radii of our marks, and of hollow ones, in pixels.
 const OURS: f64 = 4.0;
 const HOLLOW: f64 = 6.5;
 
-/// What is known of a figure: a value in the middle, and the ends of its interval.
+/// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// What is drawn as the value.
+    /// The plotted value.
     pub middle: f64,
     pub low: f64,
     pub high: f64,
-    /// What somebody else found, drawn as a hollow mark.
+    /// A published value, drawn as a hollow mark.
     pub published: Option<f64>,
 }
 
@@ -32,19 +31,19 @@ impl Estimate {
     }
 }
 
-/// One curve: its name, and for each x an estimate.
+/// A curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// As the legend says.
+    /// Its legend entry.
     pub name: String,
-    /// By ascending x.
+    /// In ascending x.
     pub points: Vec<(f64, Estimate)>,
 }
 
-/// Curves over a common x. The y axis begins at 0, so that lengths can be compared.
+/// Draws curves over a common x. The y axis starts at 0, so that lengths are comparable.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Result<(), PlotError> {
     let points = || all.iter().flat_map(|curve| &curve.points);
     let least = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
@@ -55,12 +54,12 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     let names = all.iter().map(|curve| curve.name.clone()).enumerate();
     let legend = names.map(|(number, name)| (Sample::Series(number), name)).collect();
     let x = Axis::linear(axes.0, least - margin, most + margin);
-    let mut frame = Frame::new(x, over(axes.1, &estimates), false, &explained(legend, &estimates));
+    let mut frame = Frame::new(x, y_axis(axes.1, &estimates), false, &with_notes(legend, &estimates));
     for (number, curve) in all.iter().enumerate() {
         let middles: Vec<(f64, f64)> =
             curve.points.iter().map(|(x, estimate)| (*x, estimate.middle)).collect();
-        // Of equal curves the later ones are narrower, so that each is seen at the edges of the next.
-        let later = all[number + 1..].iter().filter(|other| is_equal(curve, other, &frame)).count();
+        // Of coinciding curves the later ones are narrower, so that all remain visible.
+        let later = all[number + 1..].iter().filter(|other| coincide(curve, other, &frame)).count();
         frame.line(&middles, stroke(number, 2.0 + 4.0 * later as f64));
         for (x, estimate) in &curve.points {
             frame.interval(*x, (estimate.low, estimate.high), STROKE, colour(number));
@@ -75,8 +74,8 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     frame.write(path, title)
 }
 
-/// Whether two curves fall on the same pixels.
-fn is_equal(one: &Curve, other: &Curve, frame: &Frame<'_>) -> bool {
+/// Whether two curves coincide in pixels.
+fn coincide(one: &Curve, other: &Curve, frame: &Frame<'_>) -> bool {
     let at = |(x, estimate): &(f64, Estimate)| frame.at(*x, estimate.middle);
     one.points.len() == other.points.len()
         && one.points.iter().zip(&other.points).all(|(one, other)| {
@@ -85,15 +84,15 @@ fn is_equal(one: &Curve, other: &Curve, frame: &Frame<'_>) -> bool {
         })
 }
 
-/// The y axis over all estimates, from 0 or below.
-fn over<'a>(label: &'a str, estimates: &[Estimate]) -> Axis<'a> {
+/// Returns the y axis over all estimates, starting at or below 0.
+fn y_axis<'a>(label: &'a str, estimates: &[Estimate]) -> Axis<'a> {
     let top = estimates.iter().map(Estimate::top).fold(1e-3, f64::max) * 1.05;
     let bottom = estimates.iter().map(Estimate::bottom).fold(0.0, f64::min) * 1.05;
     Axis::linear(label, bottom, top)
 }
 
-/// The legend with what hollow marks and strokes mean, where there are any.
-fn explained(mut legend: Vec<(Sample, String)>, estimates: &[Estimate]) -> Vec<(Sample, String)> {
+/// Adds entries for hollow marks and intervals to the legend, if there are any.
+fn with_notes(mut legend: Vec<(Sample, String)>, estimates: &[Estimate]) -> Vec<(Sample, String)> {
     if estimates.iter().any(|estimate| estimate.published.is_some()) {
         legend.push((Sample::Hollow(0), "hollow: published".to_owned()));
     }
@@ -103,11 +102,10 @@ fn explained(mut legend: Vec<(Sample, String)>, estimates: &[Estimate]) -> Vec<(
     legend
 }
 
-/// Groups of bars: each group has a name and one value for each of `series`, in their order; none where there
-/// is no value.
+/// Draws groups of bars: each group has one optional value per series.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn bars(
     path: &Path,
     title: &str,
@@ -120,7 +118,7 @@ pub fn bars(
     let names = series.iter().enumerate();
     let legend = names.map(|(number, name)| (Sample::Fill(number), (*name).to_owned())).collect();
     let x = Axis::linear(axes.0, -0.5, groups.len().max(1) as f64 - 0.5);
-    let mut frame = Frame::new(x, over(axes.1, &estimates), true, &explained(legend, &estimates));
+    let mut frame = Frame::new(x, y_axis(axes.1, &estimates), true, &with_notes(legend, &estimates));
     let (_, bottom) = frame.corner();
     let width = 0.8 / series.len().max(1) as f64;
     for (at, (name, values)) in groups.iter().enumerate() {
@@ -154,17 +152,17 @@ mod tests {
     }
 
     fn svg(path: &Path) -> String {
-        std::fs::read_to_string(path).expect("a file")
+        std::fs::read_to_string(path).expect("the figure is readable")
     }
 
     #[test]
-    fn curves_are_named_whatever_their_points() {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn curves_are_named_for_any_points() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("curves.svg");
         let many = vec![(10.0, about(1.0)), (90.0, about(3.0))];
         for points in [vec![], vec![(50.0, about(8.0))], many] {
             let all = ["suspend", "kill"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
-            curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all).expect("a figure");
+            curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all).expect("the figure is written");
             let svg = svg(&path);
             assert!(svg.contains("Sojourn of the high job") && svg.contains("suspend"), "{svg}");
             assert_eq!(svg.contains("hollow: published"), !points.is_empty());
@@ -172,33 +170,33 @@ mod tests {
     }
 
     #[test]
-    fn equal_curves_are_all_seen() {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn coinciding_curves_stay_visible() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("curves.svg");
         let points = vec![(10.0, about(1.0)), (90.0, about(3.0))];
         let all = ["a", "b", "c"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
-        curves(&path, "t", ("x", "y"), &all).expect("a figure");
+        curves(&path, "t", ("x", "y"), &all).expect("the figure is written");
         let svg = svg(&path);
         for (number, width) in ["10", "6", "2"].iter().enumerate() {
             let line = format!("stroke=\"{}\" stroke-width=\"{width}\"", colour(number));
-            assert!(svg.contains(&line), "{line} is not in {svg}");
+            assert!(svg.contains(&line), "{line} is missing in {svg}");
         }
     }
 
     #[test]
-    fn bars_are_named_and_may_be_missing() {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn bars_are_named_and_optional() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("bars.svg");
         let groups = [
             ("hard cap".to_owned(), vec![Some(about(7.0)), Some(about(28.0))]),
             ("kill".to_owned(), vec![None, Some(about(24.0))]),
         ];
         let axes = ("way", "seconds");
-        bars(&path, "Natjam", axes, &["production", "research"], &groups).expect("a figure");
+        bars(&path, "Natjam", axes, &["production", "research"], &groups).expect("the figure is written");
         let svg = svg(&path);
         assert!(svg.contains("hard cap") && svg.contains("kill") && svg.contains("production"), "{svg}");
-        // One of them is in the legend.
-        assert_eq!(svg.matches("<circle").count(), 3 + 1, "a mark for each that was published");
-        bars(&path, "Natjam", axes, &[], &[]).expect("a figure");
+        // One of the marks is in the legend.
+        assert_eq!(svg.matches("<circle").count(), 3 + 1, "one mark per published value");
+        bars(&path, "Natjam", axes, &[], &[]).expect("the figure is written");
     }
 }

@@ -1,4 +1,4 @@
-//! What every figure shares: its size, its axes, the legend beside the data, and the styles of series.
+//! The common parts of all figures: size, axes, legend, and series styles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,30 @@ use super::svg::{Anchor, Mark, Stroke, Svg};
 
 /// Width and height in pixels.
 const SIZE: (f64, f64) = (960.0, 540.0);
-/// Room for the labels of the axes.
+/// Margins for axis labels.
 const LEFT: f64 = 74.0;
 const TOP: f64 = 18.0;
 const BELOW: f64 = 52.0;
-/// What a letter takes of the width, about.
+/// Approximate width of a letter.
 const LETTER: f64 = 7.4;
-/// Letters of a line of the legend.
+/// Letters per line of the legend.
 const LEGEND_LETTERS: usize = 30;
 
-/// Colours that differ in grey and for people who see few of them (Okabe and Ito), darkest first.
+/// Colour-blind safe and distinct in grey (Okabe and Ito), darkest first.
 const COLOURS: [&str; 6] = ["#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00"];
 const DASHES: [&[u32]; 6] = [&[], &[12, 5], &[6, 4], &[16, 4, 6, 4], &[24, 6], &[6, 4, 6, 10]];
 const MARKS: [Mark; 6] =
     [Mark::Circle, Mark::Square, Mark::Triangle, Mark::Diamond, Mark::Wedge, Mark::Cross];
 
-/// A figure could not be drawn.
+/// An error in drawing a figure.
 #[derive(Debug, Error)]
 #[error("cannot draw {path}: {what}")]
 pub struct PlotError {
     pub path: PathBuf,
-    /// What the system or the drawing says.
     pub what: String,
 }
 
-/// An axis from one value to another.
+/// An axis over a range of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis<'a> {
     pub label: &'a str,
@@ -42,22 +41,22 @@ pub struct Axis<'a> {
     pub logarithmic: bool,
 }
 
-/// What stands before a name in the legend.
+/// The sample of a legend entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sample {
-    /// The line of a series with its mark.
+    /// The line and mark of a series.
     Series(usize),
-    /// A filled box with the fill of a series.
+    /// A box with the fill of a series.
     Fill(usize),
     /// A box of one colour.
     Colour(&'static str),
     /// A hollow mark of a series.
     Hollow(usize),
-    /// A line with strokes across its ends.
+    /// An interval with its cross strokes.
     Interval,
 }
 
-/// A figure with its axes.
+/// A figure with axes.
 #[derive(Debug)]
 pub struct Frame<'a> {
     pub svg: Svg,
@@ -75,7 +74,7 @@ pub fn mark(number: usize) -> Mark {
 }
 
 pub fn stroke(number: usize, width: f64) -> Stroke {
-    // Beyond the list, other pairs of colour and dashes.
+    // Beyond the list, other combinations of colour and dashes.
     let dashes = DASHES[(number + number / COLOURS.len()) % DASHES.len()];
     Stroke { colour: colour(number), width, dashes }
 }
@@ -85,15 +84,16 @@ impl<'a> Axis<'a> {
         Axis { label, least, most, logarithmic: false }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn share(self, value: f64) -> f64 {
-        match self.logarithmic {
-            true => (value / self.least).ln() / (self.most / self.least).ln(),
-            false => (value - self.least) / (self.most - self.least),
-        }
+                if self.logarithmic {
+                    (value / self.least).ln() / (self.most / self.least).ln()
+                } else {
+                    (value - self.least) / (self.most - self.least)
+                }
     }
 
-    /// Round values along it.
+    /// Returns round values within the range.
     fn ticks(self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.least.log10().floor() as i32..=self.most.log10().ceil() as i32;
@@ -115,7 +115,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// A tick in few digits.
+/// Formats a tick.
 fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -123,7 +123,7 @@ fn number(value: f64) -> String {
 }
 
 impl<'a> Frame<'a> {
-    /// Axes with their ticks, and the legend beside them. Ticks of x are left out where groups have names.
+    /// Creates the frame with axes and legend. Without ticks on x if groups are named.
     pub fn new(x: Axis<'a>, y: Axis<'a>, named_groups: bool, legend: &[(Sample, String)]) -> Frame<'a> {
         let lines: Vec<(Sample, Vec<String>)> =
             legend.iter().map(|(sample, name)| (*sample, wrapped(name))).collect();
@@ -193,13 +193,13 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Where values are in pixels.
+    /// Converts values to pixels.
     pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
         let bottom = SIZE.1 - BELOW;
         (LEFT + self.x.share(x) * (self.right - LEFT), bottom - self.y.share(y) * (bottom - TOP))
     }
 
-    /// A line through values; those that fall on one pixel are drawn once.
+    /// Draws a line; points on the same pixel are merged.
     pub fn line(&mut self, points: &[(f64, f64)], stroke: Stroke) {
         let mut pixels: Vec<(f64, f64)> = Vec::new();
         for (x, y) in points {
@@ -212,9 +212,10 @@ impl<'a> Frame<'a> {
         self.svg.line(&pixels, stroke);
     }
 
-    /// An interval of y at x, with strokes of so many pixels to each side.
-    pub fn interval(&mut self, x: f64, (low, high): (f64, f64), half: f64, colour: &'static str) {
-        if low == high {
+    /// Draws an interval at x with cross strokes of `half` pixels to each side.
+    pub fn interval(&mut self, x: f64, interval: (f64, f64), half: f64, colour: &'static str) {
+                let (low, high) = interval;
+                if low == high {
             return;
         }
         let (low, high, stroke) = (self.at(x, low), self.at(x, high), Stroke::solid(colour, 1.0));
@@ -224,13 +225,14 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A box between pixels with the fill and the hatching of a series.
-    pub fn fill(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64), number: usize) {
-        const FILLS: [&str; 6] = ["#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb"];
+    /// Draws a box between two corners in pixels, with the fill and hatching of a series.
+    pub fn fill(&mut self, top_left: (f64, f64), bottom_right: (f64, f64), number: usize) {
+                const FILLS: [&str; 6] = ["#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb"];
+                let ((left, top), (right, bottom)) = (top_left, bottom_right);
         let outline = Stroke::solid("#000000", 1.0);
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
         self.svg.shape(&corners, FILLS[number % FILLS.len()], outline);
-        // The first is plain; then up, both, down, level.
+        // The first fill is plain; then rising, crossed, falling, horizontal.
         let slopes: &[f64] = match number % FILLS.len() {
             0 => &[],
             1 => &[-1.0],
@@ -240,7 +242,7 @@ impl<'a> Frame<'a> {
         };
         let (gap, thin) = (7.0, Stroke::solid("#000000", 0.7));
         for slope in slopes {
-            // Lines y = offset + slope x, cut at the box.
+            // Lines y = offset + slope * x, clipped to the box.
             let width = right - left;
             let mut offset = top - width + gap;
             while offset < bottom + width {
@@ -265,24 +267,24 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Writes the file.
+    /// Writes the figure.
     pub fn write(self, path: &Path, title: &str) -> Result<(), PlotError> {
         let failed = |error: std::io::Error| PlotError { path: path.to_owned(), what: error.to_string() };
         fs::write(path, self.svg.finish(SIZE, title)).map_err(failed)
     }
 
-    /// The lower end of the data, and its right end.
+    /// Returns the lower right corner of the plot area.
     pub fn corner(&self) -> (f64, f64) {
         (self.right, SIZE.1 - BELOW)
     }
 }
 
-/// How wide words are, about.
+/// Returns the approximate width of a text.
 pub fn width_of(words: &str) -> f64 {
     words.chars().count() as f64 * LETTER
 }
 
-/// A name in lines of the legend.
+/// Wraps a name into lines of the legend.
 fn wrapped(name: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in name.split(' ') {
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn twelve_series_differ_without_colour_or_by_it() {
+    fn twelve_series_styles_are_distinct() {
         let styles: Vec<_> = (0..12).map(|number| stroke(number, 2.0)).collect();
         for (number, style) in styles.iter().enumerate() {
             assert!(!styles[..number].contains(style), "{number}");
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_take_several_lines() {
+    fn long_names_are_wrapped() {
         let lines = wrapped("production jobs of the queue with the longest name of all");
         assert_eq!(lines, ["production jobs of the queue", "with the longest name of all"]);
     }

@@ -1,7 +1,7 @@
-//! Figures as SVG files: distributions side by side, slots over time, curves and bars with intervals.
+//! Figures as SVG files: distributions, slots over time, curves and bars with intervals.
 //!
-//! The legend stands beside the data, a series has a mark, dashes or hatching of its own besides its colour, and
-//! the title is not drawn: it belongs into the caption. Feature `png` has PNG and PDF files of them, too.
+//! The legend is next to the data. Series differ by mark, dashes or hatching as well as by colour. The title
+//! is metadata only, since papers have captions. The feature `png` adds PNG and PDF output.
 
 mod curves;
 mod frame;

@@ -1,14 +1,14 @@
-//! Figures as PDF files, for papers: vectors, with words as outlines.
+//! PDF output for papers: vector graphics with text as outlines.
 
 use std::fmt::Write;
 
 use resvg::tiny_skia::{PathSegment, Transform};
 use resvg::usvg::{Group, Node, Paint, Path, Tree};
 
-/// Points of a pixel.
+/// Points per pixel.
 const SCALE: f32 = 0.75;
 
-/// The file of a drawing that has plain colours only.
+/// Converts a drawing with plain colours.
 pub fn pdf(tree: &Tree) -> Vec<u8> {
     let (width, height) = (tree.size().width() * SCALE, tree.size().height() * SCALE);
     // The origin of a page is at its lower left.
@@ -30,7 +30,9 @@ pub fn pdf(tree: &Tree) -> Vec<u8> {
     }
     let table = file.len();
     add(&mut file, format_args!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1));
-    places.iter().for_each(|place| add(&mut file, format_args!("{place:010} 00000 n \n")));
+        for place in &places {
+            add(&mut file, format_args!("{place:010} 00000 n \n"));
+        }
     add(
         &mut file,
         format_args!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1),
@@ -55,8 +57,8 @@ fn paint(group: &Group, around: Transform, drawing: &mut String) {
     }
 }
 
-fn trace(path: &Path, of: Transform, drawing: &mut String) {
-    add(drawing, format_args!("q {} {} {} {} {} {} cm\n", of.sx, of.ky, of.kx, of.sy, of.tx, of.ty));
+fn trace(path: &Path, transform: Transform, drawing: &mut String) {
+    add(drawing, format_args!("q {} {} {} {} {} {} cm\n", transform.sx, transform.ky, transform.kx, transform.sy, transform.tx, transform.ty));
     let (mut at, mut first) = ((0.0, 0.0), (0.0, 0.0));
     for segment in path.data().segments() {
         match segment {
@@ -68,7 +70,7 @@ fn trace(path: &Path, of: Transform, drawing: &mut String) {
                 add(drawing, format_args!("{} {} l\n", to.x, to.y));
                 at = (to.x, to.y);
             }
-            // A page has curves of the third degree only.
+            // PDF has cubic curves only.
             PathSegment::QuadTo(by, to) => {
                 let third = |from: f32, by: f32| from + (by - from) * 2.0 / 3.0;
                 let one = (third(at.0, by.x), third(at.1, by.y));

@@ -1,5 +1,4 @@
-//! Figures as pixels and as PDF, for slides, papers and chats that take no SVG, with a font of its own, so that
-//! a figure is the same on every machine.
+//! PNG and PDF versions of figures. The font is embedded, so that figures are equal on all machines.
 
 use std::fs;
 use std::path::Path;
@@ -12,16 +11,16 @@ use resvg::usvg::{Options, Tree};
 use super::frame::PlotError;
 use super::pdf::pdf;
 
-/// The Latin part of DejaVu Sans, with the signs that figures use (`fonts/README.md`).
+/// The Latin part of DejaVu Sans, with the symbols that figures use (`fonts/README.md`).
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 const FAMILY: &str = "DejaVu Sans";
-/// Pixels for each of the figure.
+/// PNG pixels per figure pixel.
 const SCALE: f32 = 2.0;
 
-/// Writes `NAME.png`, twice as wide and as high, and `NAME.pdf` beside a figure `NAME.svg`.
+/// Writes `NAME.png`, at double resolution, and `NAME.pdf` for a figure `NAME.svg`.
 ///
 /// # Errors
-/// When the figure cannot be read or a picture cannot be written.
+/// Fails if the figure cannot be read or a file cannot be written.
 pub fn pictures(figure: &Path) -> Result<(), PlotError> {
     let path = figure.with_extension("png");
     let failed = |what: String| PlotError { path: path.clone(), what };
@@ -34,7 +33,7 @@ pub fn pictures(figure: &Path) -> Result<(), PlotError> {
     let size = tree.size();
     let pixels = |length: f32| (length * SCALE).ceil() as u32;
     let mut picture = Pixmap::new(pixels(size.width()), pixels(size.height()))
-        .ok_or_else(|| failed("it has no size".to_owned()))?;
+        .ok_or_else(|| failed("the figure has no size".to_owned()))?;
     resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut picture.as_mut());
     let bytes = picture.encode_png().map_err(text).map_err(failed)?;
     fs::write(&path, bytes).map_err(text).map_err(failed)?;
@@ -53,22 +52,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_is_drawn_with_its_words() {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn pictures_include_text() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         let drawn = |name: &str| {
             let figure = folder.path().join("a.svg");
             let series = Series { name: name.to_owned(), points: vec![(1.0, 0.5), (9.0, 1.0)] };
-            distributions(&figure, "Sojourn times", &[series]).expect("a figure");
-            pictures(&figure).expect("pictures");
-            let pdf = fs::read(figure.with_extension("pdf")).expect("a PDF");
+            distributions(&figure, "Sojourn times", &[series]).expect("the figure is written");
+            the pictures are written(&figure).expect("the pictures are written");
+            let pdf = fs::read(figure.with_extension("pdf")).expect("the PDF is readable");
             assert!(pdf.starts_with(b"%PDF-1.4") && pdf.ends_with(b"%%EOF\n"));
-            let text = String::from_utf8(pdf).expect("text");
-            let table = text.split("xref\n0 5\n").nth(1).expect("a table of objects");
+            let the PDF is ASCII = String::from_utf8(pdf).expect("the PDF is ASCII");
+            let table = text.split("xref\n0 5\n").nth(1).expect("the PDF has a cross-reference table");
             for (number, line) in table.lines().take(5).enumerate().skip(1) {
-                let place: usize = line[..10].parse().expect("a place");
+                let place: usize = line[..10].parse().expect("an offset");
                 assert!(text[place..].starts_with(&format!("{number} 0 obj")), "{line}");
             }
-            let picture = Pixmap::load_png(figure.with_extension("png")).expect("a picture that can be read");
+            let picture = Pixmap::load_png(figure.with_extension("png")).expect("the PNG is valid");
             assert_eq!((picture.width(), picture.height()), (1_920, 1_080));
             picture.pixels().iter().filter(|pixel| pixel.red() < 128).count()
         };
@@ -77,9 +76,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_named() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let error = pictures(&folder.path().join("gone.svg")).expect_err("it is not there").to_string();
+    fn missing_figure_is_reported() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let error = pictures(&folder.path().join("gone.svg")).expect_err("the figure is missing").to_string();
         assert!(error.contains("gone.png"), "{error}");
     }
 }

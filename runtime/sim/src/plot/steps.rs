@@ -1,34 +1,33 @@
-//! Figures of step functions: distributions side by side, and slots over time.
-//! Where the numbers come from is their callers' business.
+//! Figures of step functions: distributions, and slots over time.
 
 use std::path::Path;
 
 use super::frame::{Axis, Frame, PlotError, Sample, colour, mark, stroke, width_of};
 use super::svg::{Anchor, Stroke};
 
-/// Layers that get a colour and a line in the legend of their own; the smaller ones share the last.
+/// Maximum number of layers with their own colour and legend entry; smaller ones share the last.
 pub const LAYERS_MAX: usize = 12;
 
-/// Shares at which a distribution has marks.
+/// Fractions at which a distribution has marks.
 const MARKED: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 
-/// Light and dark in turn, so that neighbours differ in grey.
+/// Alternating light and dark, so that neighbours differ in grey.
 const LAYERS: [&str; 13] = [
     "#0072b2", "#f6cf71", "#009e73", "#f4c6dc", "#d55e00", "#bfe3f5", "#5b2a86", "#cdeac0", "#8c510a",
     "#ffffff", "#a6761d", "#e5e5e5", "#808080",
 ];
 
-/// A line of a figure: its name and its points.
+/// A line of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// As the legend says.
+    /// Its legend entry.
     pub name: String,
-    /// Points by ascending x.
+    /// In ascending x.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    /// Several step functions as one.
+    /// Adds step functions.
     pub fn sum(name: &str, all: &[Series]) -> Series {
         let mut changes: Vec<(f64, f64)> = Vec::new();
         for one in all {
@@ -51,33 +50,33 @@ impl Series {
     }
 }
 
-/// Empirical distributions side by side, on a logarithmic axis of seconds: the points are values and the
-/// share of all that is at most as large.
+/// Draws empirical distributions on a logarithmic axis of seconds. Points are a value and the fraction of
+/// values up to it.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), PlotError> {
     let positive = || series.iter().flat_map(|one| &one.points).map(|point| point.0).filter(|x| *x > 0.0);
     let least = positive().fold(f64::INFINITY, f64::min);
     let (least, most) =
         if least.is_finite() { (least, positive().fold(least, f64::max)) } else { (1.0, 1.0) };
     let x = Axis { logarithmic: true, ..Axis::linear("seconds", least * 0.9, most * 1.1) };
-    let mut frame = shares(x, series);
+    let mut frame = distribution_frame(x, series);
     lines(&mut frame, series, least * 0.9);
     frame.write(path, title)
 }
 
-/// Empirical distributions of differences, which have either sign: the points are values and the share of all
-/// that is at most as large.
+/// Draws empirical distributions of differences, which have either sign. Points are a value and the fraction
+/// of values up to it.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Result<(), PlotError> {
     let values = || series.iter().flat_map(|one| &one.points).map(|point| point.0);
     let (least, most) = (values().fold(0.0, f64::min), values().fold(1.0, f64::max));
     let margin = (most - least) * 0.05;
     let (least, most) = (if least < 0.0 { least - margin } else { 0.0 }, most + margin);
-    let mut frame = shares(Axis::linear(x, least, most), series);
+    let mut frame = distribution_frame(Axis::linear(x, least, most), series);
     if least < 0.0 {
         frame.line(&[(0.0, 0.0), (0.0, 1.0)], Stroke::solid("#777777", 1.0));
     }
@@ -85,16 +84,16 @@ pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Resu
     frame.write(path, title)
 }
 
-fn shares<'a>(x: Axis<'a>, series: &[Series]) -> Frame<'a> {
+fn distribution_frame<'a>(x: Axis<'a>, series: &[Series]) -> Frame<'a> {
     let names = series.iter().enumerate();
     let legend: Vec<_> = names.map(|(number, one)| (Sample::Series(number), one.name.clone())).collect();
     Frame::new(x, Axis::linear("share of jobs", 0.0, 1.0), false, &legend)
 }
 
-/// A line for each distribution, from the left end of the axis on, with marks at some shares.
+/// Draws a line with marks per distribution, starting at the left end of the axis.
 fn lines(frame: &mut Frame<'_>, series: &[Series], least: f64) {
     for (number, one) in series.iter().enumerate() {
-        let later = series[number + 1..].iter().filter(|other| is_equal(one, other, frame, least)).count();
+        let later = series[number + 1..].iter().filter(|other| coincide(one, other, frame, least)).count();
         let steps = steps_of(one.points.iter().map(|(x, y)| (x.max(least), *y)), (least, 0.0));
         frame.line(&steps, stroke(number, 2.0 + 4.0 * later as f64));
         for share in MARKED {
@@ -106,8 +105,8 @@ fn lines(frame: &mut Frame<'_>, series: &[Series], least: f64) {
     }
 }
 
-/// Whether two distributions fall on the same pixels, where they have marks.
-fn is_equal(one: &Series, other: &Series, frame: &Frame<'_>, least: f64) -> bool {
+/// Whether two distributions coincide in pixels at their marks.
+fn coincide(one: &Series, other: &Series, frame: &Frame<'_>, least: f64) -> bool {
     MARKED.iter().chain(&[1.0]).all(|share| {
         let at = |series: &Series| {
             let found = series.points.iter().find(|(_, y)| *y >= *share);
@@ -120,11 +119,11 @@ fn is_equal(one: &Series, other: &Series, frame: &Frame<'_>, least: f64) -> bool
     })
 }
 
-/// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds
-/// from then on. The largest layers are named, in the data too where there is room; the rest share one.
+/// Draws slots over time as stacked layers. Points are a time in seconds and the slots from then on. The
+/// largest layers are named, also inside the plot if there is room; the others share one layer.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), PlotError> {
     series.sort_by(|one, other| area(other).total_cmp(&area(one)));
     let rest = series.split_off(series.len().min(LAYERS_MAX));
@@ -133,7 +132,7 @@ pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), P
     }
     let end = series.iter().flat_map(|one| &one.points).map(|point| point.0).fold(1.0, f64::max);
     let top = Series::sum("all", &series).points.iter().map(|point| point.1).fold(1.0, f64::max);
-    // The legend has them as they lie, the highest first.
+    // The legend lists the layers from top to bottom.
     let numbers = (0..series.len()).rev();
     let legend: Vec<_> =
         numbers.map(|number| (Sample::Colour(LAYERS[number]), series[number].name.clone())).collect();
@@ -141,7 +140,7 @@ pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), P
     let mut frame = Frame::new(x, y, false, &legend);
     let stacked: Vec<Vec<(f64, f64)>> =
         (0..=series.len()).map(|number| Series::sum("", &series[..number]).points).collect();
-    // From the top down: what is above is painted over by what is below.
+    // From the top down: lower layers paint over upper ones.
     for number in (0..series.len()).rev() {
         let corners = steps_of(stacked[number + 1].iter().copied(), (0.0, 0.0));
         let last = corners.last().map_or(0.0, |corner| corner.0);
@@ -155,7 +154,7 @@ pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), P
     frame.write(path, title)
 }
 
-/// Corners without those that change nothing that can be seen.
+/// Removes corners without visible effect.
 fn thinned(corners: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     for corner in corners {
@@ -167,7 +166,7 @@ fn thinned(corners: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Writes the name of a layer into it where it is widest, if it is wide and high enough for it.
+/// Draws the name of a layer at its widest part, if it fits.
 fn label(frame: &mut Frame<'_>, below: &[(f64, f64)], layer: &Series, number: usize, end: f64) {
     let height = |slots: f64| frame.at(0.0, 0.0).1 - frame.at(0.0, slots).1;
     let spans = layer.points.iter().enumerate().map(|(at, (from, slots))| {
@@ -179,7 +178,7 @@ fn label(frame: &mut Frame<'_>, below: &[(f64, f64)], layer: &Series, number: us
     let Some((from, to, slots)) = widest else { return };
     let under = |x: f64| below.iter().take_while(|point| point.0 <= x).last().map_or(0.0, |point| point.1);
     let middle = (from + to) / 2.0;
-    // What lies below must be level there, or the name is on the edge.
+    // The layer below must be level there, or the name would cross its edge.
     let level = below.iter().all(|point| point.0 <= from || point.0 >= to);
     let room = frame.at(to, 0.0).0 - frame.at(from, 0.0).0;
     if level && room >= width_of(&layer.name) + 8.0 {
@@ -190,7 +189,7 @@ fn label(frame: &mut Frame<'_>, below: &[(f64, f64)], layer: &Series, number: us
     }
 }
 
-/// The corners of a step function that is at `begin` until its first point.
+/// Returns the corners of a step function with value `begin` before its first point.
 fn steps_of(points: impl Iterator<Item = (f64, f64)>, begin: (f64, f64)) -> Vec<(f64, f64)> {
     let (mut corners, mut level) = (vec![begin], begin.1);
     for (x, y) in points {
@@ -200,7 +199,7 @@ fn steps_of(points: impl Iterator<Item = (f64, f64)>, begin: (f64, f64)) -> Vec<
     corners
 }
 
-/// Slot seconds of a layer.
+/// Returns the slot seconds of a layer.
 fn area(of: &Series) -> f64 {
     of.points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[0].1).sum()
 }
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_add_up() {
+    fn series_sum_adds_steps() {
         let all =
             [series("a", &[(0.0, 2.0), (4.0, 0.0)]), series("b", &[(1.0, 3.0), (4.0, 1.0), (5.0, 0.0)])];
         let sum = Series::sum("all", &all);
@@ -223,20 +222,20 @@ mod tests {
     }
 
     #[test]
-    fn figures_name_what_they_show_whatever_the_numbers() {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn figures_are_named_for_any_points() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
         for points in [&[][..], &[(0.0, 1.0)], &[(3.0, 0.5), (70_000.0, 1.0)]] {
             let path = folder.path().join("figure.svg");
-            distributions(&path, "Sojourn times", &[series("fair", points)]).expect("a figure");
-            let svg = std::fs::read_to_string(&path).expect("a file");
+            distributions(&path, "Sojourn times", &[series("fair", points)]).expect("the figure is written");
+            let svg = std::fs::read_to_string(&path).expect("the figure is readable");
             assert!(svg.contains("Sojourn times") && svg.contains("fair"), "{svg}");
             let signed = points.iter().map(|(x, y)| (x - 5.0, *y)).collect();
             let signed = Series { name: "fair - hfsp".to_owned(), points: signed };
-            differences(&path, "Sojourn times", "seconds", &[signed]).expect("a figure");
-            assert!(std::fs::read_to_string(&path).expect("a file").contains("fair - hfsp"));
+            differences(&path, "Sojourn times", "seconds", &[signed]).expect("the figure is written");
+            assert!(std::fs::read_to_string(&path).expect("the figure is readable").contains("fair - hfsp"));
             let many = (0..40).map(|number| series(&format!("job_{number:04}"), points)).collect();
-            layers(&path, "Map slots", many).expect("a figure");
-            let svg = std::fs::read_to_string(&path).expect("a file");
+            layers(&path, "Map slots", many).expect("the figure is written");
+            let svg = std::fs::read_to_string(&path).expect("the figure is readable");
             assert!(
                 svg.contains("job_0011") && svg.contains("28 others") && !svg.contains("job_0012"),
                 "{svg}"
@@ -245,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_named() {
-        let error = layers(Path::new("/nowhere/figure.svg"), "t", Vec::new()).expect_err("no such folder");
+    fn unwritable_path_is_reported() {
+        let error = layers(Path::new("/nowhere/figure.svg"), "t", Vec::new()).expect_err("the directory does not exist");
         assert!(error.to_string().starts_with("cannot draw /nowhere/figure.svg: "), "{error}");
     }
 }

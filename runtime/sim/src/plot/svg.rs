@@ -1,8 +1,8 @@
-//! The few shapes that figures are made of, as SVG text.
+//! SVG primitives of the figures.
 
 use std::fmt::Write;
 
-/// How the text of a label stands at its point.
+/// The alignment of a label at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -10,7 +10,7 @@ pub enum Anchor {
     End,
 }
 
-/// A line's colour, width and dashes in pixels; without dashes it is solid.
+/// A line style, in pixels; without dashes it is solid.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stroke {
     pub colour: &'static str,
@@ -18,7 +18,7 @@ pub struct Stroke {
     pub dashes: &'static [u32],
 }
 
-/// Shapes of marks, which tell series apart without colour.
+/// The shape of a mark; distinguishes series without colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Circle,
@@ -29,7 +29,7 @@ pub enum Mark {
     Cross,
 }
 
-/// A figure that is being drawn; later shapes cover earlier ones.
+/// A drawing; later shapes cover earlier ones.
 #[derive(Debug, Default)]
 pub struct Svg(String);
 
@@ -40,16 +40,17 @@ impl Stroke {
 
     fn attributes(self) -> String {
         let dashes: Vec<String> = self.dashes.iter().map(u32::to_string).collect();
-        let dashes = match dashes.is_empty() {
-            true => String::new(),
-            false => format!(" stroke-dasharray=\"{}\"", dashes.join(" ")),
-        };
+                let dashes = if dashes.is_empty() {
+                    String::new()
+                } else {
+                    format!(" stroke-dasharray=\"{}\"", dashes.join(" "))
+                };
         format!("stroke=\"{}\" stroke-width=\"{}\"{dashes}", self.colour, short(self.width))
     }
 }
 
 impl Svg {
-    /// An open line.
+    /// Adds an open line.
     pub fn line(&mut self, points: &[(f64, f64)], stroke: Stroke) {
         self.add(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\" {}/>",
@@ -58,7 +59,7 @@ impl Svg {
         ));
     }
 
-    /// A closed shape with an outline.
+    /// Adds a closed shape with an outline.
     pub fn shape(&mut self, points: &[(f64, f64)], fill: &str, stroke: Stroke) {
         self.add(format_args!(
             "<polygon points=\"{}\" fill=\"{fill}\" {}/>",
@@ -67,9 +68,10 @@ impl Svg {
         ));
     }
 
-    /// A mark around a point, filled, or hollow.
-    pub fn mark(&mut self, mark: Mark, (x, y): (f64, f64), radius: f64, colour: &'static str, hollow: bool) {
-        let fill = if hollow { "#ffffff" } else { colour };
+    /// Adds a filled or hollow mark.
+    pub fn mark(&mut self, mark: Mark, at: (f64, f64), radius: f64, colour: &'static str, hollow: bool) {
+                let (x, y) = at;
+                let fill = if hollow { "#ffffff" } else { colour };
         let stroke = Stroke::solid(colour, 2.0);
         let around =
             |points: &[(f64, f64)]| points.iter().map(|(a, b)| (x + a * radius, y + b * radius)).collect();
@@ -104,19 +106,19 @@ impl Svg {
         self.shape(&points, fill, stroke);
     }
 
-    /// Words at a point, 13 pixels high.
-    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, words: &str) {
-        self.words(&format!("x=\"{}\" y=\"{}\"", short(x), short(y)), anchor, "#000000", words);
+    /// Adds text, 13 pixels high.
+    pub fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
+        self.words(&format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)), anchor, "#000000", words);
     }
 
-    /// Words of a colour.
-    pub fn coloured(&mut self, (x, y): (f64, f64), anchor: Anchor, colour: &str, words: &str) {
-        self.words(&format!("x=\"{}\" y=\"{}\"", short(x), short(y)), anchor, colour, words);
+    /// Adds coloured text.
+    pub fn coloured(&mut self, at: (f64, f64), anchor: Anchor, colour: &str, words: &str) {
+        self.words(&format!("x=\"{}\" y=\"{}\"", short(at.0), short(at.1)), anchor, colour, words);
     }
 
-    /// Words that are read from below.
-    pub fn upward(&mut self, (x, y): (f64, f64), words: &str) {
-        let place = format!("transform=\"translate({} {}) rotate(-90)\"", short(x), short(y));
+    /// Adds text rotated to read from below.
+    pub fn upward(&mut self, at: (f64, f64), words: &str) {
+        let place = format!("transform=\"translate({} {}) rotate(-90)\"", short(at.0), short(at.1));
         self.words(&place, Anchor::Middle, "#000000", words);
     }
 
@@ -137,9 +139,10 @@ impl Svg {
         let _ = writeln!(self.0, "{shape}");
     }
 
-    /// The whole file. The title is for screen readers and is not drawn: a caption stands outside of a figure.
-    pub fn finish(self, (width, height): (f64, f64), title: &str) -> String {
-        format!(
+    /// Returns the SVG file. The title is for screen readers and is not drawn.
+    pub fn finish(self, size: (f64, f64), title: &str) -> String {
+                let (width, height) = size;
+                format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
              <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n{}</svg>\n",
             escaped(title),
@@ -158,7 +161,7 @@ fn joined(points: &[(f64, f64)]) -> String {
     text
 }
 
-/// A length to a tenth of a pixel.
+/// Rounds a length to a tenth of a pixel.
 fn short(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }

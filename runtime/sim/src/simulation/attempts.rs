@@ -1,39 +1,36 @@
-//! Virtual attempts: what each does now, how far its work is, and where they are kept.
-//!
-//! Owns the progress of work in integer microseconds. Does not own what an attempt does next, nor the sums
-//! over all.
+//! Virtual attempts: their phase, the progress of their work in integer microseconds, and their storage.
 
 use napreduce_engine::{AttemptId, TaskKind, Time, fields};
 
 use super::bandwidth::Pace;
-use crate::books::Books;
+use crate::slot_time::SlotTime;
 use crate::job::SimulatedJob;
 
-/// What an attempt is doing.
+/// The phase of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The order to start is on its way.
+    /// The launch order is in transit.
     Ordered,
-    /// Its process starts and reads its checkpoint.
+    /// The process starts and reads its checkpoint.
     Starting,
     Working,
-    /// A master: it holds its container until its job has ended.
+    /// A master: holds its container until its job ends.
     Managing,
-    /// A reduce at work or waiting: it fetches map outputs as they appear.
+    /// A reduce that fetches map outputs as they appear.
     Fetching,
-    /// Its work is done; it waits to be heard or to be allowed to commit.
+    /// The work is done; waits for the report or the commit grant.
     Ended,
     Suspending,
-    /// Stopped; it has no slot when the coordinator knows.
+    /// Stopped. It holds its slot until the coordinator knows.
     Suspended,
-    /// The order to go on is on its way.
+    /// The resume order is in transit.
     ResumeOrdered,
     Resuming,
-    /// Writes a checkpoint.
+    /// Writing a checkpoint.
     Saving,
-    /// Killed; what it left is removed.
+    /// Cleanup after a kill.
     Cleaning,
-    /// The process is gone; the coordinator does not know yet.
+    /// The process has exited; the coordinator does not know yet.
     Gone,
 }
 
@@ -43,50 +40,48 @@ fields! {
     pub(super) struct VirtualAttempt {
         pub id: AttemptId = id,
         pub worker: u32 = worker,
-        /// Counts the attempts that had this place.
-        pub life: u32,
-        /// Changes with the phase: an entry of the queue with another stamp is out of date.
+        /// Number of earlier attempts in this place.
+        pub generation: u32,
+        /// Changes with the phase: queue entries with another stamp are stale.
         pub stamp: u32,
         pub phase: Phase = Phase::Ordered,
-        /// When that began.
+        /// Start of the phase.
         pub phase_began: Time = now,
-        /// Up to when its time is entered in the books.
+        /// Time up to which its slot time is accounted.
         pub since: Time = now,
-        /// As far as the coordinator knows.
+        /// In the view of the coordinator.
         pub holds_slot: bool = true,
-        /// The work of its task that is done, and all of it.
+        /// Completed and total work of the task.
         pub done: u64 = done,
         pub total: u64 = plan.work_of(id.task.kind, id.task.index),
-        /// The first part of the work that needs map outputs.
+        /// The first part of the work, which needs map outputs.
         pub shuffle: u64 = shuffle,
-        /// Where it fails, if it does.
+        /// Work at which it fails.
         pub fails_at: u64 = u64::MAX,
-        /// How fast it works, where machines have a bandwidth.
+        /// Its speed with limited bandwidth.
         pub pace: Pace = Pace::FULL,
-        /// What of the work done was not done by this attempt.
+        /// Work completed by earlier attempts.
         pub done_before: u64 = done,
-        /// Work done when it was last suspended: what a later kill loses again is counted from here.
+        /// Work done at its last suspend; a later suspend preserves only the difference.
         pub preserved: u64 = done,
-        /// Bytes of input, to tell progress in.
+        /// Input bytes, for progress reports.
         pub bytes: u64 = bytes,
-        /// Bytes that were swapped out when it was last suspended.
+        /// Bytes swapped out by its last suspend.
         pub swapped: u64,
         pub pages: Pages,
-        /// For a reduce: how much of the history of its job's maps it has seen, and how many maps were done
-        /// then.
-        pub seen: usize,
+        /// For a reduce: its position in the history of finished maps, and their number there.
+        pub history_position: usize,
         pub maps_seen: u32,
-        /// It started from the checkpoint of an attempt of this worker, or of another.
+        /// The worker that wrote the checkpoint it started from.
         pub restores: Option<u32> = restores,
-        /// Its process runs in a slot of the machine.
-        pub occupies: bool = true,
-        /// It asked to commit.
-        pub asked: bool,
-        /// Its place in the list of its job's live reduces.
+        /// Whether its process occupies a slot of the machine.
+        pub occupies_slot: bool = true,
+        pub commit_requested: bool,
+        /// Its position in its job's list of live reduces.
         pub place: u32,
     }
 
-    /// One that is to start, with so much of its work done.
+    /// Creates an attempt with `done` completed work, about to start.
     pub fn ordered(
         id: AttemptId,
         worker: u32,
@@ -103,35 +98,35 @@ fields! {
     }
 }
 
-/// Where machines have a memory, what an attempt has of it.
+/// The memory of an attempt, with paging.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pages {
-    /// Bytes of its own that are in memory, and that were paged out.
+    /// Bytes in memory, and bytes paged out.
     pub resident: u64,
     pub paged_out: u64,
     pub suspended_since: Option<Time>,
 }
 
 impl VirtualAttempt {
-    /// Work done by this attempt.
+    /// Returns the work done by this attempt.
     pub fn executed(&self) -> u64 {
         self.done - self.done_before
     }
 
-    /// Where it stops working by itself: at the end or where it fails.
+    /// Returns the work at which it ends or fails.
     pub fn stops_at(&self) -> u64 {
         self.total.min(self.fails_at)
     }
 
-    /// Enters the time since the last entry in the books, as what it was spent on. The work of a reduce that
-    /// fetches is to be brought up to date before: see `fetch`.
-    pub fn charge(&mut self, now: Time, books: &mut Books) {
+    /// Accounts the slot time since the last call to the current phase. Fetching reduces use
+    /// [`VirtualAttempt::fetch`] instead.
+    pub fn charge(&mut self, now: Time, slot_time: &mut SlotTime) {
         let span = now.since(self.since).0;
         self.since = now;
         if self.phase == Phase::Working {
             let done = self.pace.done_in(span).min(self.stops_at() - self.done);
             self.done += done;
-            books.sharing += span - done;
+            slot_time.sharing += span - done;
             return;
         }
         if !self.holds_slot {
@@ -139,47 +134,46 @@ impl VirtualAttempt {
         }
         let account = match self.phase {
             Phase::Working | Phase::Fetching => return,
-            Phase::Ordered | Phase::ResumeOrdered => &mut books.orders,
-            Phase::Starting => &mut books.launch,
-            Phase::Managing => &mut books.masters,
-            Phase::Ended | Phase::Gone | Phase::Suspended => &mut books.reports,
-            Phase::Suspending => &mut books.suspend,
-            Phase::Resuming => &mut books.resume,
-            Phase::Saving => &mut books.checkpoint,
-            Phase::Cleaning => &mut books.kill,
+            Phase::Ordered | Phase::ResumeOrdered => &mut slot_time.orders,
+            Phase::Starting => &mut slot_time.launch,
+            Phase::Managing => &mut slot_time.masters,
+            Phase::Ended | Phase::Gone | Phase::Suspended => &mut slot_time.reports,
+            Phase::Suspending => &mut slot_time.suspend,
+            Phase::Resuming => &mut slot_time.resume,
+            Phase::Saving => &mut slot_time.checkpoint,
+            Phase::Cleaning => &mut slot_time.kill,
         };
         *account += span;
     }
 
-    /// Brings the work of a reduce that fetches up to date. `history` are the times at which the number of
-    /// finished maps changed, and what it was then.
-    pub fn fetch(&mut self, now: Time, history: &[(Time, u32)], maps: u32, books: &mut Books) {
+    /// Updates the work of a fetching reduce. `history` has the times at which the number of finished maps
+    /// changed, and the new number.
+    pub fn fetch(&mut self, now: Time, history: &[(Time, u32)], maps: u32, slot_time: &mut SlotTime) {
         let before = self.done;
         let began = self.since;
-        while let Some(&(time, finished)) = history.get(self.seen) {
+        while let Some(&(time, finished)) = history.get(self.history_position) {
             self.fetch_until(time, maps);
             self.maps_seen = finished;
-            self.seen += 1;
+            self.history_position += 1;
         }
         self.fetch_until(now, maps);
-        books.waiting += now.since(began).0 - (self.done - before);
+        slot_time.waiting += now.since(began).0 - (self.done - before);
     }
 
-    /// Fetches at the rate of one, but not more than the outputs that are there.
+    /// Fetches at full rate, limited by the available outputs.
     fn fetch_until(&mut self, time: Time, maps: u32) {
-        let there = if maps == 0 {
+        let available = if maps == 0 {
             self.shuffle
         } else {
             let share = u128::from(self.shuffle) * u128::from(self.maps_seen) / u128::from(maps);
             u64::try_from(share).unwrap_or(u64::MAX)
         };
-        let there = there.min(self.fails_at).max(self.done);
-        self.done = there.min(self.done.saturating_add(time.since(self.since).0));
+        let available = available.min(self.fails_at).max(self.done);
+        self.done = available.min(self.done.saturating_add(time.since(self.since).0));
         self.since = time;
     }
 
-    /// Progress as a worker tells it: bytes of input if it has any, else microseconds of work; never less
-    /// than there is.
+    /// Returns the progress to report: input bytes if known, otherwise microseconds of work. Rounded up.
     pub fn progress(&self, now: Time) -> (u64, u64) {
         let done = match self.phase {
             Phase::Working => (self.done + self.pace.done_in(now.since(self.since).0)).min(self.stops_at()),
@@ -197,7 +191,7 @@ impl VirtualAttempt {
     }
 }
 
-/// The attempts that live, by their place.
+/// The live attempts, by place.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     all: Vec<VirtualAttempt>,
@@ -205,27 +199,27 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Keeps an attempt and says where.
+    /// Stores an attempt and returns its place.
     pub fn insert(&mut self, mut attempt: VirtualAttempt) -> u32 {
         match self.vacant.pop() {
             Some(place) => {
                 let old = &mut self.all[place as usize];
-                attempt.life = old.life;
+                attempt.generation = old.generation;
                 attempt.stamp = old.stamp;
                 *old = attempt;
                 place
             }
             None => {
                 self.all.push(attempt);
-                u32::try_from(self.all.len() - 1).expect("fewer attempts live at once than there are tasks")
+                u32::try_from(self.all.len() - 1).expect("fewer live attempts than tasks")
             }
         }
     }
 
-    /// Gives a place free.
+    /// Frees a place.
     pub fn remove(&mut self, place: u32) {
         let old = &mut self.all[place as usize];
-        old.life += 1;
+        old.generation += 1;
         old.stamp += 1;
         self.vacant.push(place);
     }

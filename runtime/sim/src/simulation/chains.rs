@@ -1,7 +1,5 @@
-//! Chains: the next job comes when the one before it has ended well.
-//!
-//! Owns what each job gets of the deadline of its chain, from how long jobs of the same class in chains took.
-//! Does not own the division (`napreduce_engine::chain_share`).
+//! Chains of jobs: each job is submitted when its predecessor succeeds, with its part of the chain's
+//! deadline. The parts are estimated from earlier jobs of the same class in chains.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use super::Simulation;
 use crate::job::{Followers, SimulatedJob};
 use crate::run::{Ending, JobResult, SimulationError};
 
-/// How many jobs of chains ended well, by class, and how long they took together.
+/// Number and total duration of successful jobs in chains, by class.
 #[derive(Debug, Default)]
 pub(super) struct ChainLengths(BTreeMap<Arc<str>, (u64, u64)>);
 
@@ -21,7 +19,7 @@ impl ChainLengths {
         self.0.get(&job.class).map(|(jobs, total)| Span(total / (*jobs).max(1)))
     }
 
-    /// Gives a job that is submitted its part of the deadline that it shares.
+    /// Assigns a job its part of the chain's deadline.
     pub fn divide(&self, job: &mut SimulatedJob) {
         let Some(followers) = &job.followed_by else { return };
         let later: Vec<Option<Span>> = followers.jobs.iter().map(|later| self.of(later)).collect();
@@ -30,7 +28,7 @@ impl ChainLengths {
 }
 
 impl Simulation {
-    /// A job has ended: the next one of its chain comes, or all that is left of it never does.
+    /// Submits the next job of a chain after one ended, or drops the rest of the chain.
     pub(super) fn follow(
         &mut self,
         mut ended: SimulatedJob,

@@ -1,19 +1,17 @@
-//! What a checkpoint holds, and what going on from it takes.
-//!
-//! Owns the bytes by phase. Does not own when one is written, nor the costs of a byte (`Overheads`).
+//! The size of checkpoints by phase, and the time to skip finished keys after a restore.
 
 use napreduce_engine::{Span, TaskKind};
 
 use super::Simulation;
 use crate::settings::Cost;
 
-/// So much of a number as the first is of the second.
+/// Returns `of * done / total`.
 fn share(of: u64, done: u64, total: u64) -> u64 {
     u64::try_from(u128::from(of) * u128::from(done.min(total)) / u128::from(total.max(1))).unwrap_or(u64::MAX)
 }
 
 impl Simulation {
-    /// Bytes of a checkpoint that this attempt would write now, or has started from.
+    /// Returns the size of the checkpoint that this attempt would write now, or started from.
     pub(super) fn checkpoint_bytes(&mut self, place: u32) -> u64 {
         let by_phase = self.settings.overheads.checkpoint_by_phase;
         let attempt = self.attempts.at(place);
@@ -32,8 +30,8 @@ impl Simulation {
         }
     }
 
-    /// How long an attempt reads over the keys that were done before it.
-    pub(super) fn reading_over(&mut self, place: u32) -> Span {
+    /// Returns the time to skip the keys that are done.
+    pub(super) fn skip_time(&mut self, place: u32) -> Span {
         let rate = self.settings.overheads.checkpoint_by_phase.and_then(|by_phase| by_phase.read_over);
         let attempt = self.attempts.at(place);
         let (task, done, shuffle, total) = (attempt.id.task, attempt.done, attempt.shuffle, attempt.total);

@@ -1,7 +1,5 @@
-//! What goes wrong, by the seed: attempts that fail, and machines that are lost and come back.
-//!
-//! Owns the drawing. Every draw is a function of the seed and of what it is about, so that the same attempts
-//! fail under every policy. Does not own what a failure means.
+//! Random failures: attempts that fail, and machines that are lost and return. Every draw is a function of
+//! the seed and its subject, so that the same attempts fail under every policy.
 
 use napreduce_engine::{AttemptId, Event, Span, TaskKind};
 
@@ -11,7 +9,7 @@ use super::queue::Due;
 use super::reports::Group;
 use super::workers::VirtualWorker;
 
-/// After how much work of so much an attempt fails, if it does.
+/// Returns the work after which an attempt fails, if it does.
 pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64) -> Option<u64> {
     if probability <= 0.0 {
         return None;
@@ -20,29 +18,29 @@ pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64)
     (uniform(drawn) < probability).then(|| (uniform(scramble(drawn)) * work as f64) as u64)
 }
 
-/// Where an attempt's error of told progress is in its range, 0 to 1.
+/// Returns the draw for the error of an attempt's reported progress, in [0, 1).
 pub(super) fn factor_of(seed: u64, id: AttemptId) -> f64 {
     uniform(draw(seed, 3, &words_of(id)))
 }
 
-/// What draws for an attempt depend on.
+/// The seed words of an attempt.
 fn words_of(id: AttemptId) -> [u64; 4] {
     let kind = u64::from(id.task.kind == TaskKind::Reduce);
     [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)]
 }
 
-/// How long the `life`-th life of a machine lasts.
+/// Returns the lifetime of a machine's `life`-th incarnation.
 fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
     let drawn = uniform(draw(seed, 2, &[u64::from(machine), life]));
     Span((((-(1.0 - drawn).ln()) * mean.0 as f64) as u64).saturating_add(1))
 }
 
-/// A number that depends on all of these, and looks like any other.
+/// Hashes the arguments to a pseudo-random number.
 fn draw(seed: u64, purpose: u64, words: &[u64]) -> u64 {
     words.iter().fold(scramble(seed ^ scramble(purpose)), |state, word| scramble(state ^ scramble(*word)))
 }
 
-/// The finaliser of splitmix64.
+/// The finalizer of splitmix64.
 fn scramble(word: u64) -> u64 {
     let mut mixed = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -56,15 +54,15 @@ fn uniform(word: u64) -> f64 {
 }
 
 impl Simulation {
-    /// A machine joins, for the first time or again, as a new worker.
+    /// A machine joins, or rejoins, as a new worker.
     pub(super) fn join(&mut self, machine: u32) {
-        let index = u32::try_from(self.workers.len()).expect("fewer workers than numbers");
+        let index = u32::try_from(self.workers.len()).expect("worker numbers fit 32 bits");
         let id = napreduce_engine::WorkerId(index + 1);
         let slots = self.settings.slots_of(machine);
         let shared = self.settings.engine.shared_slots;
         self.workers.push(VirtualWorker::new(id, machine, slots, shared));
         self.on_machine[machine as usize] = index;
-        self.run.books.slots_added(slots.map, slots.reduce, shared);
+        self.run.slot_time.slots_added(slots.map, slots.reduce, shared);
         let (host, rack) = (String::new(), self.settings.rack_name(machine));
         self.batch.push(Group::Joined, index, None, Event::WorkerJoined { worker: id, slots, host, rack });
         if let Some(memory) = self.settings.overheads.machine_memory {
@@ -77,7 +75,7 @@ impl Simulation {
         }
     }
 
-    /// A worker is gone with all it had.
+    /// Removes a worker with its attempts.
     pub(super) fn lose(&mut self, worker: u32) {
         let known = &mut self.workers[worker as usize];
         known.up = false;
@@ -88,21 +86,21 @@ impl Simulation {
         for place in attempts {
             self.bring_up_to_date(place);
             let attempt = self.attempts.at_mut(place);
-            // What it does on its way out is nobody's concern any more.
+            // The rest of its exit has no effect.
             attempt.phase = Phase::Gone;
             let (task, lost, held, position) =
                 (attempt.id, attempt.executed(), attempt.holds_slot, attempt.place);
-            self.run.books.wasted += lost;
+            self.run.slot_time.wasted += lost;
             self.jobs.at_mut(task.task.job).result.wasted.0 += lost;
             if held {
                 self.slot_freed(task);
             }
-            self.forget(place, task, worker, position);
+            self.remove_attempt(place, task, worker, position);
         }
         let slots = self.settings.slots_of(machine);
-        self.run.books.slots_removed(slots.map, slots.reduce);
+        self.run.slot_time.slots_removed(slots.map, slots.reduce);
         self.run.machines_lost += 1;
-        // Machines fail by chance here, never by what they run.
+        // Simulated machines fail at random, never because of their tasks.
         let lost = Event::WorkerLost { worker: id, crashed: false };
         self.batch.push(Group::Failure, worker, None, lost);
         if let Some(after) = self.settings.failures.machine_return {
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_attempts_fail_as_were_asked_for() {
+    fn failure_rate_matches_probability() {
         let failed: Vec<u64> =
             (0..10_000).filter_map(|index| fails_after(7, attempt(index), 0.25, 1_000)).collect();
         assert!((2_350..2_650).contains(&failed.len()), "{} of 10000", failed.len());
@@ -131,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_live_as_long_as_they_should_on_average() {
+    fn mean_lifetime_matches_setting() {
         let mean = Span::from_secs(100);
         let total: u64 = (0..10_000).map(|life| lifetime(1, 3, life, mean).0).sum();
         assert!((97..103).contains(&(total / 10_000 / 1_000_000)), "{total}");

@@ -1,7 +1,5 @@
-//! The guard on runs that never end.
-//!
-//! Owns how long a finite workload may take in virtual time, and how often slots may be taken before there is
-//! progress. Does not own why a run goes on for ever: the message says what holds the slots.
+//! The guard against runs that never end: limits virtual time and preemptions without progress. Its errors
+//! summarize who holds the slots.
 
 use napreduce_engine::{Record, Span, TaskKind, Time};
 
@@ -11,90 +9,88 @@ use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 use crate::settings::SimulationSettings;
 
-/// A run may take so many times as long as all work would on one slot: under a policy that gives slots,
-/// however often it takes them, it takes a fraction of that.
-const TIMES: u64 = 100;
-/// And so much longer in any case, for every job that comes.
-const AT_LEAST: Span = Span::from_secs(3600);
-/// So often attempts may end or stop without progress, and so often for each slot.
-const TAKEN_MAX: u64 = 200_000;
-const TAKEN_PER_SLOT_MAX: u64 = 20;
-/// So many instants without anything but timers and machines that come and go, and so many for each machine,
-/// mean that nothing will ever happen again.
+/// Limit on the virtual time of a run, as a multiple of the total work on one slot. Any policy that assigns
+/// slots stays far below, however often it preempts.
+const WORK_FACTOR_MAX: u64 = 100;
+/// Additional time per job.
+const EXTRA_PER_JOB: Span = Span::from_secs(3600);
+/// Limits on attempt ends and suspends without progress: absolute and per slot.
+const EVICTIONS_MAX: u64 = 200_000;
+const EVICTIONS_PER_SLOT_MAX: u64 = 20;
+/// Limits on consecutive instants with timers and machine changes only: absolute and per machine.
 const IDLE_MAX: u64 = 200_000;
 const IDLE_PER_MACHINE_MAX: u64 = 100;
-/// So many reports of progress in a row are too many for one run.
+/// Limit on consecutive progress reports without other events.
 const TICKS_MAX: u64 = 2_000_000;
 
-/// What a run is held to.
+/// The limits and counters of a run.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// Up to when slot time can be counted.
+    /// The last time at which slot time does not overflow.
     last: Time,
-    taken_max: u64,
-    /// When it must have ended.
+    evictions_max: u64,
+    /// The time by which the run must end.
     horizon: Time,
-    /// How often an attempt ended or stopped since there was progress.
-    taken: u64,
-    /// How many tasks are done, less those whose output was lost, and the most there ever were: only more than
-    /// that is progress.
+    /// Attempt ends and suspends since the last progress.
+    evictions: u64,
+    /// Completed tasks minus lost outputs, and the maximum so far; only a new maximum is progress.
     done: u64,
     most_done: u64,
-    /// Instants in a row without anything but timers, and of these those in which something was at work.
+    /// Consecutive instants with timers only, and those of them with progress reports.
     idle: u64,
     ticks: u64,
 }
 
-/// What happened at an instant.
+/// The kind of activity at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Happened {
-    /// Nothing but timers, and machines that came and went.
-    Nothing,
-    /// Attempts at work said how far they are.
+pub(super) enum Activity {
+    /// Timers and machine changes only.
+    Idle,
+    /// Progress reports of running attempts.
     Progress,
-    Something,
+    Other,
 }
 
 impl Guard {
     pub fn new(settings: &SimulationSettings) -> Guard {
-        let (maps, reduces) = settings.slots_in_all();
-        let taken_max = TAKEN_MAX.max(TAKEN_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
+        let (maps, reduces) = settings.total_slots();
+        let evictions_max = EVICTIONS_MAX.max(EVICTIONS_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
         let (last, horizon) = (settings.last_time(), Time(0));
-        Guard { last, taken_max, horizon, taken: 0, done: 0, most_done: 0, idle: 0, ticks: 0 }
+        Guard { last, evictions_max, horizon, evictions: 0, done: 0, most_done: 0, idle: 0, ticks: 0 }
     }
 
-    /// Whether time can go on to this one.
+    /// Checks that slot time does not overflow at `at`.
     pub fn check_time(&self, at: Time) -> Result<(), SimulationError> {
         if at > self.last { Err(SimulationError::TooLong { at, last: self.last }) } else { Ok(()) }
     }
 
-    /// A record of the engine tells of work that was done, or given up.
-    pub fn note(&mut self, record: &Record) {
+    /// Counts a record of the engine as progress or eviction.
+    pub fn record(&mut self, record: &Record) {
         match record {
             Record::TaskDone(_) => {
                 self.done += 1;
                 if self.done > self.most_done {
-                    (self.most_done, self.taken) = (self.done, 0);
+                    (self.most_done, self.evictions) = (self.done, 0);
                 }
             }
             Record::OutputLost(_) => self.done = self.done.saturating_sub(1),
-            Record::JobEnded(..) => self.taken = 0,
-            Record::Suspended(_) | Record::Checkpointed(_) | Record::AttemptEnded(..) => self.taken += 1,
+            Record::JobEnded(..) => self.evictions = 0,
+            Record::Suspended(_) | Record::Checkpointed(_) | Record::AttemptEnded(..) => self.evictions += 1,
             _ => {}
         }
     }
 
-    pub fn note_instant(&mut self, happened: Happened) {
-        match happened {
-            Happened::Nothing => self.idle += 1,
-            Happened::Progress => self.ticks += 1,
-            Happened::Something => (self.idle, self.ticks) = (0, 0),
+    pub fn record_instant(&mut self, activity: Activity) {
+        match activity {
+            Activity::Idle => self.idle += 1,
+            Activity::Progress => self.ticks += 1,
+            Activity::Other => (self.idle, self.ticks) = (0, 0),
         }
     }
 }
 
 impl Simulation {
-    /// A job comes, and the run may take longer.
+    /// Extends the time limit for a new job.
     pub(super) fn allow_for(&mut self, job: &SimulatedJob) {
         let overheads = &self.settings.overheads;
         let costs =
@@ -105,49 +101,49 @@ impl Simulation {
         let tasks = (job.maps.len() + job.reduces.len()) as u64;
         let work = job.work(TaskKind::Map) + job.work(TaskKind::Reduce);
         let alone = work + Span(tasks.saturating_mul(each.0));
-        let more = Span(alone.0.saturating_mul(TIMES)) + AT_LEAST;
+        let more = Span(alone.0.saturating_mul(WORK_FACTOR_MAX)) + EXTRA_PER_JOB;
         self.guard.horizon = self.guard.horizon.max(self.now) + more;
     }
 
-    /// Whether nothing has happened for so long that nothing ever will.
+    /// Whether the run has been idle for too long.
     pub(super) fn is_idle(&self) -> bool {
         self.guard.idle > IDLE_MAX + IDLE_PER_MACHINE_MAX * u64::from(self.settings.machines)
     }
 
-    /// Whether there is an end in sight. Machines that are lost may hold a workload up for any time, and
-    /// whoever said when the run is to be cut off knows how long it may take: the horizon is for the others.
-    pub(super) fn look_for_end(&self) -> Result<(), SimulationError> {
+    /// Fails if the run makes no progress. The time limit does not apply to runs with machine losses, which
+    /// may delay a workload indefinitely, nor to runs with a stop time.
+    pub(super) fn check_progress(&self) -> Result<(), SimulationError> {
         let cut = self.settings.until.is_some() || self.settings.failures.machine_mean.is_some();
-        let taken_max = self.guard.taken_max;
-        let why = if self.guard.taken > taken_max {
+        let evictions_max = self.guard.evictions_max;
+        let why = if self.guard.evictions > evictions_max {
             let lost = match self.settings.failures.machine_mean {
                 Some(mean) => format!(" (a machine is lost after {} on average)", mean.to_text()),
                 None => String::new(),
             };
             format!(
-                "attempts ended or stopped {taken_max} times since more tasks were done than before{lost}"
+                "{evictions_max} attempts ended or were suspended without an additional task done{lost}"
             )
         } else if self.guard.ticks > TICKS_MAX {
             format!(
-                "progress was reported {TICKS_MAX} times while nothing else happened; report it less often"
+                "{TICKS_MAX} progress reports without any other event; report less often"
             )
         } else if self.now > self.guard.horizon && self.unfinished() > 0 && !cut {
-            format!("all work would have been done {TIMES} times by then, on a single slot")
+            format!("this is {WORK_FACTOR_MAX} times the total work on a single slot")
         } else if self.is_idle() {
             return Err(self.stalled());
         } else {
             return Ok(());
         };
-        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slots_in_words());
+        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slot_summary());
         Err(SimulationError::Endless { at: self.now, why, jobs, first, slots })
     }
 
     pub(super) fn stalled(&self) -> SimulationError {
-        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slots_in_words());
+        let (jobs, first, slots) = (self.unfinished(), self.first_job(), self.slot_summary());
         SimulationError::Stalled { at: self.now, jobs, first, slots }
     }
 
-    /// How many jobs have come and not ended.
+    /// Returns the number of submitted jobs that have not ended.
     fn unfinished(&self) -> usize {
         let running = self.jobs.iter().filter(|job| !job.is_master()).count();
         running + self.masters.waiting_since().count() + self.job_tasks.since().count()
@@ -158,8 +154,8 @@ impl Simulation {
         view.jobs().find(|job| !job.is_master()).or_else(|| view.jobs().next()).map(|job| job.id())
     }
 
-    /// Who holds the slots, and what waits for them.
-    fn slots_in_words(&self) -> String {
+    /// Describes the holders of slots and the demand.
+    fn slot_summary(&self) -> String {
         let view = self.engine.view();
         let (mut masters, mut working, mut waiting, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
         let places = self.workers.iter().flat_map(|worker| &worker.attempts);
@@ -176,9 +172,9 @@ impl Simulation {
         let all = slots(TaskKind::Map) + if shared { 0 } else { slots(TaskKind::Reduce) };
         let held = [
             (masters, "masters"),
-            (working, "tasks at work"),
-            (waiting, "reduces that wait for maps"),
-            (others, "tasks that start or stop"),
+            (working, "running tasks"),
+            (waiting, "reduces waiting for maps"),
+            (others, "tasks starting or stopping"),
         ];
         let held: Vec<String> = held
             .iter()
@@ -186,13 +182,13 @@ impl Simulation {
             .map(|(count, what)| format!("{count} by {what}"))
             .collect();
         let held =
-            if held.is_empty() { "none is held".to_owned() } else { format!("held {}", held.join(", ")) };
+            if held.is_empty() { "0 are held".to_owned() } else { format!("held {}", held.join(", ")) };
         let wanted = |kind| view.jobs().map(|job| u64::from(job.eligible_count(kind))).sum::<u64>();
         let suspended: u64 =
             view.jobs().flat_map(|job| TaskKind::ALL.map(|kind| u64::from(job.suspended(kind)))).sum();
         let what = if shared { "containers" } else { "slots" };
         format!(
-            "of {all} {what} {held}; {} maps and {} reduces wait for one, and {suspended} suspended tasks",
+            "of {all} {what} {held}; waiting: {} maps, {} reduces and {suspended} suspended tasks",
             wanted(TaskKind::Map),
             wanted(TaskKind::Reduce)
         )

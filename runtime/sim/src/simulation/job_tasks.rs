@@ -1,8 +1,6 @@
-//! The set-up and the clean-up task of a job, as Hadoop 1 has them.
-//!
-//! Owns how long they take: they go before all other tasks, so that each leaves in the answer to the next
-//! heartbeat, starts as any attempt does, and is heard of with a heartbeat. What they hold of a slot is left
-//! out: of some hundred slots one is free soon enough. Does not own the job in between.
+//! The setup and cleanup tasks of a job in Hadoop 1. They precede all other tasks: each is ordered in the
+//! reply to the next heartbeat, starts like an attempt, and is reported with a heartbeat. Their slots are not
+//! modelled, since one of some hundred slots is free soon enough.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +11,7 @@ use super::queue::Due;
 use crate::job::SimulatedJob;
 use crate::run::{JobResult, SimulationError};
 
-/// Jobs that are being set up or cleaned up after.
+/// Jobs in setup or cleanup.
 #[derive(Debug, Default)]
 pub(super) struct JobTasks {
     set_up: BTreeMap<u64, (SimulatedJob, Time)>,
@@ -26,7 +24,7 @@ impl JobTasks {
         self.set_up.is_empty() && self.clean_up.is_empty()
     }
 
-    /// When the jobs came.
+    /// Returns the arrival times of these jobs.
     pub fn since(&self) -> impl Iterator<Item = Time> + '_ {
         let came = self.set_up.values().map(|(_, came)| *came);
         came.chain(self.clean_up.values().map(|result| result.submitted))
@@ -34,13 +32,13 @@ impl JobTasks {
 }
 
 impl Simulation {
-    /// A job that came now is set up before it runs.
+    /// Runs the setup task of a job before the job.
     pub(super) fn set_up(&mut self, plan: SimulatedJob) {
         let number = self.job_task();
         self.job_tasks.set_up.insert(number, (plan, self.now));
     }
 
-    /// A job whose tasks are over is over when it is cleaned up after.
+    /// Runs the cleanup task of a job; the job ends with it.
     pub(super) fn clean_up(&mut self, result: JobResult) {
         let number = self.job_task();
         self.job_tasks.clean_up.insert(number, result);
@@ -48,15 +46,15 @@ impl Simulation {
 
     pub(super) fn job_task_ends(&mut self, number: u64) -> Result<(), SimulationError> {
         if let Some((plan, came)) = self.job_tasks.set_up.remove(&number) {
-            return self.hand_over(plan, came);
+            return self.dispatch(plan, came);
         }
         if let Some(result) = self.job_tasks.clean_up.remove(&number) {
-            self.over(result);
+            self.finish_job(result);
         }
         Ok(())
     }
 
-    /// Starts a task of a job.
+    /// Starts a setup or cleanup task.
     fn job_task(&mut self) -> u64 {
         self.job_tasks.last += 1;
         let number = self.job_tasks.last;

@@ -1,6 +1,4 @@
-//! Jobs of the simulation from their submission to their end.
-//!
-//! Owns what is remembered of a job while it runs, and its result. Does not own which of its tasks runs when.
+//! The life of a simulated job from submission to end, and its result.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,44 +9,42 @@ use napreduce_engine::{
 
 use super::Simulation;
 use super::attempts::Phase;
-use super::held_slots::HeldReduceSlots;
 use super::reports::Group;
-use crate::books;
+use crate::slot_time;
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
 
-/// The longest that a task may take: ten years.
+/// Maximum length of a task: ten years.
 const TASK_MAX: Span = Span::from_secs(10 * 365 * 86_400);
-/// The longest that the tasks of a job may take one after the other: 30,000 years.
+/// Maximum total length of a job's tasks: 30,000 years.
 const JOB_MAX: Span = Span::from_secs(30_000 * 365 * 86_400);
 
-/// A checkpoint.
+/// A saved checkpoint.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct Checkpoint {
     /// The worker that wrote it.
     pub worker: u32,
-    /// The work of the task that is done in it.
+    /// Completed work of the task.
     pub done: u64,
 }
 
 fields! {
-    /// A job that runs.
+    /// An active job.
     #[derive(Debug)]
     pub(super) struct RunningJob {
         pub maps_done: u32,
-        /// How many maps were done at least once.
-        maps_seen: u32,
+        /// Number of maps that were done at least once.
+        maps_ever_done: u32,
         maps_end: Option<Time>,
         first_reduce: Option<Time>,
         held: HeldReduceSlots,
-        /// When the number of finished maps changed while reduces fetched, and what it was then.
+        /// Times at which the number of finished maps changed, and the new number; used by fetching reduces.
         pub history: Vec<(Time, u32)>,
-        /// The places of its live reduces.
         pub reduces: Vec<u32>,
-        pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
+        pub checkpoints: BTreeMap<(TaskKind, u32), Checkpoint>,
         done: [Vec<u64>; 2] = [no_bits(plan.maps.len()), no_bits(plan.reduces.len())],
-        seen: Vec<u64> = no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
-        /// With containers.
+        ever_done: Vec<u64> = no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
+        /// Set with containers.
         pub management: Option<Management>,
         pub plan: SimulatedJob = plan,
         pub result: JobResult = result,
@@ -57,21 +53,21 @@ fields! {
     fn new(plan: SimulatedJob, result: JobResult);
 }
 
-/// A bit for each of so many tasks, none set.
+/// Returns one cleared bit per task.
 fn no_bits(tasks: usize) -> Vec<u64> {
     vec![0; tasks.div_ceil(64)]
 }
 
-/// Where each job has a master, which of both this is.
+/// The role of a job with containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Management {
-    /// The master of a job; that one is submitted when it has started.
+    /// The master of a job, which is submitted once the master has started.
     Master { of: Option<JobId> },
-    /// A job, and its master.
+    /// A job and its master.
     Managed { by: JobId },
 }
 
-/// The jobs that run, by number.
+/// The active jobs, by number.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     first: u32,
@@ -80,7 +76,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Keeps a job; its number is the next one, from 1.
+    /// Stores a job under the next number, starting at 1.
     fn push(&mut self, job: RunningJob) -> JobId {
         self.all.push_back(Some(Box::new(job)));
         self.running += 1;
@@ -97,7 +93,7 @@ impl Jobs {
     }
 
     pub fn at_mut(&mut self, job: JobId) -> &mut RunningJob {
-        self.get_mut(job).expect("a job is kept until the engine says that it ended")
+        self.get_mut(job).expect("jobs are stored until the engine ends them")
     }
 
     fn remove(&mut self, JobId(job): JobId) -> Option<Box<RunningJob>> {
@@ -115,28 +111,47 @@ impl Jobs {
     }
 }
 
+/// The reduce slots of a job over time.
+#[derive(Debug, Default)]
+pub(super) struct HeldReduceSlots {
+    pub now: u64,
+    pub since: Time,
+    /// Slot time until `since`, and until the end of the last map.
+    pub total: u64,
+    pub before_maps_end: u64,
+    /// Total time from the last map to the end of each reduce.
+    pub done_at: u64,
+}
+
+impl HeldReduceSlots {
+    pub fn count_until(&mut self, now: Time) {
+        self.total += self.now * now.since(self.since).0;
+        self.since = now;
+    }
+}
+
 impl RunningJob {
     pub fn is_master(&self) -> bool {
         matches!(self.management, Some(Management::Master { .. }))
     }
 
-    /// How many of its tasks are done.
+    /// Returns the number of its completed tasks.
     pub fn tasks_done(&self, kind: TaskKind) -> u32 {
-        self.done[books::of(kind)].iter().map(|word| word.count_ones()).sum()
+        self.done[slot_time::of(kind)].iter().map(|word| word.count_ones()).sum()
     }
 
     pub fn maps(&self) -> u32 {
         self.plan.maps.len() as u32
     }
 
-    /// Whether every map output is there.
+    /// Whether all map outputs are available.
     pub fn maps_complete(&self) -> bool {
         self.maps_done == self.maps()
     }
 
     /// Whether every map was done at least once.
-    pub fn has_had_every_map(&self) -> bool {
-        self.maps_seen == self.maps()
+    pub fn has_completed_every_map(&self) -> bool {
+        self.maps_ever_done == self.maps()
     }
 
     pub fn add_reduce(&mut self, place: u32) -> u32 {
@@ -144,7 +159,7 @@ impl RunningJob {
         self.reduces.len() as u32 - 1
     }
 
-    /// Takes a reduce out of the list; the one that has its position now, if there is one.
+    /// Removes a reduce from the list. Returns the reduce that moved to its position.
     pub fn remove_reduce(&mut self, kind: TaskKind, position: u32) -> Option<u32> {
         if kind == TaskKind::Map {
             return None;
@@ -153,19 +168,19 @@ impl RunningJob {
         self.reduces.get(position as usize).copied()
     }
 
-    /// An attempt of it begins or ends its work.
+    /// Records that an attempt starts or ends work.
     pub fn worked(&mut self, now: Time) {
         let first = self.result.worked.map_or(now, |(first, _)| first);
         self.result.worked = Some((first, now));
     }
 
-    /// A reduce was given a slot.
+    /// Records that a reduce got a slot.
     pub fn reduce_launched(&mut self, now: Time) {
         self.first_reduce.get_or_insert(now);
     }
 }
 
-/// Sets or clears the bit of a task; whether it changed.
+/// Sets or clears the bit of a task; returns whether it changed.
 fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
     let (word, bit) = (&mut bits[index as usize / 64], 1_u64 << (index % 64));
     let was = *word & bit != 0;
@@ -177,7 +192,7 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
     was != on
 }
 
-/// Checks that the lengths of a job's tasks, and their sum, can be calculated with.
+/// Checks the lengths of a job's tasks and their sum against the limits.
 fn check_lengths(plan: &SimulatedJob) -> Result<(), SimulationError> {
     let tasks = plan.maps.iter().map(|task| task.work).chain(plan.reduces.iter().map(|task| task.work()));
     let (mut longest, mut all) = (Span(0), Span(0));
@@ -191,20 +206,20 @@ fn check_lengths(plan: &SimulatedJob) -> Result<(), SimulationError> {
 }
 
 impl Simulation {
-    /// A job comes: it is submitted at once, or when its master has started.
+    /// Handles the arrival of a job: submits it immediately or after its setup task and master.
     pub(super) fn arrive_job(&mut self, plan: SimulatedJob) -> Result<(), SimulationError> {
         check_lengths(&plan)?;
         self.allow_for(&plan);
-        self.run.books.job_came();
+        self.run.slot_time.job_submitted();
         if self.settings.overheads.job_tasks {
             self.set_up(plan);
             return Ok(());
         }
-        self.hand_over(plan, self.now)
+        self.dispatch(plan, self.now)
     }
 
-    /// A job that came at a time, and was set up if that is needed, is to run.
-    pub(super) fn hand_over(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
+    /// Submits a job that arrived at `came`, after its master has started if it needs one.
+    pub(super) fn dispatch(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
         if self.settings.masters_max.is_some() {
             return self.await_master(plan, came);
         }
@@ -212,7 +227,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Submits a job that came at a time; its number.
+    /// Submits a job that arrived at `came`; returns its id.
     pub(super) fn submit(
         &mut self,
         mut plan: SimulatedJob,
@@ -239,7 +254,7 @@ impl Simulation {
         job
     }
 
-    /// Submits a job that waits for a trigger.
+    /// Submits a job that waited for a trigger.
     pub(super) fn submit_triggered(&mut self, name: String) -> Result<(), SimulationError> {
         let Some(plan) = self.triggered.remove(&*name) else {
             return Err(SimulationError::NoSuchJob { name });
@@ -272,7 +287,7 @@ impl Simulation {
         }
     }
 
-    /// The job of an attempt has a reduce slot more or less, as the coordinator sees it.
+    /// Records a change in the number of reduce slots held by a job, in the view of the coordinator.
     pub(super) fn reduce_slots_change(&mut self, id: AttemptId, change: i64) {
         if id.task.kind == TaskKind::Reduce
             && let Some(job) = self.jobs.get_mut(id.task.job)
@@ -282,28 +297,28 @@ impl Simulation {
         }
     }
 
-    /// The engine says that a task is done.
+    /// Handles the completion of a task.
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let (kind, index) = (id.task.kind, id.task.index);
         let executed =
-            self.finishing.remove(&id).expect("a task is done by an attempt that said so just now");
+            self.finishing.remove(&id).expect("the completing attempt reported in this batch");
         let job = self.jobs.at_mut(id.task.job);
-        assert!(mark(&mut job.done[books::of(kind)], index, true), "{} is done twice", id.task);
+        assert!(mark(&mut job.done[slot_time::of(kind)], index, true), "{} is done twice", id.task);
         let total = job.plan.work_of(kind, index);
         let before = total - executed;
         let more = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done.saturating_sub(before));
-        self.run.books.useful += total;
-        self.run.books.wasted = self.run.books.wasted + more - executed;
+        self.run.slot_time.useful += total;
+        self.run.slot_time.wasted = self.run.slot_time.wasted + more - executed;
         job.result.wasted.0 = job.result.wasted.0 + more - executed;
         match kind {
             TaskKind::Reduce => {
-                assert!(job.has_had_every_map(), "{} is done before the last map of its job", id.task);
+                assert!(job.has_completed_every_map(), "{} is done before the last map of its job", id.task);
                 let maps_end = job.maps_end.unwrap_or(job.result.submitted);
                 job.held.done_at = job.held.done_at.saturating_add(self.now.since(maps_end).0);
             }
             TaskKind::Map if !job.plan.reduces.is_empty() => {
                 job.maps_done += 1;
-                job.maps_seen += u32::from(mark(&mut job.seen, index, true));
+                job.maps_ever_done += u32::from(mark(&mut job.ever_done, index, true));
                 if job.maps_complete() && job.maps_end.is_none() {
                     job.maps_end = Some(self.now);
                     job.held.count_until(self.now);
@@ -315,19 +330,19 @@ impl Simulation {
         }
     }
 
-    /// The engine says that the output of a map is lost.
+    /// Handles the loss of a map output.
     pub(super) fn output_lost(&mut self, task: TaskId) {
         let job = self.jobs.at_mut(task.job);
         assert!(mark(&mut job.done[0], task.index, false), "{task} was not done, but its output is lost");
         let total = job.plan.work_of(task.kind, task.index);
         job.maps_done -= 1;
         job.result.wasted.0 += total;
-        self.run.books.useful -= total;
-        self.run.books.wasted += total;
+        self.run.slot_time.useful -= total;
+        self.run.slot_time.wasted += total;
         self.maps_changed(task.job);
     }
 
-    /// Another number of map outputs is there: reduces that fetch go on or wait.
+    /// Resumes or pauses fetching reduces after a change in available map outputs.
     fn maps_changed(&mut self, id: JobId) {
         let now = self.now;
         let job = self.jobs.at_mut(id);
@@ -347,7 +362,7 @@ impl Simulation {
         }
     }
 
-    /// The engine says that a job is over.
+    /// Handles the end of a job in the engine.
     pub(super) fn job_ended(&mut self, id: JobId, outcome: &JobOutcome) -> Result<(), SimulationError> {
         let Some(mut job) = self.jobs.remove(id) else {
             return Err(SimulationError::UnknownJob { job: id });
@@ -359,7 +374,7 @@ impl Simulation {
             self.managed_ended(by);
         }
         let left: u64 = job.checkpoints.values().map(|kept| kept.done).sum();
-        self.run.books.wasted += left;
+        self.run.slot_time.wasted += left;
         job.result.wasted.0 += left;
         job.result.ended = self.now;
         job.result.ending = match outcome {
@@ -372,7 +387,7 @@ impl Simulation {
         }
         job.held.count_until(self.now);
         job.result.reduces_held = Span(job.held.total);
-        // Each was without a slot from the last map until it was done, but for the time in which it had one.
+        // Each reduce waited from the last map until its end, except while it held a slot.
         let held_after = job.held.total - job.held.before_maps_end;
         job.result.reduces_waited = Span(job.held.done_at.saturating_sub(held_after));
         if job.result.ending == Ending::Succeeded {
@@ -387,15 +402,15 @@ impl Simulation {
         if self.settings.overheads.job_tasks {
             self.clean_up(job.result);
         } else {
-            self.over(job.result);
+            self.finish_job(job.result);
         }
         Ok(())
     }
 
-    /// A job is over, and was cleaned up after.
-    pub(super) fn over(&mut self, mut result: JobResult) {
+    /// Records the result of a job after its cleanup.
+    pub(super) fn finish_job(&mut self, mut result: JobResult) {
         result.ended = self.now;
-        self.run.books.job_went(result.sojourn());
+        self.run.slot_time.job_ended(result.sojourn());
         self.run.jobs.push(result);
     }
 }

@@ -1,13 +1,10 @@
-//! The event log: what was handed to the engine and what it wanted done, as text.
-//!
-//! Owns the form: a line for each event with its time, and under it, indented, a line for each effect. Equal
-//! seeds and inputs give equal bytes. Does not own where it goes.
+//! The event log: one line per event with its time, followed by an indented line per effect. Equal seeds and
+//! inputs give equal bytes.
 
 use std::io::{self, Write};
 
 use napreduce_engine::{Effect, Event, Record, Report, Time};
 
-/// Writes the log.
 pub(super) struct Log {
     to: Box<dyn Write>,
 }
@@ -39,7 +36,7 @@ impl Log {
                     spec.reduces
                 ),
                 Event::Reported { worker, attempt, report } => {
-                    writeln!(self.to, "{attempt} on {worker} {}", said(report))
+                    writeln!(self.to, "{attempt} on {worker} {}", describe(report))
                 }
                 Event::Woken => writeln!(self.to, "woken"),
                 other => writeln!(self.to, "{other:?}"),
@@ -83,7 +80,7 @@ impl Log {
     }
 }
 
-fn said(report: &Report) -> String {
+fn describe(report: &Report) -> String {
     match report {
         Report::Started => "started".to_owned(),
         Report::Progressed { bytes_done, bytes_total } => format!("progressed {bytes_done}/{bytes_total}"),

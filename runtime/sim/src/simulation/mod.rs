@@ -1,9 +1,6 @@
-//! The simulation: virtual time, and virtual workers around the Engine.
-//!
-//! Owns time, and the order in which things happen: all that is due at one instant and not caused by each
-//! other is handed to the engine together, in the order of the specification; what the engine wants done
-//! follows, and what that causes at the same instant is the next round of it. Does not own any rule about
-//! jobs, tasks or slots.
+//! The simulation loop: virtual time, and virtual workers around the engine. All events of one instant that
+//! do not cause each other are passed to the engine in one batch, in the order of the specification. The
+//! effects are applied, and what they cause at the same instant forms the next round.
 //!
 //! ```text
 //!   workload -> submissions --+
@@ -17,18 +14,16 @@ mod chains;
 mod checkpoints;
 mod failures;
 mod guard;
-mod held_slots;
 mod job_tasks;
 mod jobs;
 mod log;
-mod marks;
 mod masters;
 mod orders;
 mod paging;
-mod queue;
+mod paging;
+mod progress;
 mod recorder;
 mod reports;
-mod telling;
 mod work;
 mod workers;
 
@@ -41,12 +36,12 @@ use napreduce_engine::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler
 
 use self::attempts::{Attempts, Phase};
 use self::chains::ChainLengths;
-use self::guard::{Guard, Happened};
+use self::guard::{Activity, Guard};
 use self::job_tasks::JobTasks;
 use self::jobs::Jobs;
 use self::log::Log;
-use self::marks::Marks;
 use self::masters::Masters;
+use self::progress::Marks;
 use self::queue::{Due, Queue};
 use self::recorder::Recorder;
 pub use self::recorder::Recording;
@@ -57,8 +52,8 @@ use crate::run::{Run, SimulationError};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
 
-/// So many rounds of one instant mean that it will never end: the policy takes and gives the same slots again
-/// and again.
+/// Rounds at one instant after which the policy counts as livelocked: it reassigns the same slots again and
+/// again.
 const ROUNDS_MAX: u32 = 50_000;
 
 fields! {
@@ -79,14 +74,14 @@ fields! {
     pub struct Simulation {
         engine: Engine =
             Engine::new(scheduler, EngineSettings { strict: true, name_outputs: false, ..settings.engine }),
-        coming: Peekable<Box<dyn Iterator<Item = SimulatedJob>>> = workload.timed.peekable(),
+        arrivals: Peekable<Box<dyn Iterator<Item = SimulatedJob>>> = workload.timed.peekable(),
         triggered: BTreeMap<Arc<str>, SimulatedJob> = workload.triggered,
         now: Time,
         last_submit: Time,
         queue: Queue,
-        /// What is due at this instant; empty in between.
+        /// Events due at this instant; empty between instants.
         due: Vec<Due>,
-        /// Workers that speak at this instant.
+        /// Workers with a heartbeat at this instant.
         beats: Vec<u32>,
         batch: Batch,
         attempts: Attempts,
@@ -94,12 +89,12 @@ fields! {
         masters: Masters,
         job_tasks: JobTasks,
         workers: Vec<VirtualWorker>,
-        /// The worker on each machine, or the last one there.
+        /// The current or last worker on each machine.
         on_machine: Vec<u32> = vec![0; settings.machines as usize],
         marks: Marks = Marks::new(&settings.marks),
-        /// Attempts that said in this batch that they are done, and the work they did.
+        /// Attempts that reported completion in this batch, and their work.
         finishing: BTreeMap<AttemptId, u64>,
-        /// When the engine wants to be woken.
+        /// When the engine is to be woken.
         armed: Option<Time>,
         chain_lengths: ChainLengths,
         guard: Guard = Guard::new(&settings),
@@ -109,19 +104,19 @@ fields! {
         settings: SimulationSettings = settings,
     }
 
-    /// A simulation at time 0, before anything happened.
+    /// Creates a simulation at time 0.
     pub fn new(scheduler: Box<dyn Scheduler>, settings: SimulationSettings, workload: Workload);
 }
 
 impl Simulation {
-    /// The same with a log of every event and what it led to.
+    /// Adds a log of every event and its effects.
     #[must_use]
     pub fn with_log(mut self, to: Box<dyn Write>) -> Simulation {
         self.log = Some(Log::new(to));
         self
     }
 
-    /// The same with the history of every job that ends, as a cluster would keep it.
+    /// Adds a recording of the history of every job, as a cluster writes it.
     #[must_use]
     pub fn with_recording(mut self, recording: Recording) -> Simulation {
         self.recorder = Some(Recorder::new(recording));
@@ -131,93 +126,95 @@ impl Simulation {
     /// Runs until every job has ended.
     ///
     /// # Errors
-    /// When the workload can never end under this policy, or is out of order, or the log cannot be written.
+    /// Fails if the workload cannot end under this policy or is out of order, or if the log cannot be
+    /// written.
     pub fn run(mut self) -> Result<Run, SimulationError> {
         while self.step()? {}
         self.finish()
     }
 
-    /// The time of the last instant.
+    /// Returns the time of the last instant.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// What the policy sees.
+    /// Returns the view of the policy.
     pub fn view(&self) -> ClusterView<'_> {
         self.engine.view()
     }
 
-    /// What happened so far: jobs that have ended, events, and books.
+    /// Returns the results so far.
     pub fn so_far(&self) -> &Run {
         &self.run
     }
 
-    /// Goes on to the next instant at which something happens, and does all that happens then. False when
-    /// every job has ended.
+    /// Advances to the next instant with events and processes it. Returns false when every job has ended.
     ///
     /// # Errors
-    /// As `run`.
+    /// As [`Simulation::run`].
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         if self.workers.is_empty() {
-            (0..self.settings.machines).for_each(|machine| self.join(machine));
+                        for machine in 0..self.settings.machines {
+                            self.join(machine);
+                        }
             if let Some(period) = self.settings.progress_period {
                 self.queue.push(Time(0) + period, Due::Tick);
             }
-            self.hand_in()?;
+            self.flush_batch()?;
         }
         if self.jobs.running == 0
-            && self.masters.none_waits()
+            && self.masters.is_empty()
             && self.job_tasks.is_empty()
-            && self.coming.peek().is_none()
+            && self.arrivals.peek().is_none()
             && !self.may_trigger()
         {
             return Ok(false);
         }
-        let arrival = self.coming.peek().map(|job| job.submit);
+        let arrival = self.arrivals.peek().map(|job| job.submit);
         let Some(next) = [arrival, self.queue.next()].into_iter().flatten().min() else {
             return Err(self.stalled());
         };
         if self.settings.until.is_some_and(|until| next > until) {
             self.now = self.settings.until.unwrap_or(self.now);
-            self.run.books.advance(self.now);
+            self.run.slot_time.advance(self.now);
             return Ok(false);
         }
         self.guard.check_time(next)?;
         self.now = next.max(self.now);
-        self.run.books.advance(self.now);
+        self.run.slot_time.advance(self.now);
         let before = self.run.events;
-        let happened = self.happen()?;
-        self.guard.note_instant(happened);
+        let activity = self.run_instant()?;
+        self.guard.record_instant(activity);
         self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
-        self.look_for_end()?;
+        self.check_progress()?;
         Ok(true)
     }
 
-    /// Whether the policy may yet submit a job that waits for a trigger: it wants to be woken, and was not in
-    /// vain for too long.
+    /// Whether the policy may still submit a job by a trigger: it has a wakeup scheduled, and is not idle for
+    /// too long.
     fn may_trigger(&self) -> bool {
         !self.triggered.is_empty() && self.armed.is_some() && !self.is_idle()
     }
 
-    /// Does all that happens at this instant.
-    fn happen(&mut self) -> Result<Happened, SimulationError> {
-        let mut happened = Happened::Nothing;
+    /// Processes all events of this instant.
+    fn run_instant(&mut self) -> Result<Activity, SimulationError> {
+        let mut activity = Activity::Idle;
         for _ in 0..ROUNDS_MAX {
             let mut due = std::mem::take(&mut self.due);
-            while let Some(one) = self.queue.pop_due(self.now) {
-                due.push(one);
+            while let Some(event) = self.queue.pop_due(self.now) {
+                due.push(event);
             }
             if due.len() > 1 {
-                due.sort_by_key(|one| rank(*one));
+                due.sort_by_key(|event| rank(*event));
             }
-            for one in due.drain(..) {
-                happened = happened.max(self.kind_of(one));
-                self.one_happens(one)?;
+            for event in due.drain(..) {
+                activity = activity.max(self.activity_of(event));
+                self.handle_due(event)?;
             }
             self.due = due;
-            while self.coming.peek().is_some_and(|job| job.submit <= self.now) {
-                happened = Happened::Something;
-                let Some(job) = self.coming.next() else { break };
+            while self.arrivals.peek().is_some_and(|job| job.submit <= self.now) {
+                activity = Activity::Other;
+                let Some(job) = self.arrivals.next() else { break };
                 if job.submit < self.last_submit {
                     return Err(SimulationError::OutOfOrder { at: job.submit, after: self.last_submit });
                 }
@@ -226,40 +223,42 @@ impl Simulation {
             }
             let mut beats = std::mem::take(&mut self.beats);
             beats.sort_unstable();
-            beats.into_iter().for_each(|worker| self.heartbeat(worker));
+                        for worker in beats {
+                            self.heartbeat(worker);
+                        }
             if self.batch.is_empty() {
-                return Ok(happened);
+                return Ok(activity);
             }
-            self.hand_in()?;
+            self.flush_batch()?;
         }
         Err(SimulationError::Thrashing { at: self.now, rounds: ROUNDS_MAX })
     }
 
-    /// What it means for the guard that this happens.
-    fn kind_of(&self, due: Due) -> Happened {
+    /// Returns the kind of activity that an event counts as.
+    fn activity_of(&self, due: Due) -> Activity {
         match due {
-            Due::Wake | Due::Heartbeat { .. } | Due::Lost { .. } | Due::Returns { .. } => Happened::Nothing,
+            Due::Wake | Due::Heartbeat { .. } | Due::Lost { .. } | Due::Returns { .. } => Activity::Idle,
             Due::Tick => {
                 let workers = self.on_machine.iter().map(|worker| &self.workers[*worker as usize]);
                 let mut places = workers.flat_map(|worker| &worker.attempts);
                 let works = places.any(|place| self.attempts.at(*place).phase == Phase::Working);
-                if works { Happened::Progress } else { Happened::Nothing }
+                if works { Activity::Progress } else { Activity::Idle }
             }
-            _ => Happened::Something,
+            _ => Activity::Other,
         }
     }
 
-    fn one_happens(&mut self, due: Due) -> Result<(), SimulationError> {
+    fn handle_due(&mut self, due: Due) -> Result<(), SimulationError> {
         match due {
             Due::PhaseEnds { attempt, stamp } => self.phase_ends(attempt, stamp),
             Due::Mark { attempt, stamp } if self.attempts.at(attempt).stamp == stamp => {
-                self.tell_progress(attempt);
+                self.report_progress(attempt);
             }
             Due::Mark { .. } => {}
-            Due::Arrives { attempt, life, order } => self.arrive(attempt, life, order),
+            Due::Arrives { attempt, generation, order } => self.arrive(attempt, generation, order),
             Due::Lost { worker } => {
-                // What ended at this instant has ended.
-                self.hand_in()?;
+                // Attempts that end at this instant end before the loss.
+                self.flush_batch()?;
                 self.lose(worker);
             }
             Due::Returns { machine } => self.join(machine),
@@ -275,7 +274,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends the run: checks the books and says what came of it.
+    /// Ends the run: checks the accounting and returns the result.
     fn finish(mut self) -> Result<Run, SimulationError> {
         if let Some(log) = &mut self.log {
             log.flush()?;
@@ -284,7 +283,7 @@ impl Simulation {
         let live: Vec<u32> = self.workers.iter().flat_map(|worker| worker.attempts.clone()).collect();
         for place in live {
             self.bring_up_to_date(place);
-            self.run.books.unfinished += self.attempts.at(place).executed();
+            self.run.slot_time.unfinished += self.attempts.at(place).executed();
         }
         let mut sojourns = 0;
         let waiting: Vec<Time> = self.masters.waiting_since().chain(self.job_tasks.since()).collect();
@@ -293,13 +292,13 @@ impl Simulation {
         }
         for job in self.jobs.iter().filter(|job| !job.is_master()) {
             sojourns += u128::from(now.since(job.result.submitted).0);
-            self.run.books.unfinished += job.checkpoints.values().map(|kept| kept.done).sum::<u64>();
+            self.run.slot_time.unfinished += job.checkpoints.values().map(|checkpoint| checkpoint.done).sum::<u64>();
         }
         for kind in TaskKind::ALL {
-            let (held, used) = (self.run.books.held(kind), u64::from(self.engine.view().used(kind)));
-            assert_eq!(held, used, "the engine has given out other {kind} slots than are held");
+            let (held, used) = (self.run.slot_time.held(kind), u64::from(self.engine.view().used(kind)));
+            assert_eq!(held, used, "the engine and the workers disagree on held {kind} slots");
         }
-        self.run.books.check(sojourns)?;
+        self.run.slot_time.check(sojourns)?;
         let unfinished = self.jobs.iter().filter(|job| !job.is_master());
         self.run.unfinished_names = unfinished.map(|job| job.plan.name.clone()).collect();
         self.run.unfinished = self.run.unfinished_names.len() + waiting.len();
@@ -313,13 +312,13 @@ impl Simulation {
     /// Checks every invariant of the engine; slow, for tests.
     ///
     /// # Errors
-    /// Names what does not hold.
+    /// Names the violated invariant.
     pub fn check(&self) -> Result<(), String> {
         self.engine.check()
     }
 }
 
-/// The order in which things happen that happen at one instant.
+/// The order of simultaneous events.
 fn rank(due: Due) -> u8 {
     match due {
         Due::Mark { .. } | Due::PhaseEnds { .. } | Due::Arrives { .. } | Due::JobTaskEnds { .. } => 0,

@@ -1,6 +1,4 @@
-//! What the engine wants done: orders on their way to workers, and what they do there.
-//!
-//! Owns the way of an order and what it meets on arrival. Does not own how long anything takes: `work` does.
+//! The delivery of the engine's orders to virtual workers.
 
 use napreduce_engine::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
 
@@ -13,9 +11,9 @@ impl Simulation {
     /// Carries out one effect of the engine.
     pub(super) fn apply(&mut self, effect: Effect) -> Result<(), SimulationError> {
         if let Effect::Record(record) = &effect {
-            self.guard.note(record);
+            self.guard.record(record);
         }
-        self.record(&effect);
+        self.record_effect(&effect);
         match effect {
             Effect::Record(Record::TaskDone(attempt)) => self.task_done(attempt),
             Effect::Record(Record::OutputLost(task)) => self.output_lost(task),
@@ -29,8 +27,7 @@ impl Simulation {
                     Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
                     Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint),
                     Order::Kill { attempt } => self.send_kill(worker, attempt),
-                    // Reduces see new outputs by themselves.
-                    // Nobody ends a simulated worker from outside.
+                    // Reduces see new outputs without an order, and simulated workers are never drained.
                     Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
                 }
             }
@@ -49,26 +46,26 @@ impl Simulation {
         Ok(())
     }
 
-    /// A new attempt takes a slot; the order to start it leaves.
+    /// Launches a new attempt: takes a slot and sends the order.
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
         let (now, kind, index) = (self.now, id.task.kind, id.task.index);
         let job = self.jobs.at_mut(id.task.job);
-        let kept = match from {
+        let checkpoint = match from {
             Start::Checkpoint(_) => job.checkpoints.get(&(kind, index)).copied(),
-            // A duplicate begins anew, and the checkpoint stays for the attempt beside it.
+            // A duplicate starts over; the checkpoint remains for the original.
             Start::Fresh
                 if self.engine.view().attempt(id).is_some_and(|one| one.duplicate_of().is_some()) =>
             {
                 None
             }
             Start::Fresh => {
-                let given_up = job.checkpoints.remove(&(kind, index)).map_or(0, |kept| kept.done);
-                self.run.books.wasted += given_up;
-                job.result.wasted.0 += given_up;
+                let discarded = job.checkpoints.remove(&(kind, index)).map_or(0, |checkpoint| checkpoint.done);
+                self.run.slot_time.wasted += discarded;
+                job.result.wasted.0 += discarded;
                 None
             }
         };
-        let (done, restores) = kept.map_or((0, None), |kept| (kept.done, Some(kept.worker)));
+        let (done, restores) = checkpoint.map_or((0, None), |checkpoint| (checkpoint.done, Some(checkpoint.worker)));
         let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, done, restores);
         let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
         let fails_after = super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);
@@ -87,27 +84,27 @@ impl Simulation {
         self.send(place, OrderKind::Launch);
     }
 
-    /// An attempt that waited for its turn to commit has it.
+    /// Grants an attempt's commit.
     fn commit(&mut self, worker: u32, id: AttemptId) {
         if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
             self.attempt_commits(place);
         }
     }
 
-    /// A suspended attempt has a slot again; the order to go on leaves.
+    /// Resumes a suspended attempt: takes a slot and sends the order.
     fn send_resume(&mut self, worker: u32, id: AttemptId) {
         let Some(place) = self.workers[worker as usize].find(id, &self.attempts) else { return };
         let attempt = self.attempts.at_mut(place);
-        attempt.charge(self.now, &mut self.run.books);
+        attempt.charge(self.now, &mut self.run.slot_time);
         attempt.holds_slot = true;
         attempt.phase = Phase::ResumeOrdered;
-        attempt.occupies = true;
+        attempt.occupies_slot = true;
         self.workers[worker as usize].take_slot(id.task.kind);
         self.slot_taken(id);
         self.send(place, OrderKind::Resume);
     }
 
-    /// An attempt is to be killed; one that was to give up its slot by this is counted.
+    /// Sends a kill; counts it as a preemption if one was requested.
     fn send_kill(&mut self, worker: u32, id: AttemptId) {
         if self.engine.view().request(id).is_some() {
             self.jobs.at_mut(id.task.job).result.preemptions.kill += 1;
@@ -121,32 +118,32 @@ impl Simulation {
         }
     }
 
-    /// Sends an order: now, or in the answer to the next heartbeat of the worker.
+    /// Sends an order: immediately, or in the reply to the worker's next heartbeat.
     fn send(&mut self, place: u32, order: OrderKind) {
         let attempt = self.attempts.at(place);
-        let (worker, life) = (attempt.worker, attempt.life);
-        if self.speaks_now(worker) {
-            self.leave(place, life, order);
+        let (worker, generation) = (attempt.worker, attempt.generation);
+        if self.is_in_contact(worker) {
+            self.dispatch_order(place, generation, order);
         } else {
-            self.workers[worker as usize].orders.push((place, life, order));
+            self.workers[worker as usize].orders.push((place, generation, order));
             self.expect_heartbeat(worker, false);
         }
     }
 
-    /// An order leaves for its worker.
-    pub(super) fn leave(&mut self, place: u32, life: u32, order: OrderKind) {
+    /// Puts an order in transit.
+    pub(super) fn dispatch_order(&mut self, place: u32, generation: u32, order: OrderKind) {
         let latency = self.settings.overheads.order_latency;
         if latency.0 == 0 {
-            self.arrive(place, life, order);
+            self.arrive(place, generation, order);
         } else {
-            self.queue.push(self.now + latency, Due::Arrives { attempt: place, life, order });
+            self.queue.push(self.now + latency, Due::Arrives { attempt: place, generation, order });
         }
     }
 
-    /// An order acts on its attempt, if that is still there.
-    pub(super) fn arrive(&mut self, place: u32, life: u32, order: OrderKind) {
+    /// Applies an order to its attempt, if that still exists.
+    pub(super) fn arrive(&mut self, place: u32, generation: u32, order: OrderKind) {
         let attempt = self.attempts.at(place);
-        if attempt.life != life || attempt.phase == Phase::Gone {
+        if attempt.generation != generation || attempt.phase == Phase::Gone {
             return;
         }
         match (order, attempt.phase) {
@@ -156,13 +153,14 @@ impl Simulation {
             (OrderKind::Checkpoint, Phase::Working | Phase::Fetching) => self.save(place),
             (OrderKind::Checkpoint, Phase::Suspended) => self.wake_to_save(place),
             (OrderKind::Resume, Phase::ResumeOrdered) => self.resume(place),
-            // It has ended, or is on its way out by an order that came before.
+            // The attempt has ended or obeys an earlier order.
             _ => {}
         }
     }
 
-    /// A worker speaks with the coordinator at this moment, so that an order reaches it with the answer.
-    fn speaks_now(&mut self, worker: u32) -> bool {
+    /// Whether the worker is in contact with the coordinator at this instant, so that an order reaches it
+    /// immediately.
+    fn is_in_contact(&mut self, worker: u32) -> bool {
         let period = self.settings.overheads.heartbeat.0;
         if period == 0 {
             return true;
@@ -175,13 +173,13 @@ impl Simulation {
         now
     }
 
-    /// Sees to it that a worker speaks at its next heartbeat, or at once.
-    pub(super) fn expect_heartbeat(&mut self, worker: u32, at_once: bool) {
+    /// Schedules a heartbeat of the worker: the next regular one, or immediately.
+    pub(super) fn expect_heartbeat(&mut self, worker: u32, immediately: bool) {
         let period = self.settings.overheads.heartbeat;
         let known = &mut self.workers[worker as usize];
         let this = self.now.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
         let answered_now = known.answered == Some(self.now);
-        let next = if at_once {
+        let next = if immediately {
             self.now
         } else if this == self.now.0 && answered_now {
             self.now + period
@@ -198,7 +196,7 @@ impl Simulation {
         }
     }
 
-    /// A worker speaks: its reports are heard, and the orders that waited leave with the answer.
+    /// Handles a heartbeat: delivers the worker's reports and dispatches its orders.
     pub(super) fn heartbeat(&mut self, worker: u32) {
         let known = &mut self.workers[worker as usize];
         if !known.up || known.beat != Some(self.now) {
@@ -208,20 +206,20 @@ impl Simulation {
         known.answered = Some(self.now);
         let reports = std::mem::take(&mut known.reports);
         let orders = std::mem::take(&mut known.orders);
-        for (position, told) in (0..).zip(reports) {
-            self.hear(worker, told, Some(position));
+        for (position, report) in (0..).zip(reports) {
+            self.receive_report(worker, report, Some(position));
         }
-        for (place, life, order) in orders {
-            self.leave(place, life, order);
+        for (place, generation, order) in orders {
+            self.dispatch_order(place, generation, order);
         }
     }
 
-    /// The report of an attempt that fails by the seed.
-    pub(super) fn failed() -> Report {
+    /// The report of an attempt that fails at random.
+    pub(super) fn injected_failure() -> Report {
         Report::Failed {
             class: napreduce_engine::FailureClass::Task,
             place: napreduce_engine::FaultPlace::UserCode,
-            reason: "it failed as the simulation wanted".to_owned(),
+            reason: "simulated failure".to_owned(),
             lost_outputs: Vec::new(),
         }
     }

@@ -1,7 +1,5 @@
-//! Memory of machines: what does not fit beside a newcomer is paged out, least recently used first.
-//!
-//! Owns which bytes move when an attempt starts or goes on, and how long that takes. Does not own when
-//! attempts are suspended.
+//! Paging: when an attempt starts or resumes on a full machine, suspended attempts are paged out, least
+//! recently used first.
 
 use napreduce_engine::Span;
 
@@ -9,9 +7,8 @@ use super::Simulation;
 use super::attempts::Pages;
 
 impl Simulation {
-    /// An attempt comes to its memory: it has its own paged in, and what does not fit beside it of
-    /// those that are suspended is paged out, the one that was suspended first before the others.
-    /// How long that takes it.
+    /// Makes room for the memory of an attempt: pages in its own memory and pages out suspended attempts, in
+    /// the order of their suspension. Returns the time this takes.
     pub(super) fn page_for(&mut self, place: u32) -> Span {
         let Some(memory) = self.settings.overheads.machine_memory else { return Span(0) };
         let attempt = self.attempts.at(place);

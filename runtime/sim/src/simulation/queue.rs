@@ -1,37 +1,34 @@
-//! What is going to happen, by time.
-//!
-//! Owns the order of things to come: by time, then by when they were entered. Does not own what they are
-//! about: an entry that is out of date is told by the stamp it carries.
+//! The queue of future events, ordered by time, then by insertion. Stale entries are recognized by their
+//! stamp.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use napreduce_engine::Time;
 
-/// Something that will happen.
+/// A future event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// An attempt has reached a point of progress that is to be reported.
+    /// An attempt reaches a progress mark.
     Mark { attempt: u32, stamp: u32 },
-    /// What an attempt is doing comes to its end.
+    /// The current phase of an attempt ends.
     PhaseEnds { attempt: u32, stamp: u32 },
-    /// An order acts on its worker.
-    Arrives { attempt: u32, life: u32, order: OrderKind },
+    /// An order arrives at its worker.
+    Arrives { attempt: u32, generation: u32, order: OrderKind },
     /// A machine is lost, unless it was lost before.
     Lost { worker: u32 },
-    /// A machine is back.
+    /// A machine returns.
     Returns { machine: u32 },
-    /// The set-up or the clean-up task of a job is over.
+    /// A setup or cleanup task ends.
     JobTaskEnds { number: u64 },
-    /// The engine wants to be woken.
+    /// The engine is to be woken.
     Wake,
-    /// Every attempt at work reports its progress.
+    /// All running attempts report progress.
     Tick,
-    /// A worker speaks with the coordinator.
     Heartbeat { worker: u32 },
 }
 
-/// An order, without what it is about.
+/// The kind of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OrderKind {
     Launch,
@@ -48,25 +45,25 @@ struct Entry {
     due: Due,
 }
 
-/// The entries, earliest first.
+/// The events, earliest first.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Entry>>,
-    entered: u64,
+    pushed: u64,
 }
 
 impl Queue {
     pub fn push(&mut self, time: Time, due: Due) {
-        self.entered += 1;
-        self.heap.push(Reverse(Entry { time, sequence: self.entered, due }));
+        self.pushed += 1;
+        self.heap.push(Reverse(Entry { time, sequence: self.pushed, due }));
     }
 
-    /// The time of the first entry.
+    /// Returns the time of the first event.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse(entry)| entry.time)
     }
 
-    /// Takes the first entry if it is due.
+    /// Removes and returns the first event if it is due.
     pub fn pop_due(&mut self, now: Time) -> Option<Due> {
         if self.next()? > now {
             return None;

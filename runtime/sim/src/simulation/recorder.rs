@@ -1,9 +1,5 @@
-//! The history of the jobs of a run, in the form in which a cluster keeps that of its own: times count from
-//! the begin of the run.
-//!
-//! Owns what virtual workers account for, and what a history says of a job that only a cluster has. Does not
-//! own how a history grows (`napreduce_history`), nor where it is kept. Masters of jobs are left out: a
-//! cluster has none.
+//! Records job histories in the format of a cluster, with times relative to the start of the run. Masters are
+//! not recorded, since a cluster has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,11 +22,11 @@ use super::jobs::RunningJob;
 use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
-/// How a run is to be recorded.
+/// The options of a recording.
 pub struct Recording {
-    /// What every job says of the cluster that it ran on; the name of its policy is that of who preempts.
+    /// The cluster of every job; its scheduler name identifies the preempting policy.
     pub cluster: RecordedCluster,
-    /// Keeps a job that has ended.
+    /// Stores a job that has ended.
     pub keep: Box<dyn FnMut(EndedJob) -> io::Result<()>>,
 }
 
@@ -43,7 +39,6 @@ impl fmt::Debug for Recording {
 #[derive(Debug)]
 pub(super) struct Recorder {
     recording: Recording,
-    /// The jobs that run.
     jobs: BTreeMap<JobId, RecordedJob>,
 }
 
@@ -73,7 +68,7 @@ impl Recorder {
         Recorder { recording, jobs: BTreeMap::new() }
     }
 
-    /// An attempt reports, which its worker may have accounted for.
+    /// Records a report of an attempt and the account of its worker.
     pub fn on_report(
         &mut self,
         now: Time,
@@ -110,7 +105,7 @@ impl Recorder {
         }
     }
 
-    /// A job has ended: its history is whole, and is kept.
+    /// Completes and stores the history of a job.
     pub fn job_ended(
         &mut self,
         now: Time,
@@ -124,8 +119,8 @@ impl Recorder {
 }
 
 impl Simulation {
-    /// Keeps what an effect of the engine means for the history of a job.
-    pub(super) fn record(&mut self, effect: &Effect) {
+    /// Records an effect of the engine.
+    pub(super) fn record_effect(&mut self, effect: &Effect) {
         let Some(recorder) = &mut self.recorder else { return };
         let (now, view) = (self.now, self.engine.view());
         match effect {
@@ -155,8 +150,7 @@ impl Simulation {
         }
     }
 
-    /// What a worker accounts for before it reports this, if the run is recorded and it is about a
-    /// preemption.
+    /// Returns the worker's account of a preemption that this report completes, if the run is recorded.
     pub(super) fn account_of(&mut self, place: u32, report: &Report) -> Option<Box<PreemptionAccount>> {
         self.recorder.as_ref()?;
         let attempt = self.attempts.at(place);
@@ -184,7 +178,7 @@ impl Simulation {
             what,
             micros: self.now.since(began).0,
             active_millis: active / 1_000,
-            // It follows from when it was stopped and went on.
+            // Computed from the suspend and resume events.
             suspended_millis: 0,
             resident_bytes: memory.saturating_sub(swapped),
             swapped_bytes: swapped,
@@ -196,7 +190,7 @@ impl Simulation {
     }
 }
 
-/// A job as its history has it. There is neither a program nor an output.
+/// Builds the history of a job, without program and output.
 fn ended_job(
     now: Time,
     job: &RunningJob,
@@ -236,11 +230,11 @@ fn ended_job(
             output: PathBuf::new(),
         })
     });
-    let told = |attempt| {
+    let with_figures = |attempt| {
         let attempt = Arc::unwrap_or_clone(attempt);
         AttemptSummary { figures: figures(job, &attempt), ..attempt }
     };
-    let attempts = recorded.attempts.into_iter().map(told).collect();
+    let attempts = recorded.attempts.into_iter().map(with_figures).collect();
     let events = recorded.events;
     EndedJob {
         token: u128::from(result.job.0),
@@ -260,7 +254,7 @@ fn ended_job(
     }
 }
 
-/// What of a simulated job's settings there is.
+/// Returns the settings of a simulated job.
 fn settings(plan: &SimulatedJob) -> JobSettings {
     JobSettings {
         definition: "simulated".to_owned(),
@@ -275,7 +269,7 @@ fn settings(plan: &SimulatedJob) -> JobSettings {
     }
 }
 
-/// What an attempt that did its task has moved.
+/// Returns the bytes moved by a successful attempt.
 fn figures(job: &RunningJob, attempt: &AttemptSummary) -> Option<AttemptFigures> {
     let index = attempt.attempt.task.index as usize;
     let (input_bytes, output_bytes) = match attempt.attempt.task.kind {

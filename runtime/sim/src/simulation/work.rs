@@ -1,6 +1,4 @@
-//! What virtual attempts do from one moment to the next, and how long it takes.
-//!
-//! Owns the phases of an attempt and their lengths. Does not own orders nor who hears of it.
+//! The phases of virtual attempts and their durations.
 
 use napreduce_engine::{Report, Span, TaskKind};
 
@@ -10,9 +8,9 @@ use super::bandwidth::Pace;
 use super::queue::Due;
 
 impl Simulation {
-    /// Begins a phase that lasts so long.
-    fn enter(&mut self, place: u32, phase: Phase, lasts: Span) {
-        self.rest(place, phase);
+    /// Starts a phase with a fixed duration.
+    fn start_phase(&mut self, place: u32, phase: Phase, lasts: Span) {
+        self.set_phase(place, phase);
         let stamp = self.attempts.at(place).stamp;
         if lasts.0 == 0 {
             self.phase_ends(place, stamp);
@@ -21,8 +19,8 @@ impl Simulation {
         }
     }
 
-    /// Begins a phase that ends by something else than time.
-    pub(super) fn rest(&mut self, place: u32, phase: Phase) {
+    /// Starts a phase that an event ends.
+    pub(super) fn set_phase(&mut self, place: u32, phase: Phase) {
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
         let (worker, worked) = (attempt.worker, attempt.phase == Phase::Working);
@@ -34,20 +32,20 @@ impl Simulation {
         }
     }
 
-    /// Enters the time until now in the books, as what it was spent on.
+    /// Accounts the slot time of an attempt until now.
     pub(super) fn bring_up_to_date(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
         if attempt.phase == Phase::Fetching {
             let job = self.jobs.at_mut(attempt.id.task.job);
-            let before = self.run.books.waiting;
-            attempt.fetch(self.now, &job.history, job.plan.maps.len() as u32, &mut self.run.books);
-            job.result.reduces_idle.0 += self.run.books.waiting - before;
+            let before = self.run.slot_time.waiting;
+            attempt.fetch(self.now, &job.history, job.plan.maps.len() as u32, &mut self.run.slot_time);
+            job.result.reduces_idle.0 += self.run.slot_time.waiting - before;
         } else {
-            attempt.charge(self.now, &mut self.run.books);
+            attempt.charge(self.now, &mut self.run.slot_time);
         }
     }
 
-    /// What an attempt was doing has come to its end.
+    /// Handles the end of a phase.
     pub(super) fn phase_ends(&mut self, place: u32, stamp: u32) {
         if self.attempts.at(place).stamp != stamp {
             return;
@@ -56,29 +54,29 @@ impl Simulation {
         match self.attempts.at(place).phase {
             Phase::Starting => {
                 self.begin_work(place);
-                self.tell(place, Report::Started);
+                self.send_report(place, Report::Started);
                 self.master_started(place);
             }
             Phase::Working if self.attempts.at(place).done < self.attempts.at(place).stops_at() => {
                 self.begin_work(place);
             }
             Phase::Working => self.work_ends(place),
-            Phase::Suspending => self.stopped(place),
+            Phase::Suspending => self.suspended(place),
             Phase::Resuming => {
-                self.tell(place, Report::Resumed);
+                self.send_report(place, Report::Resumed);
                 self.begin_work(place);
             }
-            Phase::Saving => self.gone(place, Report::Checkpointed),
-            Phase::Cleaning => self.gone(place, Report::Killed),
+            Phase::Saving => self.exit(place, Report::Checkpointed),
+            Phase::Cleaning => self.exit(place, Report::Killed),
             phase => unreachable!("{phase:?} does not end by time"),
         }
     }
 
-    /// The order to start has arrived.
+    /// Handles the arrival of a launch order.
     pub(super) fn start(&mut self, place: u32) {
         self.bring_up_to_date(place);
         if let Some(lasts) = self.start_of_master(place) {
-            return self.enter(place, Phase::Starting, lasts);
+            return self.start_phase(place, Phase::Starting, lasts);
         }
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
@@ -102,7 +100,7 @@ impl Simulation {
         if let Some(written_by) = attempt.restores {
             let worker = attempt.worker;
             let bytes = self.checkpoint_bytes(place);
-            lasts = lasts + overheads.checkpoint_read.of(bytes) + self.reading_over(place);
+            lasts = lasts + overheads.checkpoint_read.of(bytes) + self.skip_time(place);
             if written_by != worker {
                 lasts = lasts + overheads.restore_elsewhere;
                 if overheads.restore_refetches {
@@ -112,10 +110,10 @@ impl Simulation {
             }
         }
         lasts = lasts + self.page_for(place);
-        self.enter(place, Phase::Starting, lasts);
+        self.start_phase(place, Phase::Starting, lasts);
     }
 
-    /// An attempt works from now on, or fetches as maps end.
+    /// Starts the work of an attempt, or the fetching of map outputs.
     pub(super) fn begin_work(&mut self, place: u32) {
         self.bring_up_to_date(place);
         let now = self.now;
@@ -127,42 +125,41 @@ impl Simulation {
             return;
         }
         job.worked(now);
-        // One that takes no time to fetch waits for the last map all the same.
+        // A reduce without shuffle time still waits for the last map.
         let fetches =
-            attempt.done < attempt.shuffle || (attempt.done == attempt.shuffle && !job.has_had_every_map());
+            attempt.done < attempt.shuffle || (attempt.done == attempt.shuffle && !job.has_completed_every_map());
         if attempt.kind() == TaskKind::Reduce && fetches && !job.maps_complete() {
             attempt.phase = Phase::Fetching;
-            attempt.seen = job.history.len();
+            attempt.history_position = job.history.len();
             attempt.maps_seen = job.maps_done;
             let worker = attempt.worker;
-            // It moves nothing while it waits for maps, which it may not have done before.
+            // While it waits for maps it uses no bandwidth; it may have used some before.
             return self.share_bandwidth(worker);
         }
-        if attempt.asked {
-            // It was stopped between its last work and its commit.
+        if attempt.commit_requested {
+            // It was suspended between its last work and its commit.
             attempt.phase = Phase::Ended;
             return;
         }
         attempt.phase = Phase::Working;
         if self.settings.overheads.machine_bandwidth.is_none() {
-            return self.expect_end(place);
+            return self.schedule_end(place);
         }
         let worker = attempt.worker;
         attempt.pace = Pace::UNKNOWN;
         self.share_bandwidth(worker);
     }
 
-    /// Enters when an attempt at work will be done, or will move something else, and when it passes marks, if
-    /// its pace stays.
-    pub(super) fn expect_end(&mut self, place: u32) {
+    /// Schedules the end of an attempt's work or shuffle and its marks, at its current pace.
+    pub(super) fn schedule_end(&mut self, place: u32) {
         let now = self.now;
         let limited = self.settings.overheads.machine_bandwidth.is_some();
         let attempt = self.attempts.at(place);
         let (stamp, id, done, pace, total) =
             (attempt.stamp, attempt.id, attempt.done, attempt.pace, attempt.total);
-        // From its shuffle on it reads from the disks.
-        let turns = limited && done < attempt.shuffle;
-        let stops = if turns { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
+        // After its shuffle it reads from disk.
+        let changes_resource = limited && done < attempt.shuffle;
+        let stops = if changes_resource { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
         self.queue.push(now + pace.time_for(stops - done), Due::PhaseEnds { attempt: place, stamp });
         if !self.marks.is_empty() {
             for at in self.marks.of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total) {
@@ -173,12 +170,12 @@ impl Simulation {
         }
     }
 
-    /// The work of an attempt is done, or it fails here.
+    /// Ends the work of an attempt: success or failure.
     fn work_ends(&mut self, place: u32) {
         let attempt = self.attempts.at(place);
         let id = attempt.id;
         if attempt.done >= attempt.fails_at {
-            return self.gone(place, Simulation::failed());
+            return self.exit(place, Simulation::injected_failure());
         }
         debug_assert_eq!(attempt.done, attempt.total);
         let now = self.now;
@@ -187,33 +184,33 @@ impl Simulation {
         let feeds_reduces = id.task.kind == TaskKind::Map && !job.plan.reduces.is_empty();
         if feeds_reduces {
             let output_bytes = job.plan.maps[id.task.index as usize].output_bytes;
-            self.gone(place, Report::Done { output_bytes });
+            self.exit(place, Report::Done { output_bytes });
         } else {
-            self.rest(place, Phase::Ended);
-            self.attempts.at_mut(place).asked = true;
-            self.tell(place, Report::CommitRequested);
+            self.set_phase(place, Phase::Ended);
+            self.attempts.at_mut(place).commit_requested = true;
+            self.send_report(place, Report::CommitRequested);
         }
     }
 
-    /// An attempt that asked to commit is allowed to.
+    /// Commits an attempt.
     pub(super) fn attempt_commits(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Ended {
             self.bring_up_to_date(place);
-            self.gone(place, Report::Done { output_bytes: 0 });
+            self.exit(place, Report::Done { output_bytes: 0 });
         }
     }
 
-    /// The process of an attempt is gone.
-    fn gone(&mut self, place: u32, report: Report) {
-        self.rest(place, Phase::Gone);
-        self.process_gone(place);
-        self.tell(place, report);
+    /// Ends the process of an attempt and reports it.
+    fn exit(&mut self, place: u32, report: Report) {
+        self.set_phase(place, Phase::Gone);
+        self.free_machine_slot(place);
+        self.send_report(place, report);
     }
 
-    /// No process runs in a slot for an attempt any more.
-    pub(super) fn process_gone(&mut self, place: u32) {
+    /// Frees the machine slot of an attempt's process.
+    pub(super) fn free_machine_slot(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
-        if std::mem::take(&mut attempt.occupies) {
+        if std::mem::take(&mut attempt.occupies_slot) {
             self.workers[attempt.worker as usize].free_slot(attempt.id.task.kind);
         }
     }
@@ -235,16 +232,16 @@ impl Simulation {
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
         attempt.pages.suspended_since = Some(now);
-        self.run.books.saved += attempt.done - attempt.preserved;
+        self.run.slot_time.saved += attempt.done - attempt.preserved;
         attempt.preserved = attempt.done;
-        self.enter(place, Phase::Suspending, overheads.suspend.of(swapped));
+        self.start_phase(place, Phase::Suspending, overheads.suspend.of(swapped));
     }
 
-    /// A process is verified stopped.
-    fn stopped(&mut self, place: u32) {
-        self.rest(place, Phase::Suspended);
-        self.process_gone(place);
-        self.tell(place, Report::Suspended);
+    /// Completes a suspend.
+    fn suspended(&mut self, place: u32) {
+        self.set_phase(place, Phase::Suspended);
+        self.free_machine_slot(place);
+        self.send_report(place, Report::Suspended);
     }
 
     pub(super) fn resume(&mut self, place: u32) {
@@ -254,17 +251,17 @@ impl Simulation {
         let memory = self.jobs.at_mut(job).plan.memory;
         self.workers[worker].suspended_memory -= u128::from(memory);
         let lasts = self.settings.overheads.resume.of(swapped) + self.page_for(place);
-        self.enter(place, Phase::Resuming, lasts);
+        self.start_phase(place, Phase::Resuming, lasts);
     }
 
     pub(super) fn save(&mut self, place: u32) {
         self.bring_up_to_date(place);
         let bytes = self.checkpoint_bytes(place);
         let lasts = self.settings.overheads.checkpoint_write.of(bytes);
-        self.enter(place, Phase::Saving, lasts);
+        self.start_phase(place, Phase::Saving, lasts);
     }
 
-    /// A suspended attempt is woken without a slot, saves its work and exits.
+    /// Checkpoints a suspended attempt: it is woken without a slot, saves its work and exits.
     pub(super) fn wake_to_save(&mut self, place: u32) {
         self.bring_up_to_date(place);
         let attempt = self.attempts.at(place);
@@ -274,7 +271,7 @@ impl Simulation {
         let overheads = self.settings.overheads;
         let saved = self.checkpoint_bytes(place);
         let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(saved);
-        self.enter(place, Phase::Saving, lasts);
+        self.start_phase(place, Phase::Saving, lasts);
     }
 
     pub(super) fn kill(&mut self, place: u32) {
@@ -288,6 +285,6 @@ impl Simulation {
             let memory = self.jobs.at_mut(job).plan.memory;
             self.workers[worker].suspended_memory -= u128::from(memory);
         }
-        self.enter(place, Phase::Cleaning, self.settings.overheads.kill);
+        self.start_phase(place, Phase::Cleaning, self.settings.overheads.kill);
     }
 }

@@ -1,6 +1,4 @@
-//! When jobs come: Poisson, at a fixed distance, with any gaps, or in bursts.
-//!
-//! Owns the times. Does not own the jobs.
+//! Arrival processes: Poisson, fixed or random gaps, and bursts.
 
 use napreduce_engine::{Span, Time};
 use rand::Rng;
@@ -8,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
 
-/// How jobs follow each other. Times in seconds.
+/// An arrival process. Times in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// A Poisson process with this mean gap; the first job comes after a gap.
+    /// A Poisson process with this mean gap; the first job arrives after a gap.
     Poisson(f64),
-    /// One after each gap of this length; the first one at once.
+    /// Gaps of this length; the first job arrives immediately.
     Fixed(f64),
-    /// Gaps between these two; the first job comes after a gap.
+    /// Gaps uniform in this range; the first job arrives after a gap.
     Uniform([f64; 2]),
-    /// Gaps of any distribution; the first job comes after a gap.
+    /// Gaps from a distribution; the first job arrives after a gap.
     Gaps(Distribution),
-    /// So many at once, again and again; the first ones at once.
+    /// Bursts of simultaneous jobs; the first burst arrives immediately.
     Burst {
         size: u32,
-        /// How long after the burst before.
+        /// Time between bursts.
         every: f64,
     },
 }
 
 impl Arrivals {
-    /// The times of so many jobs.
+    /// Returns `count` arrival times.
     pub fn times(&self, from: Time, count: usize, random: &mut impl Rng) -> Vec<Time> {
         let mut at = from;
         let time = |index: usize| {
@@ -37,16 +35,11 @@ impl Arrivals {
                 Arrivals::Poisson(mean) => Distribution::Exponential(*mean).draw(random),
                 Arrivals::Uniform(range) => Distribution::Uniform(*range).draw(random),
                 Arrivals::Gaps(gaps) => gaps.draw(random),
-                Arrivals::Fixed(gap) => {
-                    if index == 0 {
-                        0.0
-                    } else {
-                        *gap
-                    }
-                }
+                                Arrivals::Fixed(_) if index == 0 => 0.0,
+                                Arrivals::Fixed(gap) => *gap,
                 Arrivals::Burst { size, every } => {
-                    let first_of_a_burst = index.is_multiple_of((*size).max(1) as usize);
-                    if index > 0 && first_of_a_burst { *every } else { 0.0 }
+                    let starts_burst = index.is_multiple_of((*size).max(1) as usize);
+                    if index > 0 && starts_burst { *every } else { 0.0 }
                 }
             };
             at = at + span(gap);
@@ -55,23 +48,23 @@ impl Arrivals {
         (0..count).map(time).collect()
     }
 
-    /// What is wrong with its parameters, if anything is.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// Says which parameter is out of bounds.
+    /// Names the parameter that is out of range.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Arrivals::Poisson(mean) => Distribution::Exponential(*mean).check(),
             Arrivals::Fixed(gap) => Distribution::Fixed(*gap).check(),
             Arrivals::Uniform(range) => Distribution::Uniform(*range).check(),
             Arrivals::Gaps(gaps) => gaps.check(),
-            Arrivals::Burst { size: 0, .. } => Err("a burst of 0 jobs; give at least 1".to_owned()),
+            Arrivals::Burst { size: 0, .. } => Err("invalid burst size 0; give 1 or more".to_owned()),
             Arrivals::Burst { every, .. } => Distribution::Fixed(*every).check(),
         }
     }
 }
 
-/// A number of seconds as a span, to the microsecond; nothing below zero.
+/// Converts seconds to a span, rounded to microseconds; negative values become zero.
 pub(super) fn span(seconds: f64) -> Span {
     Span((seconds * 1e6).round() as u64)
 }
@@ -89,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn fixed_and_burst_begin_at_once() {
+    fn fixed_and_burst_start_immediately() {
         assert_eq!(times(&Arrivals::Fixed(5.0), 3), [10.0, 15.0, 20.0]);
         let burst = Arrivals::Burst { size: 2, every: 60.0 };
         assert_eq!(times(&burst, 5), [10.0, 10.0, 70.0, 70.0, 130.0]);
     }
 
     #[test]
-    fn poisson_arrivals_have_their_mean_gap_and_its_spread() {
+    fn poisson_gaps_match_mean_and_deviation() {
         let times = times(&Arrivals::Poisson(30.0), 100_000);
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -112,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_bounds_are_refused() {
+    fn invalid_parameters_are_rejected() {
         assert!(Arrivals::Burst { size: 0, every: 1.0 }.check().is_err());
         assert!(Arrivals::Poisson(-3.0).check().is_err());
         assert!(Arrivals::Uniform([3.0, 1.0]).check().is_err());

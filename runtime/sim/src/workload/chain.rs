@@ -1,7 +1,4 @@
-//! Chains in workload files: jobs that follow each other, with one deadline.
-//!
-//! Owns the entry and its checks. Does not own the jobs (`file`) nor when the next one comes (the
-//! simulation).
+//! Chains in workload files: jobs that are submitted one after another under one deadline.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::file::JobEntry;
 
-/// Jobs of which each is submitted when the one before it has ended well.
+/// A chain: each job is submitted when its predecessor succeeds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChainEntry {
-    /// The names of the entries, in order. The first one says when the chain comes and how often.
+    /// Names of job entries, in order. The first entry determines the arrivals and the number of chains.
     pub jobs: Vec<String>,
-    /// How long after the submission of the first the last should be done.
+    /// From the submission of the first job to the end of the last.
     #[serde(default, with = "napreduce_engine::time::text_or_never")]
     pub deadline: Option<Span>,
 }
 
-/// Which entries follow which: by the place of the first, those of the others and the deadline. All
-/// names are known.
+/// Returns, by index of the first entry of a chain, the indexes of its followers and the deadline. All names
+/// must exist.
 pub(super) fn followers(
     chains: &[ChainEntry],
     jobs: &[JobEntry],
@@ -36,41 +33,41 @@ pub(super) fn followers(
     chains.iter().filter_map(each).collect()
 }
 
-/// Names the first chain that makes no sense, and what is allowed.
+/// Validates the chains. Returns the place and description of the first error.
 pub(super) fn check(chains: &[ChainEntry], jobs: &[JobEntry]) -> Result<(), (String, String)> {
     let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, chain) in (1..).zip(chains) {
-        let wrong = |error: String| Err((format!("chain {number}, jobs"), error));
+        let invalid = |error: String| Err((format!("chain {number}, jobs"), error));
         if chain.jobs.len() < 2 {
-            return wrong(format!("{} jobs; a chain has at least 2", chain.jobs.len()));
+            return invalid(format!("{} jobs; a chain needs at least 2", chain.jobs.len()));
         }
         let mut first: Option<&JobEntry> = None;
         for name in &chain.jobs {
             let Some(job) = jobs.iter().find(|job| job.name == *name) else {
-                return wrong(format!("there is no job {name:?}"));
+                return invalid(format!("unknown job {name:?}"));
             };
             if let Some(other) = taken.insert(name, number) {
-                return wrong(format!("{name:?} is in chain {other} already; each job has one place"));
+                return invalid(format!("{name:?} is already in chain {other}; list each job once"));
             }
             if job.deadline.is_some() {
-                return wrong(format!("{name:?} has a deadline of its own; give it to the chain"));
+                return invalid(format!("{name:?} has its own deadline; move it to the chain"));
             }
             let Some(first) = first else {
                 first = Some(job);
                 continue;
             };
             if job.submit.is_some() || job.arrivals.is_some() {
-                return wrong(format!(
-                    "{name:?} comes after {:?}; leave out its submit and arrivals",
+                return invalid(format!(
+                    "{name:?} follows {:?}; remove its submit and arrivals",
                     first.name
                 ));
             }
             if job.repeat != first.repeat {
                 let error = format!(
-                    "{name:?} comes {} times, but {:?} {}; give both the same repeat",
+                    "{name:?} has repeat {}, but {:?} has {}; give both the same repeat",
                     job.repeat, first.name, first.repeat
                 );
-                return wrong(error);
+                return invalid(error);
             }
         }
     }

@@ -1,6 +1,4 @@
-//! Numbers drawn by a seed: sizes, times and gaps.
-//!
-//! Owns the distributions a workload can name and how they are written. Does not own what is drawn.
+//! The random distributions of workload files.
 
 use std::fmt;
 
@@ -10,39 +8,33 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A number, always the same or drawn: in a file `5`, `{ uniform = [1, 9] }`, `{ exponential = 30 }` and so
-/// on.
+/// A constant or random number. In a file: `5`, `{ uniform = [1, 9] }`, `{ exponential = 30 }`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// Always this.
     Fixed(f64),
-    /// From the first up to the second, all equally likely.
+    /// Uniform in this range.
     Uniform([f64; 2]),
-    /// From the first up to the second, all factors equally likely: as many between 1 and 10 as between 10
-    /// and 100.
+    /// Log-uniform in this range: values between 1 and 10 are as likely as between 10 and 100.
     LogUniform([f64; 2]),
     /// Exponential with this mean.
     Exponential(f64),
-    /// Exponential with one of these means, drawn by their shares.
+    /// Exponential with one of these means, chosen by weight.
     Hyperexponential {
         means: Vec<f64>,
-        /// How likely each is, in relation to the others.
+        /// The weight of each mean.
         shares: Vec<f64>,
     },
-    /// Log-normal: half are below the median, and the logarithm has this standard deviation; cut off at
-    /// `maximum` if there is one.
+    /// Log-normal with this median and standard deviation of the logarithm, truncated at `maximum`.
     LogNormal {
         median: f64,
         sigma: f64,
         #[serde(default)]
         maximum: Option<f64>,
     },
-    /// Pareto: at least `minimum`, and heavier in the tail the smaller the `shape` is; cut off at `maximum`
-    /// if there is one.
+    /// Pareto with this minimum and shape (smaller is heavier-tailed), truncated at `maximum`.
     Pareto {
         minimum: f64,
-        /// The exponent.
         shape: f64,
         #[serde(default)]
         maximum: Option<f64>,
@@ -80,7 +72,7 @@ impl Distribution {
         }
     }
 
-    /// About the mean, or the median where the tail has none.
+    /// Returns the mean, or the median for heavy tails; approximate.
     pub(super) fn typical(&self) -> f64 {
         match self {
             Distribution::Fixed(number) | Distribution::Exponential(number) => *number,
@@ -100,27 +92,27 @@ impl Distribution {
         }
     }
 
-    /// What is wrong with its parameters, if anything is.
+    /// Validates the parameters.
     ///
     /// # Errors
-    /// Says which parameter is out of bounds.
+    /// Names the parameter that is out of range.
     pub fn check(&self) -> Result<(), String> {
         let amount = |number: f64| {
             if number.is_finite() && number >= 0.0 {
                 Ok(())
             } else {
-                Err(format!("{number} is not allowed; give a number from 0"))
+                Err(format!("invalid number {number}; give 0 or more"))
             }
         };
         let positive = |number: f64| {
             if number.is_finite() && number > 0.0 {
                 Ok(())
             } else {
-                Err(format!("{number} is not allowed; give a number above 0"))
+                Err(format!("invalid number {number}; give a number above 0"))
             }
         };
         let range = |from: f64, to: f64| {
-            if from <= to { Ok(()) } else { Err(format!("{from} is above {to}; give the smaller one first")) }
+            if from <= to { Ok(()) } else { Err(format!("invalid range: {from} is above {to}; give the smaller one first")) }
         };
         match self {
             Distribution::Fixed(number) | Distribution::Exponential(number) => amount(*number),
@@ -128,7 +120,7 @@ impl Distribution {
             Distribution::LogUniform([from, to]) => positive(*from).and(amount(*to)).and(range(*from, *to)),
             Distribution::Hyperexponential { means, shares } => {
                 if means.is_empty() || means.len() != shares.len() {
-                    return Err("give as many shares as means, and at least one".to_owned());
+                    return Err("means and shares must have the same length, at least one".to_owned());
                 }
                 means.iter().chain(shares).try_for_each(|number| amount(*number))?;
                 positive(shares.iter().sum())
@@ -147,7 +139,7 @@ fn exponential(random: &mut impl Rng) -> f64 {
     Exp1.sample(random)
 }
 
-/// The forms with a name, as serde reads them.
+/// The table forms, as deserialized.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Named {
@@ -227,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_what_they_should_be() {
+    fn draws_match_means() {
         let near = |of: Distribution, expected: f64| {
             let found = mean(&of);
             assert!((found / expected - 1.0).abs() < 0.02, "{of:?}: {found}");
@@ -243,21 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_tail_is_cut_off() {
+    fn pareto_is_truncated_at_maximum() {
         let cut = Distribution::Pareto { minimum: 1.0, shape: 0.5, maximum: Some(20.0) };
         let mut random = Pcg64::seed_from_u64(1);
         assert!((0..10_000).all(|_| (1.0..=20.0).contains(&cut.draw(&mut random))));
     }
 
     #[test]
-    fn parameters_out_of_bounds_are_refused() {
-        let refused = |of: Distribution| of.check().expect_err("it is out of bounds");
-        assert_eq!(refused(Distribution::Fixed(-1.0)), "-1 is not allowed; give a number from 0");
-        assert_eq!(refused(Distribution::Uniform([5.0, 1.0])), "5 is above 1; give the smaller one first");
-        assert_eq!(refused(Distribution::LogUniform([0.0, 1.0])), "0 is not allowed; give a number above 0");
+    fn invalid_parameters_are_rejected() {
+        let refused = |of: Distribution| of.check().expect_err("the parameter is invalid");
+        assert_eq!(refused(Distribution::Fixed(-1.0)), "invalid number -1; give 0 or more");
+        assert_eq!(refused(Distribution::Uniform([5.0, 1.0])), "invalid range: 5 is above 1; give the smaller one first");
+        assert_eq!(refused(Distribution::LogUniform([0.0, 1.0])), "invalid number 0; give a number above 0");
         assert_eq!(
             refused(Distribution::Hyperexponential { means: vec![1.0], shares: vec![] }),
-            "give as many shares as means, and at least one"
+            "means and shares must have the same length, at least one"
         );
         assert!(
             refused(Distribution::Pareto { minimum: 1.0, shape: 0.0, maximum: None }).contains("above 0")

@@ -1,7 +1,4 @@
-//! Workload files: jobs as people write them, in TOML.
-//!
-//! Owns the format (see `docs/workloads.md`), its checks, and the drawing of what is left to chance, by a
-//! seed. Does not own opening a file: it is given the text. Traces have a format of their own (`swim`).
+//! Workload files in TOML (see `docs/workloads.md`): format, validation, and the random draws.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,110 +14,108 @@ use super::arrivals::{Arrivals, span};
 use super::chain::{self, ChainEntry, followers};
 use super::cluster::ClusterShape;
 use super::distribution::Distribution;
-use super::sizes::{Replicas, drawn};
+use super::sizes::{Replicas, draw_replicas};
 use super::skew::Skew;
 use crate::alone::alone;
 use crate::job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
-use crate::settings::{Overheads, ToldProgress};
+use crate::settings::{Overheads, ProgressModel};
 
-/// The most tasks of one kind that a job has; no more are drawn.
+/// Maximum tasks of one kind per job; draws are capped here.
 pub(super) const TASKS_MAX: u32 = 1_000_000;
-/// The most tasks that all jobs of a workload are expected to have.
+/// Maximum expected tasks of a workload.
 pub(super) const ALL_TASKS_MAX: u64 = 20_000_000;
-/// More copies of an input are refused.
+/// Maximum replicas of an input.
 const REPLICAS_MAX: u32 = 100;
-/// More instances of one entry are refused.
+/// Maximum repeats of an entry.
 const REPEAT_MAX: u32 = 10_000_000;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkloadFile {
-    /// What it is, for people.
+    /// A description for people.
     #[serde(default)]
     pub about: String,
-    /// Of everything left to chance, unless another one is asked for.
+    /// The default seed.
     #[serde(default)]
     pub seed: u64,
-    /// The cluster it is meant for; a default for whoever runs it.
+    /// The default cluster.
     #[serde(default)]
     pub cluster: Option<ClusterShape>,
-    /// What takes time besides work there; a default, too.
+    /// The default overheads.
     #[serde(default, deserialize_with = "crate::presets::read")]
     pub overheads: Overheads,
-    /// What attempts tell of their progress; the truth, without.
+    /// How reported progress differs from actual progress.
     #[serde(default)]
-    pub progress: ToldProgress,
-    /// How many machines hold the input of a map, drawn for each from all that the cluster has; all
-    /// alike, without.
+    pub progress: ProgressModel,
+    /// Number of machines that hold the input of a map, drawn for each map. By default every machine is
+    /// equal.
     #[serde(default)]
     pub replicas: Option<u32>,
-    /// How jobs without a time of their own come, in an order drawn by the seed.
+    /// The arrivals of jobs without their own submit time, in random order.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
     #[serde(rename = "job", default)]
     pub jobs: Vec<JobEntry>,
-    /// Which of them follow each other.
     #[serde(rename = "chain", default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<ChainEntry>,
 }
 
-/// One job, or several alike.
+/// A job, or several equal ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct JobEntry {
-    /// Its name; of several alike, followed by their number.
+    /// With `repeat`, followed by a number.
     pub name: String,
-    /// When it is submitted: a span from the start, or `trigger`. By the arrivals of the file without.
+    /// A span from the start, or `trigger`. By default the arrivals of the file apply.
     #[serde(default)]
     pub submit: Option<String>,
     #[serde(default = "once")]
     pub repeat: u32,
-    /// How several alike follow each other, from `submit` on.
+    /// The arrivals of repeated jobs, from `submit` on.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
     #[serde(default = "default_user")]
     pub user: String,
     #[serde(default = "default_queue")]
     pub queue: String,
-    /// The label of its results; the name without number if there is none.
+    /// The label of its results; `name` by default.
     #[serde(default)]
     pub class: Option<String>,
     /// Higher is more important.
     #[serde(default)]
     pub priority: i32,
-    /// How long after its submission it should be done.
+    /// Relative to its submission.
     #[serde(default, with = "napreduce_engine::time::text_or_never")]
     pub deadline: Option<Span>,
-    /// In the place of a deadline: how much more time than alone on the cluster of the file it has, as a
-    /// share of that; drawn for each job.
+    /// Sets the deadline relative to the run time alone on the file's cluster: the additional time as a
+    /// fraction of it, drawn for each job.
     #[serde(default)]
     pub laxity: Option<Distribution>,
-    /// The share of maps that must be done before reduces start.
+    /// Fraction of maps that must be done before reduces start.
     #[serde(default = "all")]
     pub slowstart: Ratio,
-    /// How often a task may fail.
-    #[serde(default = "four")]
+    /// Attempts per task until the job fails.
+    #[serde(default = "default_attempts")]
     pub attempts_max: u32,
-    /// Bytes of memory of a task.
+    /// Memory of a task in bytes.
     #[serde(default)]
     pub memory: u64,
     pub maps: MapsEntry,
-    /// Its reduces, if it has any.
     #[serde(default)]
     pub reduces: Option<ReducesEntry>,
 }
 
-/// The maps of a job; each number is drawn anew: the count for each job, the rest for each task.
+/// The maps of a job. The count is drawn per job, the other numbers per task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MapsEntry {
     pub count: Distribution,
-    /// How long each works.
+    /// Work of each map.
     pub seconds: Distribution,
-    /// Bytes each reads.
+    /// Input bytes of each map.
     #[serde(default = "nothing")]
     pub bytes: Distribution,
-    /// Bytes each writes for the reduces.
+    /// Output bytes of each map for the reduces.
     #[serde(default = "nothing")]
     pub output_bytes: Distribution,
 }
@@ -130,13 +125,12 @@ pub struct MapsEntry {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReducesEntry {
     pub count: Distribution,
-    /// How long each fetches map outputs.
+    /// Shuffle time of each reduce.
     #[serde(default = "nothing")]
     pub shuffle_seconds: Distribution,
-    /// How long each works on them.
+    /// Work of each reduce after the shuffle.
     pub seconds: Distribution,
-    /// How unequal their partitions are; all times are those of a reduce of the mean size, and grow
-    /// with the bytes.
+    /// Sizes of the partitions. Times are those of a reduce of mean size, and scale with the size.
     #[serde(default)]
     pub skew: Option<Skew>,
 }
@@ -144,7 +138,7 @@ pub struct ReducesEntry {
 fn once() -> u32 {
     1
 }
-fn four() -> u32 {
+fn default_attempts() -> u32 {
     4
 }
 fn all() -> Ratio {
@@ -160,26 +154,25 @@ fn default_queue() -> String {
     "default".to_owned()
 }
 
-/// What is wrong with a workload file.
+/// An error in a workload file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     #[error("{file}: {error}")]
     Syntax { file: String, error: String },
-    /// A value is out of bounds.
+    /// A value is invalid.
     #[error("{file}: {place}: {error}")]
     Value {
         file: String,
         place: String,
-        /// What is wrong and what is allowed.
         error: String,
     },
 }
 
 impl WorkloadFile {
-    /// Reads a workload file; `file` is what errors call it.
+    /// Parses a workload file; `file` is its name in errors.
     ///
     /// # Errors
-    /// Names the file, and the place and the value that is wrong.
+    /// Fails on a syntax error or an invalid value; names the place and the value.
     pub fn read(file: &str, text: &str) -> Result<WorkloadFile, WorkloadError> {
         let read: WorkloadFile = toml::from_str(text)
             .map_err(|error| WorkloadError::Syntax { file: file.to_owned(), error: error.to_string() })?;
@@ -191,14 +184,14 @@ impl WorkloadFile {
         Ok(read)
     }
 
-    /// Whether any job says how many bytes its maps write for its reduces, or none has reduces.
-    pub fn tells_output_bytes(&self) -> bool {
+    /// Whether the output bytes of maps are known, or no job has reduces.
+    pub fn has_output_bytes(&self) -> bool {
         let mut with_reduces = self.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
-        let silent = |of: &Distribution| *of == Distribution::Fixed(0.0);
-        with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
+        let unset = |of: &Distribution| *of == Distribution::Fixed(0.0);
+        with_reduces.peek().is_none() || with_reduces.any(|job| !unset(&job.maps.output_bytes))
     }
 
-    /// The jobs, drawn by a seed. Tasks are made when their job is submitted.
+    /// Draws the jobs with a seed. The tasks of a job are created when it is submitted.
     pub fn workload(&self, seed: u64) -> Workload {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut timed: Vec<(Time, usize, u32)> = Vec::new();
@@ -234,7 +227,7 @@ impl WorkloadFile {
         triggered.into_iter().fold(Workload::stream(plans), Workload::with_triggered)
     }
 
-    /// One job with those that follow it.
+    /// Draws one job and its followers.
     fn chained(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
         let mut plan = self.plan(entry, number, at, seed);
         if let Some((later, deadline)) = followers(&self.chains, &self.jobs).remove(&entry) {
@@ -245,7 +238,7 @@ impl WorkloadFile {
         plan
     }
 
-    /// One job with its tasks. What is drawn depends on the seed, the entry and the number alone.
+    /// Draws one job. The result depends only on seed, entry and number.
     fn plan(&self, entry: usize, number: u32, at: Time, seed: u64) -> SimulatedJob {
         let job = &self.jobs[entry];
         let mut random = Pcg64::new(u128::from(seed), ((entry as u128) << 32) | u128::from(number));
@@ -269,19 +262,21 @@ impl WorkloadFile {
             })
             .collect();
         if let (Some(count), Some(ClusterShape { machines, racks, .. })) = (self.replicas, self.cluster) {
-            // Of a stream of its own, so that everything else is the same without.
+            // Uses its own random stream, so that other draws do not depend on the option.
             let mut random =
                 Pcg64::new(u128::from(seed), (1 << 100) | ((entry as u128) << 32) | u128::from(number));
             let replicas = Replicas { count, machines, racks, seed };
-            plan.maps.iter_mut().for_each(|map| map.preferred = drawn(replicas, &mut random));
+                        for map in &mut plan.maps {
+                            map.preferred = draw_replicas(replicas, &mut random);
+                        }
         }
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX.into()));
             let bytes = plan.maps.iter().fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
-            // Of a stream of its own, so that everything else is the same without.
-            let mut of_skew =
+            // Uses its own random stream, so that other draws do not depend on the option.
+            let mut skew_random =
                 Pcg64::new(u128::from(seed), (1 << 102) | ((entry as u128) << 32) | u128::from(number));
-            let sizes = reduces.skew.map(|skew| skew.sizes(count as usize, &mut of_skew));
+            let sizes = reduces.skew.map(|skew| skew.sizes(count as usize, &mut skew_random));
             let each = |index: u64| {
                 let size = sizes.as_ref().map_or(1.0, |sizes| sizes[index as usize]);
                 SimulatedReduce {
@@ -307,7 +302,7 @@ impl WorkloadFile {
         plan
     }
 
-    /// Names the first value that is out of bounds, and what is allowed.
+    /// Validates the file. Returns the place and description of the first error.
     fn check(&self) -> Result<(), (String, String)> {
         if let Some(arrivals) = &self.arrivals {
             arrivals.check().map_err(|error| ("arrivals".to_owned(), error))?;
@@ -318,7 +313,7 @@ impl WorkloadFile {
         self.progress.check().map_err(|error| ("progress".to_owned(), error))?;
         let bandwidth = self.overheads.machine_bandwidth;
         if bandwidth.is_some_and(|most| most.disk == Some(0) || most.network == Some(0)) {
-            let error = "0 bytes a second move nothing; give more, or leave it out for no limit".to_owned();
+            let error = "must be positive; remove it for no limit".to_owned();
             return Err(("overheads.machine-bandwidth".to_owned(), error));
         }
         let tasks = |job: &JobEntry| {
@@ -328,21 +323,21 @@ impl WorkloadFile {
         };
         let tasks: f64 = self.jobs.iter().map(tasks).sum();
         if tasks > ALL_TASKS_MAX as f64 {
-            let error = format!("some {tasks:.0} tasks in all; give at most {ALL_TASKS_MAX}");
+            let error = format!("too many tasks: about {tasks:.0} (limit {ALL_TASKS_MAX})");
             return Err(("jobs".to_owned(), error));
         }
-        if let Some(wrong) = self.replicas.filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas)) {
-            return Err(("replicas".to_owned(), format!("{wrong}; give 1 to {REPLICAS_MAX}")));
+        if let Some(replicas) = self.replicas.filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas)) {
+            return Err(("replicas".to_owned(), format!("invalid number {replicas}; give 1 to {REPLICAS_MAX}")));
         }
         let mut names = BTreeSet::new();
         for job in &self.jobs {
             job.check().map_err(|(field, error)| (format!("job {:?}, {field}", job.name), error))?;
             if job.laxity.is_some() && self.cluster.is_none() {
-                let error = "it is a share of the time alone on a cluster; give a cluster".to_owned();
+                let error = "laxity is relative to the run time on a cluster; set a cluster".to_owned();
                 return Err((format!("job {:?}, laxity", job.name), error));
             }
             if !names.insert(&job.name) {
-                let error = "there are two of that name; give each its own, or use repeat".to_owned();
+                let error = "duplicate name; rename one, or use repeat".to_owned();
                 return Err((format!("job {:?}", job.name), error));
             }
         }
@@ -352,53 +347,53 @@ impl WorkloadFile {
 
 impl JobEntry {
     fn check(&self) -> Result<(), (&'static str, String)> {
-        let wrong = |field: &'static str| move |error: String| (field, error);
+        let in_field = |field: &'static str| move |error: String| (field, error);
         if let Some(submit) = self.submit.as_deref().filter(|submit| *submit != "trigger") {
             let parsed = submit.parse::<Span>();
             parsed.map_err(|error| ("submit", format!("{error}, or \"trigger\"")))?;
         }
         if self.submit.as_deref() == Some("trigger") && self.repeat != 1 {
-            return Err(("repeat", "a job that is submitted by a trigger comes once".to_owned()));
+            return Err(("repeat", "a triggered job cannot be repeated".to_owned()));
         }
         if self.repeat > REPEAT_MAX {
-            return Err(("repeat", format!("{}; give at most {REPEAT_MAX}", self.repeat)));
+            return Err(("repeat", format!("too many repeats: {} (limit {REPEAT_MAX})", self.repeat)));
         }
         if self.slowstart > Ratio::ONE || self.slowstart < Ratio::ZERO {
-            return Err(("slowstart", format!("{}; give a share from 0 to 1", self.slowstart)));
+            return Err(("slowstart", format!("invalid fraction {}; give 0 to 1", self.slowstart)));
         }
         if self.attempts_max == 0 {
-            return Err(("attempts-max", "0; a task needs at least 1 attempt".to_owned()));
+            return Err(("attempts-max", "must be positive".to_owned()));
         }
-        self.arrivals.as_ref().map_or(Ok(()), Arrivals::check).map_err(wrong("arrivals"))?;
+        self.arrivals.as_ref().map_or(Ok(()), Arrivals::check).map_err(in_field("arrivals"))?;
         if self.laxity.is_some() && self.deadline.is_some() {
-            return Err(("laxity", "a job has one deadline; give deadline or laxity".to_owned()));
+            return Err(("laxity", "set either deadline or laxity".to_owned()));
         }
-        self.laxity.as_ref().map_or(Ok(()), Distribution::check).map_err(wrong("laxity"))?;
-        count(&self.maps.count).map_err(wrong("maps.count"))?;
-        self.maps.seconds.check().map_err(wrong("maps.seconds"))?;
-        self.maps.bytes.check().map_err(wrong("maps.bytes"))?;
-        self.maps.output_bytes.check().map_err(wrong("maps.output-bytes"))?;
+        self.laxity.as_ref().map_or(Ok(()), Distribution::check).map_err(in_field("laxity"))?;
+        check_count(&self.maps.count).map_err(in_field("maps.count"))?;
+        self.maps.seconds.check().map_err(in_field("maps.seconds"))?;
+        self.maps.bytes.check().map_err(in_field("maps.bytes"))?;
+        self.maps.output_bytes.check().map_err(in_field("maps.output-bytes"))?;
         if let Some(reduces) = &self.reduces {
-            count(&reduces.count).map_err(wrong("reduces.count"))?;
-            reduces.shuffle_seconds.check().map_err(wrong("reduces.shuffle-seconds"))?;
-            reduces.seconds.check().map_err(wrong("reduces.seconds"))?;
-            reduces.skew.map_or(Ok(()), Skew::check).map_err(wrong("reduces.skew"))?;
+            check_count(&reduces.count).map_err(in_field("reduces.count"))?;
+            reduces.shuffle_seconds.check().map_err(in_field("reduces.shuffle-seconds"))?;
+            reduces.seconds.check().map_err(in_field("reduces.seconds"))?;
+            reduces.skew.map_or(Ok(()), Skew::check).map_err(in_field("reduces.skew"))?;
         }
         Ok(())
     }
 }
 
-fn count(of: &Distribution) -> Result<(), String> {
+fn check_count(of: &Distribution) -> Result<(), String> {
     of.check()?;
     match of {
         Distribution::Fixed(number) if *number > f64::from(TASKS_MAX) => {
-            Err(format!("{number} tasks; give at most {TASKS_MAX}"))
+            Err(format!("too many tasks: {number} (limit {TASKS_MAX})"))
         }
         _ => Ok(()),
     }
 }
 
-/// The nearest whole number, within what a job may have of anything.
+/// Rounds to the nearest integer, saturating.
 fn whole(number: f64) -> u64 {
     number.round() as u64
 }

@@ -1,7 +1,5 @@
-//! Workloads: which jobs come, and when.
-//!
-//! Owns the stream of jobs that a simulation draws from, lazily, so that only unfinished work is in memory.
-//! Does not own how a job runs.
+//! Workloads: streams of jobs with submit times. Jobs are generated lazily, so that only active ones are in
+//! memory.
 
 mod arrivals;
 mod chain;
@@ -28,30 +26,30 @@ use std::sync::Arc;
 
 use crate::job::SimulatedJob;
 
-/// Jobs in the order of their submission, and jobs that are submitted by a trigger.
+/// Jobs in order of submission, and jobs submitted by triggers.
 pub struct Workload {
     pub(crate) timed: Box<dyn Iterator<Item = SimulatedJob>>,
     pub(crate) triggered: BTreeMap<Arc<str>, SimulatedJob>,
 }
 
 impl Workload {
-    /// These jobs, each at its time.
+    /// Creates a workload from jobs.
     pub fn of(mut jobs: Vec<SimulatedJob>) -> Workload {
         jobs.sort_by_key(|job| job.submit);
         Workload::stream(jobs.into_iter())
     }
 
-    /// Jobs that are made when they are needed. They must come in the order of their times.
+    /// Creates a workload from a lazy stream, which must be ordered by submit time.
     pub fn stream(jobs: impl Iterator<Item = SimulatedJob> + 'static) -> Workload {
         Workload { timed: Box::new(jobs), triggered: BTreeMap::new() }
     }
 
-    /// All jobs at once: those with a time in its order, then those that wait for a trigger.
+    /// Returns all jobs: timed ones in order, then triggered ones.
     pub fn into_jobs(self) -> Vec<SimulatedJob> {
         self.timed.chain(self.triggered.into_values()).collect()
     }
 
-    /// The same with one more job, which is submitted when the policy wants it, by its name.
+    /// Adds a job that the policy submits by name.
     #[must_use]
     pub fn with_triggered(mut self, job: SimulatedJob) -> Workload {
         self.triggered.insert(job.name.clone(), job);

@@ -1,15 +1,13 @@
-//! The job mixes of the papers, by name.
-//!
-//! Owns the list. Each is a workload file of its own in `workloads/`, whose comments name every parameter
-//! that its paper does not give. Does not own the schedulers that the papers compare on them.
+//! The published job mixes of the papers. Each is a workload file in `workloads/`, whose comments name the
+//! parameters that its paper does not specify.
 
 use super::file::{WorkloadError, WorkloadFile};
 
-/// A published mix.
+/// A published job mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     pub name: &'static str,
-    /// Its workload file.
+    /// The content of its workload file.
     pub text: &'static str,
 }
 
@@ -24,10 +22,10 @@ pub const PUBLISHED: [Published; 8] = [
     Published { name: "hfsp-fb-dataset", text: include_str!("../../workloads/hfsp-fb-dataset.toml") },
 ];
 
-/// The published mix of a name, if there is one.
+/// Returns the published mix of a name.
 ///
 /// # Errors
-/// Never for a name of the list: their files are tested.
+/// Never fails for a listed name; the files are tested.
 pub fn published(name: &str) -> Option<Result<WorkloadFile, WorkloadError>> {
     let known = PUBLISHED.iter().find(|known| known.name == name)?;
     Some(WorkloadFile::read(known.name, known.text))

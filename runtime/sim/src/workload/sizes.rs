@@ -1,7 +1,5 @@
-//! From the bytes of a trace to tasks and times.
-//!
-//! Owns the job size model: splits of a block, reduces for so many bytes, and times from bytes and rates.
-//! None of the rates is in a trace; they are parameters with defaults of our own. Does not own the trace.
+//! The job size model of traces: derives tasks and their times from bytes. A trace has no rates; the defaults
+//! are our own.
 
 use std::sync::Arc;
 
@@ -18,51 +16,48 @@ use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::LimitError;
 
 fields! {
-    /// How tasks and their times follow from bytes. By default 10 MB/s for everything a task does with bytes,
-    /// which are slots of the machines of the time of the traces and give them a load of about a fifth on the
-    /// original clusters; and reduces after the maps.
+    /// The parameters of the model. By default all rates are 10 MB/s, which corresponds to slots of the
+    /// traces' time and gives the original clusters a load of about one fifth.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
     pub struct SizeModel {
-        /// Bytes of a split; there is a map for each, and at least one.
+        /// Bytes per map; at least one map per job.
         pub block: u64 = 128 << 20,
-        /// There is a reduce for so many bytes of shuffle and output together, rounded, and at least one.
+        /// Shuffle plus output bytes per reduce, rounded; at least one reduce.
         pub bytes_per_reduce: u64 = 1 << 30,
-        /// If there were more reduces than this, there are a fifth of it instead, as in SWIM's replay tool.
+        /// Maximum reduces. Above it a job gets a fifth of the maximum, as in SWIM's replay tool.
         pub reduces_max: Option<u32>,
-        /// Bytes a second that a map reads and maps.
+        /// Bytes per second that a map reads and processes.
         pub map_rate: u64 = 10_000_000,
-        /// Bytes a second that a reduce fetches.
+        /// Bytes per second that a reduce fetches.
         pub shuffle_rate: u64 = 10_000_000,
-        /// Bytes a second that a reduce merges and reduces.
+        /// Bytes per second that a reduce merges and processes.
         pub reduce_rate: u64 = 10_000_000,
-        /// Bytes a second that either writes.
+        /// Bytes per second that tasks write.
         pub write_rate: u64 = 10_000_000,
-        /// The shortest task, starting up and committing included.
+        /// Minimum task time, including startup and commit.
         pub task_minimum: Span = Span::from_secs(2),
-        /// Reduces become eligible when this many thousandths of the maps are done.
+        /// Fraction of maps, in thousandths, that must be done before reduces start.
         pub slowstart_permille: u32 = 1000,
-        /// On how many machines of how many each split is; the machines are drawn by the seed.
+        /// Placement of the splits, if any.
         pub replicas: Option<Replicas>,
-        /// Jobs with up to so many tasks are small, and with up to so many medium.
+        /// Maximum tasks of small and medium jobs.
         pub small_max: u32 = 10,
         pub medium_max: u32 = 150,
-        /// Memory of a task, for what swapping and checkpoints cost.
+        /// Memory of a task in bytes, for swapping and checkpoints.
         pub memory: u64,
     }
 }
 
-/// Where splits are.
+/// The placement of splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replicas {
-    /// How many copies there are of each.
+    /// Copies per split.
     pub count: u32,
-    /// Machines to draw from.
     pub machines: u32,
-    /// They are dealt out to so many racks in turn. Of several, the first copy is anywhere, the second and
-    /// third are on one other rack, as HDFS does, and all further ones anywhere.
+    /// Number of racks; machines are assigned round-robin. With several racks, the second and third copy
+    /// share a rack other than the first's, as in HDFS; further copies are anywhere.
     pub racks: u32,
-    /// The seed of the draw.
     pub seed: u64,
 }
 
@@ -71,7 +66,7 @@ impl SizeModel {
         job.map_input.div_ceil(self.block.max(1)).max(1)
     }
 
-    /// How many reduces a job has: none without a shuffle.
+    /// Returns the number of reduces; zero without a shuffle.
     pub fn reduces(&self, job: &SwimJob) -> u64 {
         if job.shuffle == 0 {
             return 0;
@@ -85,10 +80,10 @@ impl SizeModel {
         }
     }
 
-    /// Checks that the tasks of these jobs fit into memory.
+    /// Checks the numbers of tasks against the limits.
     ///
     /// # Errors
-    /// Names the first job with too many.
+    /// Names the first job with too many tasks.
     pub fn check(&self, trace: &SwimTrace) -> Result<(), LimitError> {
         let mut all = 0_u64;
         for job in &trace.jobs {
@@ -96,7 +91,7 @@ impl SizeModel {
             for (kind, size, count) in tasks {
                 if count > u64::from(TASKS_MAX) {
                     let error = format!(
-                        "job {:?}: {count} {kind} tasks (at most {TASKS_MAX}); give a larger {size}, or scale the trace",
+                        "job {:?}: too many {kind} tasks: {count} (limit {TASKS_MAX}); increase {size}, or scale the trace",
                         job.name
                     );
                     return Err(LimitError(error));
@@ -106,13 +101,13 @@ impl SizeModel {
         }
         if all > ALL_TASKS_MAX {
             let error =
-                format!("{all} tasks in all (at most {ALL_TASKS_MAX}); take fewer jobs, or scale the trace");
+                format!("too many tasks: {all} (limit {ALL_TASKS_MAX}); use fewer jobs, or scale the trace");
             return Err(LimitError(error));
         }
         Ok(())
     }
 
-    /// The job with its tasks.
+    /// Creates the job with its tasks.
     pub fn plan(&self, job: &SwimJob) -> SimulatedJob {
         let mut plan = SimulatedJob::new(Arc::from(&*job.name), Time(job.submit.saturating_mul(1_000_000)));
         let (maps, reduces) = (self.maps(job), self.reduces(job));
@@ -125,7 +120,7 @@ impl SizeModel {
                 let output_bytes = part(written, maps, index);
                 let work = span(bytes, self.map_rate) + span(output_bytes, self.write_rate);
                 let preferred = match (self.replicas, &mut random) {
-                    (Some(replicas), Some(random)) => drawn(replicas, random),
+                    (Some(replicas), Some(random)) => draw_replicas(replicas, random),
                     _ => Vec::new(),
                 };
                 SimulatedMap { work: work.max(self.task_minimum), bytes, output_bytes, preferred }
@@ -152,14 +147,13 @@ impl SizeModel {
 }
 
 impl SwimTrace {
-    /// The trace as a workload. Tasks are made when their job is submitted.
+    /// Converts the trace to a workload. The tasks of a job are created when it is submitted.
     pub fn workload(self, model: SizeModel) -> Workload {
         Workload::stream(self.jobs.into_iter().map(move |job| model.plan(&job)))
     }
 
-    /// Arrivals and sizes for one server, as schedsim makes them: a size is input + (1 + `d_over_n`) *
-    /// shuffle + output, and sizes are scaled so that they add up to `load` times the last submit time. In
-    /// seconds.
+    /// Returns (arrival, size) pairs in seconds for one server, as schedsim does. A size is input + (1 +
+    /// `d_over_n`) * shuffle + output; sizes are scaled to add up to `load` times the last submit time.
     pub fn schedsim(&self, d_over_n: f64, load: f64) -> Vec<(f64, f64)> {
         let size =
             |job: &SwimJob| job.map_input as f64 + (1.0 + d_over_n) * job.shuffle as f64 + job.output as f64;
@@ -170,12 +164,12 @@ impl SwimTrace {
     }
 }
 
-/// The bytes of one split of several.
+/// Returns the bytes of one split.
 fn share(total: u64, block: u64, index: u64) -> u64 {
     total.saturating_sub(index.saturating_mul(block)).min(block)
 }
 
-/// One of so many equal parts; the first ones have what is left over.
+/// Returns one of `parts` equal parts; the first parts take the remainder.
 fn part(total: u64, parts: u64, index: u64) -> u64 {
     total / parts + u64::from(index < total % parts)
 }
@@ -185,7 +179,7 @@ fn span(bytes: u64, rate: u64) -> Span {
     Span(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-pub(super) fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
+pub(super) fn draw_replicas(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
     let mut machines: Vec<u32> = Vec::new();
     while machines.len() < replicas.count.min(replicas.machines) as usize {
         let machine = random.random_range(0..replicas.machines);
@@ -197,24 +191,24 @@ pub(super) fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
 }
 
 impl Replicas {
-    /// Whether the next copy may be on a machine, by the racks of those before.
+    /// Whether the next copy may be placed on a machine, given the racks of the previous ones.
     fn may_follow(self, before: &[u32], machine: u32) -> bool {
         let rack = |machine: u32| machine % self.racks.max(1);
         match *before {
             [first] if self.racks > 1 => rack(machine) != rack(first),
-            // A rack of one machine has no place for the third.
+            // A rack with one machine has no place for the third copy.
             [_, second] if self.racks > 1 && self.on_rack(rack(second)) > 1 => rack(machine) == rack(second),
             _ => true,
         }
     }
 
-    /// How many machines a rack has.
+    /// Returns the number of machines of a rack.
     fn on_rack(self, rack: u32) -> u32 {
         (self.machines.saturating_sub(rack)).div_ceil(self.racks.max(1))
     }
 }
 
-/// FNV-1a: where the blocks of a job are depends on its name and the seed alone.
+/// FNV-1a. The placement of a job's splits depends on its name and the seed only.
 fn name_hash(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
@@ -231,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_map_for_each_block_and_at_least_one() {
+    fn model_creates_map_per_block() {
         let model = SizeModel { block: 100, ..SizeModel::default() };
         let maps = |bytes| model.maps(&job(bytes, 0, 0));
         assert_eq!([maps(0), maps(1), maps(100), maps(101)], [1, 1, 1, 2]);
@@ -239,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reduces_are_rounded_and_bounded_as_in_the_replay_tool() {
+    fn reduces_are_rounded_and_bounded_as_in_swim() {
         let model = SizeModel { bytes_per_reduce: 100, reduces_max: Some(50), ..SizeModel::default() };
         let reduces = |bytes| model.reduces(&job(0, bytes, 0));
         assert_eq!(
@@ -249,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn times_follow_from_bytes_and_rates() {
+    fn times_follow_bytes_and_rates() {
         let model = SizeModel {
             block: 100,
             bytes_per_reduce: 200,
@@ -269,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_on_different_machines_and_the_same_for_the_same_seed() {
+    fn replicas_are_distinct_and_reproducible() {
         let replicas = Some(Replicas { count: 3, machines: 5, racks: 1, seed: 9 });
         let model = SizeModel { block: 1, replicas, ..SizeModel::default() };
         let plan = model.plan(&job(50, 0, 0));
@@ -283,23 +277,23 @@ mod tests {
     }
 
     #[test]
-    fn of_several_racks_the_second_and_third_copy_are_on_one_other() {
+    fn second_and_third_replica_share_another_rack() {
         let mut random = Pcg64::seed_from_u64(3);
         for (machines, racks) in [(4, 2), (9, 3), (40, 4), (100, 7)] {
             let replicas = Replicas { count: 4, machines, racks, seed: 0 };
             for _ in 0..200 {
-                let copies = drawn(replicas, &mut random);
+                let copies = draw_replicas(replicas, &mut random);
                 let of: Vec<u32> = copies.iter().map(|machine| machine % racks).collect();
                 assert!(of[0] != of[1] && of[1] == of[2], "{copies:?} on {racks} racks");
                 assert!((1..4).all(|at| !copies[..at].contains(&copies[at])), "{copies:?}");
             }
         }
         let alone = Replicas { count: 3, machines: 3, racks: 3, seed: 0 };
-        assert_eq!(drawn(alone, &mut random).len(), 3, "racks of one machine each");
+        assert_eq!(draw_replicas(alone, &mut random).len(), 3, "racks of one machine each");
     }
 
     #[test]
-    fn sizes_for_one_server_have_the_load_that_was_asked_for() {
+    fn schedsim_sizes_match_load() {
         let trace = SwimTrace { jobs: vec![job(1, 0, 0), SwimJob { submit: 100, ..job(0, 1, 3) }] };
         let jobs = trace.schedsim(4.0, 0.9);
         assert_eq!(jobs[0], (3.0, 10.0));

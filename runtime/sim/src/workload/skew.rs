@@ -1,26 +1,22 @@
-//! Partitions of different sizes: how the bytes of a job are spread over its reduces.
-//!
-//! Owns the shares. Does not own what follows from bytes: the workload file says how long a reduce of the
-//! mean size takes.
+//! Skewed partitions: the distribution of a job's bytes over its reduces.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-/// How unequal the partitions of a job are.
+/// The distribution of partition sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Skew {
-    /// By Zipf's law with this exponent: the largest is as large as the k-th largest times k to this power. 0
-    /// makes all equal.
+    /// Zipf's law: the k-th largest partition is smaller than the largest by k to this power. 0 makes all
+    /// equal.
     Zipf(f64),
-    /// By a power law: each drawn from a Pareto distribution of this shape, 1.5 for example; a smaller one
-    /// has a heavier tail.
+    /// A power law: sizes from a Pareto distribution of this shape; smaller shapes have heavier tails.
     Pareto(f64),
 }
 
 impl Skew {
-    /// The sizes of so many partitions in relation to their mean, in an order drawn by chance.
+    /// Returns the sizes of `count` partitions relative to their mean, in random order.
     pub fn sizes(self, count: usize, random: &mut impl Rng) -> Vec<f64> {
         let mut sizes: Vec<f64> = match self {
             Skew::Zipf(exponent) => (1..=count).map(|rank| (rank as f64).powf(-exponent)).collect(),
@@ -33,17 +29,17 @@ impl Skew {
         sizes.iter().map(|size| size / mean).collect()
     }
 
-    /// What is wrong with its parameter, if anything is.
+    /// Validates the parameter.
     ///
     /// # Errors
-    /// Says what is allowed.
+    /// Names the value and the allowed range.
     pub fn check(self) -> Result<(), String> {
         match self {
             Skew::Zipf(exponent) if !(0.0..=10.0).contains(&exponent) => {
-                Err(format!("zipf = {exponent}; give an exponent from 0 to 10"))
+                Err(format!("invalid zipf exponent {exponent}; give 0 to 10"))
             }
             Skew::Pareto(shape) if !(0.1..=100.0).contains(&shape) => {
-                Err(format!("pareto = {shape}; give a shape from 0.1 to 100"))
+                Err(format!("invalid pareto shape {shape}; give 0.1 to 100"))
             }
             Skew::Zipf(_) | Skew::Pareto(_) => Ok(()),
         }
@@ -63,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_one_whatever_the_law() {
+    fn sizes_have_mean_one() {
         for skew in [Skew::Zipf(0.0), Skew::Zipf(1.0), Skew::Pareto(1.5)] {
             for count in [1, 2, 700] {
                 let mean = sizes(skew, count).iter().sum::<f64>() / count as f64;
@@ -74,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_has_the_ranks_of_its_law() {
+    fn zipf_sizes_follow_ranks() {
         assert_eq!(sizes(Skew::Zipf(0.0), 3), [1.0, 1.0, 1.0]);
         let by_rank = sizes(Skew::Zipf(1.0), 4);
         for (rank, size) in (1..).zip(&by_rank) {
@@ -83,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_law_has_its_median_below_its_mean() {
+    fn pareto_median_is_below_mean() {
         let sizes = sizes(Skew::Pareto(1.5), 10_001);
         // The median of a Pareto distribution of shape 1.5 is 2^(2/3) / 3 of its mean.
         assert!((sizes[5_000] - 0.529).abs() < 0.08, "{}", sizes[5_000]);

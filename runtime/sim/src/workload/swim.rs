@@ -1,7 +1,5 @@
-//! Reading traces of the SWIM workload suite, in all their variants.
-//!
-//! Owns the format: a job a line, six fields separated by tabs (or nine: an input path and two empty ones).
-//! Whatever is wrong is told with file, line and column. Does not own what tasks a job has: `sizes` does.
+//! Traces of the SWIM workload suite. One job per line, with six tab-separated fields, or nine: an input path
+//! and two empty ones. Errors report file, line and column.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
@@ -9,49 +7,48 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// No line of a trace is this long.
+/// Maximum length of a line.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwimTrace {
-    /// The jobs, in the order of their submission.
+    /// In order of submission.
     pub jobs: Vec<SwimJob>,
 }
 
 /// A line of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwimJob {
-    /// Its name, which no other job of the file has.
+    /// Unique in the file.
     pub name: Box<str>,
-    /// When it is submitted, in seconds from the start of the day.
+    /// Submit time in seconds from the start of the day.
     pub submit: u64,
-    /// Seconds since the job before, as the file says.
+    /// Seconds since the previous job, as recorded.
     pub gap: u64,
-    /// Bytes the maps read.
+    /// Bytes read by the maps.
     pub map_input: u64,
-    /// Bytes from maps to reduces; zero usually means that there are no reduces.
+    /// Bytes from maps to reduces; zero usually means no reduces.
     pub shuffle: u64,
-    /// Bytes of output.
+    /// Output bytes.
     pub output: u64,
-    /// What it reads, in the variant that says it: equal names are the same data.
+    /// Input path, in the variant with nine fields; equal paths are the same data.
     pub input_path: Option<Box<str>>,
-    /// How many fields its line has.
+    /// Number of fields of its line.
     pub fields: u8,
 }
 
-/// What is wrong with a trace.
+/// An error in a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum SwimError {
-    /// A field is not as it must be.
+    /// A field is invalid.
     #[error("{file}:{line}:{column}: {found}; expected {expected}")]
     Field {
         file: Arc<str>,
-        /// The line, from 1.
+        /// Starting at 1.
         line: u64,
-        /// The first byte of the field in its line, from 1.
+        /// Position of the field in its line in bytes, starting at 1.
         column: usize,
         found: String,
-        /// What should be there.
         expected: String,
     },
     #[error("{file} is empty; a trace has a job on each line")]
@@ -59,7 +56,7 @@ pub enum SwimError {
     #[error("cannot read {file} after line {line}: {error}")]
     Read {
         file: Arc<str>,
-        /// The last line that could be read.
+        /// The last line that was read.
         line: u64,
         error: io::Error,
     },
@@ -72,10 +69,10 @@ struct TraceLine<'a> {
 }
 
 impl SwimTrace {
-    /// Reads a trace; `file` is what errors call it.
+    /// Parses a trace; `file` is its name in errors.
     ///
     /// # Errors
-    /// Names the file, the line, the column and what is expected there.
+    /// Fails on the first invalid field; names file, line, column and what is expected.
     pub fn read(file: &str, mut from: impl BufRead) -> Result<SwimTrace, SwimError> {
         let file: Arc<str> = file.into();
         let (mut jobs, mut names): (Vec<SwimJob>, HashSet<Box<str>>) = (Vec::new(), HashSet::new());
@@ -93,19 +90,19 @@ impl SwimTrace {
             if let Some(last) = jobs.last().filter(|last| job.submit < last.submit) {
                 let column = job.name.len() + 2;
                 let found = format!("submit time {} after {}", job.submit, last.submit);
-                return Err(line.wrong(column, found, "jobs in the order of their submit times"));
+                return Err(line.error(column, found, "jobs in the order of their submit times"));
             }
             if !names.insert(job.name.clone()) {
-                let found = format!("job {:?} again", job.name);
-                return Err(line.wrong(1, found, "a name that no other job of the file has"));
+                let found = format!("duplicate job {:?}", job.name);
+                return Err(line.error(1, found, "a unique name"));
             }
             jobs.push(job);
         }
         if jobs.is_empty() { Err(SwimError::Empty { file }) } else { Ok(SwimTrace { jobs }) }
     }
 
-    /// The same workload for a cluster of another size: all bytes times `machines / original`, all times as
-    /// they are.
+    /// Scales the workload to another cluster size: multiplies all bytes by `machines / original`; times are
+    /// unchanged.
     #[must_use]
     pub fn scaled(mut self, machines: u32, original: u32) -> SwimTrace {
         let scale = |bytes: u64| {
@@ -113,7 +110,7 @@ impl SwimTrace {
             u64::try_from(scaled).unwrap_or(u64::MAX)
         };
         for job in &mut self.jobs {
-            // What there was is still there, be it a byte: a job does not become map-only by scaling.
+            // Keeps at least one byte: scaling must not turn a job into a map-only one.
             let keep = |bytes: u64| scale(bytes).max(bytes.min(1));
             job.map_input = keep(job.map_input);
             job.shuffle = keep(job.shuffle);
@@ -127,12 +124,12 @@ fn parse_line(file: &Arc<str>, number: u64, bytes: &[u8]) -> Result<SwimJob, Swi
     let line = TraceLine { file, number, text: "" };
     if bytes.len() as u64 > LINE_BYTES_MAX {
         let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
-        return Err(line.wrong(1, found, "six or nine fields separated by tabs"));
+        return Err(line.error(1, found, "six or nine fields separated by tabs"));
     }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        line.wrong(error.valid_up_to() + 1, "a byte that is no UTF-8".to_owned(), "UTF-8 text")
+        line.error(error.valid_up_to() + 1, "an invalid UTF-8 byte".to_owned(), "UTF-8 text")
     })?;
     TraceLine { file, number, text }.parse()
 }
@@ -148,7 +145,7 @@ impl TraceLine<'_> {
         if fields.len() != 6 && fields.len() != 9 {
             let (last, _) = fields[fields.len() - 1];
             let found = format!("{} fields, the last one here", fields.len());
-            return Err(self.wrong(
+            return Err(self.error(
                 last,
                 found,
                 "six fields separated by tabs (job, submit time, gap, map input, shuffle and output bytes), or nine (an \
@@ -156,15 +153,15 @@ impl TraceLine<'_> {
             ));
         }
         if fields[0].1.trim().is_empty() {
-            return Err(self.wrong(1, "no job name".to_owned(), "the name of the job"));
+            return Err(self.error(1, "no job name".to_owned(), "the name of the job"));
         }
         if let Some((column, field)) = fields.iter().skip(7).find(|(_, field)| !field.is_empty()) {
-            return Err(self.wrong(*column, format!("{field:?}"), "an empty field"));
+            return Err(self.error(*column, format!("{field:?}"), "an empty field"));
         }
         Ok(SwimJob {
             name: fields[0].1.into(),
             submit: self.number(fields[1], "the submit time in whole seconds")?,
-            gap: self.number(fields[2], "the seconds since the job before, a whole number")?,
+            gap: self.number(fields[2], "the seconds since the previous job, a whole number")?,
             map_input: self.number(fields[3], "the bytes of map input, a whole number")?,
             shuffle: self.number(fields[4], "the bytes of the shuffle, a whole number")?,
             output: self.number(fields[5], "the bytes of output, a whole number")?,
@@ -173,13 +170,14 @@ impl TraceLine<'_> {
         })
     }
 
-    fn number(&self, (column, field): (usize, &str), expected: &str) -> Result<u64, SwimError> {
-        let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+        fn number(&self, field: (usize, &str), expected: &str) -> Result<u64, SwimError> {
+            let (column, field) = field;
+            let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
         let number = field.parse::<u64>().ok().filter(|_| digits);
-        number.ok_or_else(|| self.wrong(column, shown(field), expected))
+        number.ok_or_else(|| self.error(column, abbreviated(field), expected))
     }
 
-    fn wrong(&self, column: usize, found: String, expected: &str) -> SwimError {
+    fn error(&self, column: usize, found: String, expected: &str) -> SwimError {
         SwimError::Field {
             file: self.file.clone(),
             line: self.number,
@@ -190,8 +188,8 @@ impl TraceLine<'_> {
     }
 }
 
-/// A field as an error shows it: never the whole of something long.
-fn shown(field: &str) -> String {
+/// Formats a field for an error, truncated if it is long.
+fn abbreviated(field: &str) -> String {
     if field.is_empty() {
         return "an empty field".to_owned();
     }
@@ -210,13 +208,13 @@ mod tests {
     }
 
     fn refused(text: &[u8]) -> String {
-        read(text).expect_err("it is malformed").to_string()
+        read(text).expect_err("the trace is malformed").to_string()
     }
 
     #[test]
-    fn both_variants_are_read() {
+    fn both_variants_are_parsed() {
         let text = b"job0\t49\t49\t10\t20\t30\njob1\t49\t0\t1\t0\t3\tinputPath7\t\t\r\njob2\t50\t1\t0\t0\t0";
-        let trace = read(text).expect("a trace");
+        let trace = read(text).expect("the trace is valid");
         assert_eq!(trace.jobs.len(), 3);
         assert_eq!((trace.jobs[0].fields, trace.jobs[1].fields), (6, 9));
         assert_eq!(trace.jobs[1].input_path.as_deref(), Some("inputPath7"));
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn errors_report_line_and_column() {
         assert_eq!(
             refused(b"job0\t1\t1\t0\t0\t0\njob1\t2\t1\tten\t0\t0\n"),
             "day.tsv:2:10: \"ten\"; expected the bytes of map input, a whole number"
@@ -242,17 +240,17 @@ mod tests {
         );
         assert_eq!(
             refused(b"a\t5\t5\t0\t0\t0\na\t5\t0\t0\t0\t0\n"),
-            "day.tsv:2:1: job \"a\" again; expected a name that no other job of the file has"
+            "day.tsv:2:1: duplicate job \"a\"; expected a unique name"
         );
         assert_eq!(refused(b"a\t5\t5\t0\t0\t0\tp\tx\t\n"), "day.tsv:1:15: \"x\"; expected an empty field");
     }
 
     #[test]
-    fn hostile_files_are_refused_without_reading_them_whole() {
+    fn hostile_files_are_rejected_early() {
         assert_eq!(refused(b""), "day.tsv is empty; a trace has a job on each line");
-        assert_eq!(refused(b"job\xff\t1"), "day.tsv:1:4: a byte that is no UTF-8; expected UTF-8 text");
+        assert_eq!(refused(b"job\xff\t1"), "day.tsv:1:4: an invalid UTF-8 byte; expected UTF-8 text");
         let endless = io::BufReader::new(io::repeat(b'7'));
-        let text = SwimTrace::read("day.tsv", endless).expect_err("it never ends").to_string();
+        let text = SwimTrace::read("day.tsv", endless).expect_err("the line is too long").to_string();
         assert!(text.starts_with("day.tsv:1:1: a line of more than 65536 bytes"), "{text}");
         let large = refused(b"j\t18446744073709551616\t0\t0\t0\t0\n");
         assert!(
@@ -264,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn scaling_multiplies_bytes_and_keeps_what_there_is() {
-        let trace = read(b"a\t1\t1\t3000\t1\t0\n").expect("a trace").scaled(10, 300);
+    fn scaling_multiplies_bytes_and_keeps_at_least_one() {
+        let trace = read(b"a\t1\t1\t3000\t1\t0\n").expect("the trace is valid").scaled(10, 300);
         assert_eq!((trace.jobs[0].map_input, trace.jobs[0].shuffle, trace.jobs[0].output), (100, 1, 0));
     }
 }
