@@ -642,7 +642,7 @@ impl LiveRecipe {
         let scaled = self.scale()?.cluster(shape, workers);
         Ok(self
             .slots
-            .map_or(scaled, |slots| ClusterShape::of_slots(scaled.machines, slots.map, slots.reduce)))
+            .map_or(scaled, |slots| ClusterShape::with_slots(scaled.machines, slots.map, slots.reduce)))
     }
 
     pub(in crate::paper) fn check(&self, variants: &BTreeMap<String, Variant>) -> Result<(), String> {
@@ -731,7 +731,7 @@ mod tests {
     #[test]
     fn variant_with_fewer_machines_has_fewer_workers() {
         let recipe = recipe("time-scale = 300\ntask-scale = 10\nworkers = 5");
-        let shape = ClusterShape::of_slots;
+        let shape = ClusterShape::with_slots;
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
         assert_eq!(recipe.cluster(shape(20, 4, 2), 100), Ok(shape(1, 8, 4)));
         assert!(recipe.has("any"));
@@ -739,11 +739,11 @@ mod tests {
 
     #[test]
     fn containers_become_slots_of_two_kinds() {
-        let containers = ClusterShape { containers: Some(8), ..ClusterShape::of_slots(6, 0, 0) };
+        let containers = ClusterShape { containers: Some(8), ..ClusterShape::with_slots(6, 0, 0) };
         let of = |text: &str| recipe(text).cluster(containers, 6).expect("a cluster");
-        assert_eq!(of("time-scale = 20\nworkers = 2"), ClusterShape::of_slots(2, 6, 18));
+        assert_eq!(of("time-scale = 20\nworkers = 2"), ClusterShape::with_slots(2, 6, 18));
         let slots = "slots = { map = 6, reduce = 24 }";
-        assert_eq!(of(&format!("time-scale = 20\nworkers = 2\n{slots}")), ClusterShape::of_slots(2, 6, 24));
+        assert_eq!(of(&format!("time-scale = 20\nworkers = 2\n{slots}")), ClusterShape::with_slots(2, 6, 24));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Running<'_> {
         let slots = map_machines.unwrap_or(machines) * map_slots;
         let mut job = SimulatedJob::new("warm-up", Time(0)).with_maps(slots, PROBE);
         if self.plan.jobs.iter().any(|job| !job.reduces.is_empty()) {
-            let reduces = self.plan.settings(&Costs::default()).slots_in_all().1;
+            let reduces = self.plan.settings(&Costs::default()).total_slots().1;
             job = job.with_reduces(reduces as u32, Span(0), PROBE);
         }
         if let Some(first) = self.plan.jobs.first() {

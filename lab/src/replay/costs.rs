@@ -91,7 +91,7 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
 /// The time of a task beyond its work when every slot is busy.
 fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
     let probe = probe(plan);
-    let slots = probe.settings(&Costs::default()).slots_in_all().0;
+    let slots = probe.settings(&Costs::default()).total_slots().0;
     replayer.bench.session.say(format!("measuring what starting a task costs, on {slots} slots"));
     let expected = Duration::from_micros(probe.work().0 / slots.max(1));
     let run = replayer.run(&probe, &Default::default(), expected)?;
@@ -105,7 +105,7 @@ fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
 fn probe(plan: &LivePlan) -> LivePlan {
     let tasks = plan.jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum::<usize>() as u64;
     let length = Span((plan.work().0 / tasks.max(1)).clamp(PROBE_MIN.0, PROBE_MAX.0));
-    let slots = plan.settings(&Costs::default()).slots_in_all().0;
+    let slots = plan.settings(&Costs::default()).total_slots().0;
     let mut job = SimulatedJob::new("launches", Time(0)).with_maps((slots * WAVES) as u32, length);
     for (number, task) in (0..).zip(&mut job.maps) {
         // From 80 to 120 % of the length, not in order.
@@ -151,7 +151,7 @@ mod tests {
             let job = SimulatedJob::new("job", Time(0)).with_maps(9, Span::from_millis(150));
             let full = FullPlan {
                 jobs: &[job],
-                cluster: ClusterShape::of_slots(3, maps, 1),
+                cluster: ClusterShape::with_slots(3, maps, 1),
                 heartbeat: Span::from_secs(1),
                 policy: &SchedulerConfiguration::named(SchedulerName::Fair),
                 preemption: &PreemptionSettings::default(),

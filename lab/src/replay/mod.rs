@@ -102,7 +102,7 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
     let ReplaySettings { source, scale, runs, .. } = settings;
     let shape = shape(settings)?;
     let blind = settings.policies.iter().find(|policy| policy.uses_output_bytes());
-    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
+    if let Some(blind) = blind.filter(|_| !source.has_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
         return Err(usage(format_args!(
             "{scheduler} orders reduces by the output bytes of maps, and no job of {workload} has any; add output-bytes to the \
@@ -133,7 +133,7 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape> {
     let scaled = settings.source.cluster().map(|shape| settings.scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
-        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
+        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::with_slots(*workers, *map, *reduce),
         (None, ..) => {
             return Err(usage("the workload has no cluster; give --workers, --map-slots and --reduce-slots"));
         }
@@ -254,7 +254,7 @@ impl Replaying<'_> {
             machine: Machine::describe(),
             workload: self.settings.source.name().to_owned(),
             scale: self.settings.scale,
-            cluster: cluster.unwrap_or(ClusterShape::of_slots(0, 0, 0)),
+            cluster: cluster.unwrap_or(ClusterShape::with_slots(0, 0, 0)),
             body: self.settings.runs.body,
             intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),
             costs: self.costs,

@@ -86,7 +86,7 @@ impl LivePlan {
         intervals.push(format!("heartbeat = \"{}\" -> \"{}ms\"", before.to_text(), heartbeat.0 as f64 / 1e3));
         let (cluster, seed) = (full.cluster, full.seed);
         let plan = LivePlan { jobs, cluster, heartbeat, policy, preemption, intervals, seed };
-        let (maps, reduces) = plan.settings(&Costs::default()).slots_in_all();
+        let (maps, reduces) = plan.settings(&Costs::default()).total_slots();
         if maps == 0 || (reduces == 0 && plan.jobs.iter().any(|job| !job.reduces.is_empty())) {
             return Err(usage(format_args!(
                 "{maps} map slots and {reduces} reduce slots do not run these jobs; give more with --map-slots and --reduce-slots"
@@ -254,7 +254,7 @@ impl Scale {
 
     /// The scaled cluster, on so many workers or on the scaled number of machines.
     pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
-        let shape = shape.of_two_kinds();
+        let shape = shape.without_containers();
         let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);
         let each = |slots: u32, of: u32, on: u32| match slots {
             0 => 0,
@@ -263,13 +263,13 @@ impl Scale {
         let Some(apart) = shape.map_machines.filter(|_| machines > 1) else {
             let map_slots = each(shape.map_slots, shape.machines, machines);
             let reduce_slots = each(shape.reduce_slots, shape.machines, machines);
-            return ClusterShape::of_slots(machines, map_slots, reduce_slots);
+            return ClusterShape::with_slots(machines, map_slots, reduce_slots);
         };
         let share = f64::from(apart) / f64::from(shape.machines);
         let maps = ((f64::from(machines) * share).round() as u32).clamp(1, machines - 1);
         ClusterShape {
             map_machines: Some(maps),
-            ..ClusterShape::of_slots(
+            ..ClusterShape::with_slots(
                 machines,
                 each(shape.map_slots, apart, maps),
                 each(shape.reduce_slots, shape.machines - apart, machines - maps),
@@ -388,7 +388,7 @@ pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
 }
 
 /// The cluster of a trace.
-const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
+const TRACE_CLUSTER: ClusterShape = ClusterShape::with_slots(10, 4, 2);
 
 #[derive(Clone, Debug)]
 pub enum ReplaySource {
@@ -472,9 +472,9 @@ impl ReplaySource {
     }
 
     /// Whether a job with reduces has output bytes of its maps.
-    pub fn tells_output_bytes(&self) -> bool {
+    pub fn has_output_bytes(&self) -> bool {
         match self {
-            ReplaySource::Workload { file, .. } => file.tells_output_bytes(),
+            ReplaySource::Workload { file, .. } => file.has_output_bytes(),
             ReplaySource::Trace { .. } => true,
         }
     }
@@ -491,7 +491,7 @@ mod tests {
     fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan> {
         let full = FullPlan {
             jobs,
-            cluster: ClusterShape::of_slots(2, 2, 1),
+            cluster: ClusterShape::with_slots(2, 2, 1),
             heartbeat: Span::from_secs(3),
             policy: &SchedulerConfiguration::named(SchedulerName::Natjam),
             preemption: &PreemptionSettings::default(),
@@ -565,7 +565,7 @@ mod tests {
     fn slots_are_scaled_over_the_cluster() {
         let shape = |machines, map_slots, reduce_slots, map_machines| ClusterShape {
             map_machines,
-            ..ClusterShape::of_slots(machines, map_slots, reduce_slots)
+            ..ClusterShape::with_slots(machines, map_slots, reduce_slots)
         };
         let published = shape(45, 8, 4, None);
         assert_eq!(scale(60.0, 30.0).cluster(published, Some(3)), shape(3, 4, 2, None));
@@ -632,7 +632,7 @@ mod tests {
     fn workload_is_published_or_a_file() {
         let source = ReplaySource::workload("fcs-map-heavy").unwrap();
         assert_eq!((source.name(), source.seed(), source.jobs(1).len()), ("fcs-map-heavy", 1, 171));
-        assert!(source.tells_output_bytes() && source.cluster().is_some());
+        assert!(source.has_output_bytes() && source.cluster().is_some());
         let error = ReplaySource::workload("no-such-mix").unwrap_err().to_string();
         assert!(error.contains("cannot read no-such-mix") && error.contains("fcs-map-heavy"), "{error}");
     }

@@ -104,7 +104,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
     let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
     let of_log = || error.downcast_ref::<LogError>().map(|_| WRONG_USAGE);
     let of_workload = || error.is::<LimitError>() || error.is::<WorkloadError>() || error.is::<SwimError>();
-    let of_run = || error.downcast_ref().is_some_and(SimulationError::is_of_input);
+    let of_run = || error.downcast_ref().is_some_and(SimulationError::is_input_error);
     let of_simulation = || (of_workload() || of_run()).then_some(WRONG_USAGE);
     let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
     own.or_else(of_client)

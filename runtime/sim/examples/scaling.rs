@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let run = Simulation::new(policy, settings, workload(machines)).run()?;
                 let place = row * sizes.len() + column;
                 rates[place].push(run.events as f64 * 1e9 / (processor_time()? - began) as f64);
-                events[place] = (run.events, run.books.utilisation());
+                events[place] = (run.events, run.slot_time.utilisation());
             }
         }
     }

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         run.jobs.len(),
         run.events,
         run.events as f64 / took,
-        run.books.utilisation(),
+        run.slot_time.utilisation(),
         run.ended
     );
     Ok(())

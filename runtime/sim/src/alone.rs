@@ -11,7 +11,7 @@ use crate::settings::SimulationSettings;
 
 /// Returns the run time of a job alone on the cluster.
 pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
-    let slots = settings.slots_in_all();
+    let slots = settings.total_slots();
     if settings.masters_max.is_some() {
         return with_master(plan, settings, slots.0);
     }

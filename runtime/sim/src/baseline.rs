@@ -108,7 +108,7 @@ struct Fluid<'a> {
 
 impl<'a> Fluid<'a> {
     fn new(settings: &'a SimulationSettings, baseline: Baseline) -> Fluid<'a> {
-        let (map, reduce) = settings.slots_in_all();
+        let (map, reduce) = settings.total_slots();
         let (slots, shared) = ([map as f64, reduce as f64], settings.masters_max.is_some());
         let (jobs, run) = (Vec::new(), Run::default());
         Fluid { settings, baseline, slots, shared, now: 0.0, jobs, last: 0, run }
@@ -178,7 +178,7 @@ impl<'a> Fluid<'a> {
             }
             let ActiveJob { plan, mut result, .. } = self.jobs.remove(place);
             (result.ended, result.ending) = (now, Ending::Succeeded);
-            self.run.books.useful = self.run.books.useful.saturating_add(result.work.0);
+            self.run.slot_time.useful = self.run.slot_time.useful.saturating_add(result.work.0);
             self.run.jobs.push(result);
             if let Some(mut followers) = plan.followed_by
                 && let Some(mut next) = followers.jobs.pop_front()
@@ -211,13 +211,13 @@ impl<'a> Fluid<'a> {
             let ((first, length), (second, than)) = (keys[*one], keys[*other]);
             first.cmp(&second).then(length.total_cmp(&than))
         });
-                for job in &mut self.jobs {
-                    job.rate = 0.0;
-                }
+        for job in &mut self.jobs {
+            job.rate = 0.0;
+        }
         let pools: &[&[usize]] = if self.shared { &[&[0, 1]] } else { &[&[0], &[1]] };
         for (slots, phases) in self.slots.into_iter().zip(pools) {
-                        let in_pool =
-                            |place: &usize| self.jobs[*place].phase().is_some_and(|phase| phases.contains(&phase));
+            let in_pool =
+                |place: &usize| self.jobs[*place].phase().is_some_and(|phase| phases.contains(&phase));
             let wanting: Vec<usize> = order.iter().copied().filter(in_pool).collect();
             match self.baseline {
                 Baseline::Ps => self.share_equally(wanting, slots),
@@ -342,6 +342,8 @@ mod tests {
         for baseline in Baseline::ALL {
             assert_eq!(baseline.in_words().parse(), Ok(baseline));
         }
-        assert!("fifo".parse::<Baseline>().expect_err("the name is unknown").contains("allowed: ps, srpt, sjf"));
+        assert!(
+            "fifo".parse::<Baseline>().expect_err("the name is unknown").contains("allowed: ps, srpt, sjf")
+        );
     }
 }

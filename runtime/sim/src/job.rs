@@ -3,44 +3,62 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use napreduce_engine::{Span, TaskKind, Time, fields};
+use napreduce_engine::{Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
-fields! {
-    /// A job to simulate.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct SimulatedJob {
-        /// The name in triggers and reports.
-        pub name: Arc<str> = name.into(),
-        pub user: Arc<str> = "user".into(),
-        pub queue: Arc<str> = "default".into(),
-        /// A label by which results are grouped.
-        pub class: Arc<str> = "".into(),
-        pub priority: i32,
-        /// Ignored for jobs submitted by a trigger.
-        pub submit: Time = submit,
-        /// Relative to the submission.
-        pub deadline: Option<Span>,
-        /// The jobs of its chain that follow it, submitted when it succeeds.
-        pub followed_by: Option<Box<Followers>>,
-        /// Whether it is part of a chain.
-        pub is_chained: bool,
-        pub maps: Vec<SimulatedMap>,
-        /// Empty for a map-only job.
-        pub reduces: Vec<SimulatedReduce>,
-        /// Fraction of maps, in thousandths, that must be done before reduces start.
-        pub slowstart_permille: u32 = 1000,
-        /// Failures of one task until the job fails.
-        pub attempts_max: u32 = 4,
-        /// Memory of a task in bytes: swapped by a suspend, written by a checkpoint.
-        pub memory: u64,
-        /// Task kinds that cannot be checkpointed.
-        pub unsaved: Vec<TaskKind>,
-    }
+/// A job to simulate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimulatedJob {
+    /// The name in triggers and reports.
+    pub name: Arc<str>,
+    pub user: Arc<str>,
+    pub queue: Arc<str>,
+    /// A label by which results are grouped.
+    pub class: Arc<str>,
+    pub priority: i32,
+    /// Ignored for jobs submitted by a trigger.
+    pub submit: Time,
+    /// Relative to the submission.
+    pub deadline: Option<Span>,
+    /// The jobs of its chain that follow it, submitted when it succeeds.
+    pub followed_by: Option<Box<Followers>>,
+    /// Whether it is part of a chain.
+    pub is_chained: bool,
+    pub maps: Vec<SimulatedMap>,
+    /// Empty for a map-only job.
+    pub reduces: Vec<SimulatedReduce>,
+    /// Fraction of maps, in thousandths, that must be done before reduces start.
+    pub slowstart_permille: u32,
+    /// Failures of one task until the job fails.
+    pub attempts_max: u32,
+    /// Memory of a task in bytes: swapped by a suspend, written by a checkpoint.
+    pub memory: u64,
+    /// Task kinds that cannot be checkpointed.
+    pub unsaved: Vec<TaskKind>,
+}
 
+impl SimulatedJob {
     /// Creates a job without tasks, with defaults: no deadline, priority 0, reduces after the last map, four
     /// attempts per task.
-    pub fn new(name: impl Into<Arc<str>>, submit: Time);
+    pub fn new(name: impl Into<Arc<str>>, submit: Time) -> SimulatedJob {
+        SimulatedJob {
+            name: name.into(),
+            user: "user".into(),
+            queue: "default".into(),
+            class: "".into(),
+            priority: 0,
+            submit,
+            deadline: None,
+            followed_by: None,
+            is_chained: false,
+            maps: Vec::new(),
+            reduces: Vec::new(),
+            slowstart_permille: 1000,
+            attempts_max: 4,
+            memory: 0,
+            unsaved: Vec::new(),
+        }
+    }
 }
 
 /// The rest of a chain of jobs.

@@ -2,7 +2,6 @@
 
 mod alone;
 mod baseline;
-mod slot_time;
 pub mod fuzz;
 mod job;
 pub mod metrics;
@@ -11,19 +10,20 @@ mod presets;
 mod run;
 mod settings;
 mod simulation;
+mod slot_time;
 mod workload;
 
 pub use alone::alone;
 pub use baseline::{Baseline, run_baseline};
-pub use slot_time::{SlotTime, SlotTimeError};
 pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{
     CheckpointByPhase, Cost, Failures, LimitError, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
-    SimulationSettings, ProgressModel,
+    ProgressModel, SimulationSettings,
 };
 pub use simulation::{Recording, Simulation};
+pub use slot_time::{SlotTime, SlotTimeError};
 pub use workload::{
     Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
     ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload, WorkloadError,

@@ -65,8 +65,9 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Overheads, D::E
         Form::Name(name) => Ok(preset(&name)?.overheads()),
         Form::Table(mut table) => {
             let name = table.remove("preset");
-            let name =
-                name.as_ref().map(|name| name.as_str().ok_or_else(|| Error::custom("preset must be a string")));
+            let name = name
+                .as_ref()
+                .map(|name| name.as_str().ok_or_else(|| Error::custom("preset must be a string")));
             let base = match name.transpose()? {
                 Some(name) => toml::Table::try_from(preset(name)?.overheads()).map_err(Error::custom)?,
                 None => toml::Table::new(),

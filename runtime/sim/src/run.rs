@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use napreduce_engine::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, fields};
+use napreduce_engine::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
-use crate::slot_time::{SlotTime, SlotTimeError};
 use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
+use crate::slot_time::{SlotTime, SlotTimeError};
 
 /// The result of a run.
 #[derive(Debug, Clone, Default)]
@@ -61,46 +61,70 @@ pub enum Ending {
 /// Preemptions by primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preemptions {
-    /// Stopped where they were.
-    /// Saved and ended.
+    pub suspend: u64,
+    pub checkpoint: u64,
     pub kill: u64,
 }
 
-fields! {
-    /// The result of a job.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct JobResult {
-        pub job: JobId = job,
-        pub name: Arc<str> = plan.name.clone(),
-        pub class: Arc<str> = plan.class.clone(),
-        pub submitted: Time = now,
-        pub ended: Time = now,
-        pub ending: Ending = Ending::Succeeded,
-        /// For a chain, only the last job has a deadline.
-        pub deadline: Option<Time> =
-            plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
-        /// First and last time at which an attempt was working.
-        pub worked: Option<(Time, Time)>,
-        /// Run time alone on the same cluster.
-        pub alone: Span = alone(plan, settings),
-        /// Total work of its tasks.
-        pub work: Span = plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
-        /// Number of maps and reduces.
-        pub tasks: [u32; 2] = [plan.maps.len() as u32, plan.reduces.len() as u32],
-        /// From its last map to the first slot of a reduce; zero if that came earlier.
-        pub reduce_wait: Span,
-        /// Total time that its reduces were without a slot after the last map: before their launch and while
-        /// preempted.
-        pub reduces_waited: Span,
-        /// Slot time of its reduces, and the part spent waiting for maps.
-        pub reduces_held: Span,
-        pub reduces_idle: Span,
-        pub preemptions: Preemptions,
-        /// Lost work.
-        pub wasted: Span,
-    }
+/// The result of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobResult {
+    pub job: JobId,
+    pub name: Arc<str>,
+    pub class: Arc<str>,
+    pub submitted: Time,
+    pub ended: Time,
+    pub ending: Ending,
+    /// For a chain, only the last job has a deadline.
+    pub deadline: Option<Time>,
+    /// First and last time at which an attempt was working.
+    pub worked: Option<(Time, Time)>,
+    /// Run time alone on the same cluster.
+    pub alone: Span,
+    /// Total work of its tasks.
+    pub work: Span,
+    /// Number of maps and reduces.
+    pub tasks: [u32; 2],
+    /// From its last map to the first slot of a reduce; zero if that came earlier.
+    pub reduce_wait: Span,
+    /// Total time that its reduces were without a slot after the last map: before their launch and while
+    /// preempted.
+    pub reduces_waited: Span,
+    /// Slot time of its reduces, and the part spent waiting for maps.
+    pub reduces_held: Span,
+    pub reduces_idle: Span,
+    pub preemptions: Preemptions,
+    /// Lost work.
+    pub wasted: Span,
+}
 
-    pub(crate) fn begin(job: JobId, plan: &SimulatedJob, now: Time, settings: &SimulationSettings);
+impl JobResult {
+    pub(crate) fn begin(
+        job: JobId,
+        plan: &SimulatedJob,
+        now: Time,
+        settings: &SimulationSettings,
+    ) -> JobResult {
+        JobResult {
+            job,
+            name: plan.name.clone(),
+            class: plan.class.clone(),
+            submitted: now,
+            ended: now,
+            ending: Ending::Succeeded,
+            deadline: plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
+            worked: None,
+            alone: alone(plan, settings),
+            work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
+            tasks: [plan.maps.len() as u32, plan.reduces.len() as u32],
+            reduce_wait: Span::default(),
+            reduces_waited: Span::default(),
+            reduces_held: Span::default(),
+            reduces_idle: Span::default(),
+            preemptions: Preemptions::default(),
+            wasted: Span::default(),
+        }
+    }
 }
 
 impl JobResult {
@@ -211,10 +235,7 @@ pub enum SimulationError {
         "livelock at {at}: after {rounds} rounds of events and orders the policy still moves slots; its order of \
          jobs and its choice of victims are inconsistent"
     )]
-    Thrashing {
-        at: Time,
-        rounds: u32,
-    },
+    Thrashing { at: Time, rounds: u32 },
     #[error(
         "no progress at {at}: {why}; {jobs} jobs have not ended{}; {slots}; to investigate, stop earlier with --until \
          and write --events", first_job(*first)
@@ -230,16 +251,10 @@ pub enum SimulationError {
     },
     /// The policy requests a wakeup in the past, or repeatedly without effect.
     #[error("the policy prevents the clock from advancing at {at}: {message}")]
-    Untimely {
-        at: Time,
-        message: String,
-    },
+    Untimely { at: Time, message: String },
     /// The workload is not sorted by submit time.
     #[error("a job at {at} follows one at {after}; sort the workload by submit time")]
-    OutOfOrder {
-        at: Time,
-        after: Time,
-    },
+    OutOfOrder { at: Time, after: Time },
     /// The masters of a queue would hold all its containers.
     #[error(
         "{job} cannot run: the maximum of queue {queue} is {most} containers, but a job needs one for its master and one for its \

@@ -1,6 +1,6 @@
 //! The settings of a simulation. All overheads are zero by default.
 
-use napreduce_engine::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
+use napreduce_engine::{EngineSettings, Ratio, Slots, Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 /// Maximum machines of a cluster.
@@ -13,43 +13,61 @@ pub(crate) const SLOTS_MAX: u64 = 10_000_000;
 #[error("{0}")]
 pub struct LimitError(pub String);
 
-fields! {
-    /// The settings of a simulation.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub struct SimulationSettings {
-        pub machines: u32 = machines,
-        /// Concurrent attempts per machine, by kind.
-        pub slots: Slots = slots,
-        /// Number of machines with map slots only; the others have reduce slots only.
-        pub map_machines: Option<u32>,
-        /// Slots per machine, overriding `slots`; empty if machines are equal.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pub unlike_slots: Vec<Slots>,
-        /// Number of racks; machines are assigned round-robin.
-        pub racks: u32 = 1,
-        /// With containers: the maximum number of concurrent masters per queue. Containers replace both kinds
-        /// of slots; their number is that of map slots. The master of a job holds one for the whole job.
-        pub masters_max: Option<u32>,
-        /// Always strict.
-        pub engine: EngineSettings = EngineSettings { strict: true, ..EngineSettings::default() },
-        pub overheads: Overheads,
-        pub failures: Failures,
-        /// Seed of the simulation; policies and workloads have their own.
-        pub seed: u64,
-        /// How reported progress differs from actual progress.
-        pub progress: ProgressModel,
-        /// Interval of progress reports; `None` for no reports.
-        pub progress_period: Option<Span>,
-        /// Progress points reported exactly when reached.
-        pub marks: Vec<ProgressMark>,
-        /// Whether the slots held by each job are recorded over time.
-        pub record_allocation: bool,
-        /// Stop time of the run.
-        pub until: Option<Time>,
-    }
+/// The settings of a simulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulationSettings {
+    pub machines: u32,
+    /// Concurrent attempts per machine, by kind.
+    pub slots: Slots,
+    /// Number of machines with map slots only; the others have reduce slots only.
+    pub map_machines: Option<u32>,
+    /// Slots per machine, overriding `slots`; empty if machines are equal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike_slots: Vec<Slots>,
+    /// Number of racks; machines are assigned round-robin.
+    pub racks: u32,
+    /// With containers: the maximum number of concurrent masters per queue. Containers replace both kinds
+    /// of slots; their number is that of map slots. The master of a job holds one for the whole job.
+    pub masters_max: Option<u32>,
+    /// Always strict.
+    pub engine: EngineSettings,
+    pub overheads: Overheads,
+    pub failures: Failures,
+    /// Seed of the simulation; policies and workloads have their own.
+    pub seed: u64,
+    /// How reported progress differs from actual progress.
+    pub progress: ProgressModel,
+    /// Interval of progress reports; `None` for no reports.
+    pub progress_period: Option<Span>,
+    /// Progress points reported exactly when reached.
+    pub marks: Vec<ProgressMark>,
+    /// Whether the slots held by each job are recorded over time.
+    pub record_allocation: bool,
+    /// Stop time of the run.
+    pub until: Option<Time>,
+}
 
+impl SimulationSettings {
     /// Returns settings without overheads.
-    pub fn new(machines: u32, slots: Slots);
+    pub fn new(machines: u32, slots: Slots) -> SimulationSettings {
+        SimulationSettings {
+            machines,
+            slots,
+            map_machines: None,
+            unlike_slots: Vec::new(),
+            racks: 1,
+            masters_max: None,
+            engine: EngineSettings { strict: true, ..EngineSettings::default() },
+            overheads: Overheads::default(),
+            failures: Failures::default(),
+            seed: 0,
+            progress: ProgressModel::default(),
+            progress_period: None,
+            marks: Vec::new(),
+            record_allocation: false,
+            until: None,
+        }
+    }
 }
 
 impl SimulationSettings {
@@ -130,17 +148,21 @@ impl SimulationSettings {
     }
 }
 
-fields! {
-    /// A model of reported progress: the actual progress raised to a power, times a factor per attempt. Exact
-    /// by default.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-    pub struct ProgressModel {
-        /// Above 1 progress is under-reported until shortly before the end, below 1 over-reported.
-        pub exponent: f64 = 1.0,
-        /// Maximum deviation of the factor from 1. It is uniform in [1 - error, 1 + error], from the seed and
-        /// the attempt.
-        pub error: f64,
+/// A model of reported progress: the actual progress raised to a power, times a factor per attempt. Exact
+/// by default.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ProgressModel {
+    /// Above 1 progress is under-reported until shortly before the end, below 1 over-reported.
+    pub exponent: f64,
+    /// Maximum deviation of the factor from 1. It is uniform in [1 - error, 1 + error], from the seed and
+    /// the attempt.
+    pub error: f64,
+}
+
+impl Default for ProgressModel {
+    fn default() -> ProgressModel {
+        ProgressModel { exponent: 1.0, error: f64::default() }
     }
 }
 

@@ -51,7 +51,9 @@ pub struct SlotTime {
 
 /// A violated identity: a bug in the simulator or the engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{identity}: {left} does not equal {right}; this is a bug in napreduce, please report it with the seed")]
+#[error(
+    "{identity}: {left} does not equal {right}; this is a bug in napreduce, please report it with the seed"
+)]
 pub struct SlotTimeError {
     pub identity: &'static str,
     pub left: u128,
@@ -106,11 +108,11 @@ impl SlotTime {
 
     pub(crate) fn slot_taken(&mut self, kind: TaskKind) {
         self.held[of(kind)] += 1;
-                let (held, total) = if self.shared {
-                    (self.held[0] + self.held[1], self.slots[0])
-                } else {
-                    (self.held[of(kind)], self.slots[of(kind)])
-                };
+        let (held, total) = if self.shared {
+            (self.held[0] + self.held[1], self.slots[0])
+        } else {
+            (self.held[of(kind)], self.slots[of(kind)])
+        };
         assert!(held <= total, "more {kind} slots are held than exist");
     }
 

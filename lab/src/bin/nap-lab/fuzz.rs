@@ -57,7 +57,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
                 return;
             }
             let seed = arguments.seed.wrapping_add(number);
-            let case = if arguments.containers { Case::draw_in_containers(seed) } else { Case::draw(seed) };
+            let case = if arguments.containers { Case::draw_containers(seed) } else { Case::draw(seed) };
             let told = tell(&case, &bar);
             if let Err(why) = told {
                 failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((case, why));

@@ -279,7 +279,7 @@ impl Arguments {
         let mut settings = if let Some(containers) = self.containers.or(of_shape) {
             let enough = u64::from(containers) * u64::from(nodes) > 1;
             ensure!(enough, "--containers {containers}: a master and a task need 2 in all; give more");
-            let mut settings = SimulationSettings::of_containers(nodes, containers);
+            let mut settings = SimulationSettings::with_containers(nodes, containers);
             settings.share_slots(shape.and_then(|shape| shape.masters_max));
             settings
         } else {

@@ -92,7 +92,7 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
     );
     let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.uses_output_bytes());
     let blind = variants.iter().find(is_blind);
-    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes) {
+    if let Some(blind) = blind.filter(|_| !source.has_output_bytes) {
         anyhow::bail!(
             "{} serves reduces by the bytes that maps write for them, and no job of {} says how many those are: it would \
              treat all alike and take no slot{}",

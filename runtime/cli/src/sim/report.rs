@@ -150,7 +150,7 @@ fn heading(experiment: &Experiment) -> String {
     let slots = match settings.masters_max {
         Some(_) => format!("{} containers", settings.slots.map),
         None if !settings.unlike_slots.is_empty() => {
-            let (maps, reduces) = settings.slots_in_all();
+            let (maps, reduces) = settings.total_slots();
             format!("{maps} map and {reduces} reduce slots in all")
         }
         None => format!("{} map and {} reduce slots", settings.slots.map, settings.slots.reduce),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use napreduce_engine::{Slots, Span};
 use napreduce_sim::{
-    ClusterShape, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile, published,
+    ClusterShape, Overheads, ProgressModel, SizeModel, SwimTrace, Workload, WorkloadFile, published,
 };
 
 use super::arguments::Arguments;
@@ -31,11 +31,11 @@ pub struct Source {
     /// The overheads it is meant with.
     pub overheads: Overheads,
     /// What attempts tell of their progress.
-    pub told: ToldProgress,
+    pub told: ProgressModel,
     /// How often progress is reported.
     pub progress: Option<Span>,
     /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
-    pub tells_output_bytes: bool,
+    pub has_output_bytes: bool,
 }
 
 /// Where jobs come from.
@@ -85,7 +85,7 @@ impl Source {
             shape: file.cluster,
             overheads: file.overheads,
             told: file.progress,
-            tells_output_bytes: file.tells_output_bytes(),
+            has_output_bytes: file.has_output_bytes(),
             ..Source::of(name, jobs, Origin::Workload(Box::new(file)))
         })
     }
@@ -118,13 +118,13 @@ impl Source {
 
     fn of_recorded(recorded: Recorded) -> Source {
         let mut with_reduces = recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
-        let tells_output_bytes = with_reduces.peek().is_none()
+        let has_output_bytes = with_reduces.peek().is_none()
             || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0));
         let (name, jobs) = (recorded.name.clone(), recorded.jobs.len());
         Source {
             shape: Some(recorded.shape()),
             overheads: recorded.overheads,
-            tells_output_bytes,
+            has_output_bytes,
             ..Source::of(&name, jobs, Origin::Recorded(Box::new(recorded)))
         }
     }
@@ -138,9 +138,9 @@ impl Source {
             seed: 0,
             shape: None,
             overheads: Overheads::default(),
-            told: ToldProgress::default(),
+            told: ProgressModel::default(),
             progress: Some(Span::from_secs(1)),
-            tells_output_bytes: true,
+            has_output_bytes: true,
         }
     }
 

@@ -1,5 +1,4 @@
 //! Delay scheduling of saved work, under every policy that uses it.
-//! Owns what is the same under every policy that waits.
 
 use napreduce_engine::Span;
 use napreduce_engine::scenarios::check_with;

@@ -106,7 +106,8 @@ impl Case {
     /// # Errors
     /// Describes the violated property.
     pub fn run(&self) -> Result<Run, String> {
-        catch_unwind(AssertUnwindSafe(|| self.run_checked())).unwrap_or_else(|panic| Err(panic_message(&*panic)))
+        catch_unwind(AssertUnwindSafe(|| self.run_checked()))
+            .unwrap_or_else(|panic| Err(panic_message(&*panic)))
     }
 
     fn run_checked(&self) -> Result<Run, String> {
@@ -140,9 +141,7 @@ impl Case {
         let run = simulation.run().map_err(|error| error.to_string())?;
         match (run.unfinished, run.tally.illegal_reports) {
             (0, 0) => Ok(run),
-            (0, some) => {
-                Err(format!("{some} invalid reports: {}", run.last_warning.unwrap_or_default()))
-            }
+            (0, some) => Err(format!("{some} invalid reports: {}", run.last_warning.unwrap_or_default())),
             (left, _) => Err(format!("{left} jobs did not end")),
         }
     }

@@ -162,7 +162,8 @@ mod tests {
         let many = vec![(10.0, about(1.0)), (90.0, about(3.0))];
         for points in [vec![], vec![(50.0, about(8.0))], many] {
             let all = ["suspend", "kill"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
-            curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all).expect("the figure is written");
+            curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all)
+                .expect("the figure is written");
             let svg = svg(&path);
             assert!(svg.contains("Sojourn of the high job") && svg.contains("suspend"), "{svg}");
             assert_eq!(svg.contains("hollow: published"), !points.is_empty());

@@ -86,11 +86,11 @@ impl<'a> Axis<'a> {
 
     /// Returns the position of a value, from 0 to 1.
     fn share(self, value: f64) -> f64 {
-                if self.logarithmic {
-                    (value / self.least).ln() / (self.most / self.least).ln()
-                } else {
-                    (value - self.least) / (self.most - self.least)
-                }
+        if self.logarithmic {
+            (value / self.least).ln() / (self.most / self.least).ln()
+        } else {
+            (value - self.least) / (self.most - self.least)
+        }
     }
 
     /// Returns round values within the range.
@@ -214,8 +214,8 @@ impl<'a> Frame<'a> {
 
     /// Draws an interval at x with cross strokes of `half` pixels to each side.
     pub fn interval(&mut self, x: f64, interval: (f64, f64), half: f64, colour: &'static str) {
-                let (low, high) = interval;
-                if low == high {
+        let (low, high) = interval;
+        if low == high {
             return;
         }
         let (low, high, stroke) = (self.at(x, low), self.at(x, high), Stroke::solid(colour, 1.0));
@@ -227,8 +227,8 @@ impl<'a> Frame<'a> {
 
     /// Draws a box between two corners in pixels, with the fill and hatching of a series.
     pub fn fill(&mut self, top_left: (f64, f64), bottom_right: (f64, f64), number: usize) {
-                const FILLS: [&str; 6] = ["#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb"];
-                let ((left, top), (right, bottom)) = (top_left, bottom_right);
+        const FILLS: [&str; 6] = ["#0072b2", "#f6cf71", "#ffffff", "#8fd3bd", "#d9d9d9", "#e3a9cb"];
+        let ((left, top), (right, bottom)) = (top_left, bottom_right);
         let outline = Stroke::solid("#000000", 1.0);
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
         self.svg.shape(&corners, FILLS[number % FILLS.len()], outline);

@@ -30,9 +30,9 @@ pub fn pdf(tree: &Tree) -> Vec<u8> {
     }
     let table = file.len();
     add(&mut file, format_args!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1));
-        for place in &places {
-            add(&mut file, format_args!("{place:010} 00000 n \n"));
-        }
+    for place in &places {
+        add(&mut file, format_args!("{place:010} 00000 n \n"));
+    }
     add(
         &mut file,
         format_args!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", objects.len() + 1),
@@ -58,7 +58,13 @@ fn paint(group: &Group, around: Transform, drawing: &mut String) {
 }
 
 fn trace(path: &Path, transform: Transform, drawing: &mut String) {
-    add(drawing, format_args!("q {} {} {} {} {} {} cm\n", transform.sx, transform.ky, transform.kx, transform.sy, transform.tx, transform.ty));
+    add(
+        drawing,
+        format_args!(
+            "q {} {} {} {} {} {} cm\n",
+            transform.sx, transform.ky, transform.kx, transform.sy, transform.tx, transform.ty
+        ),
+    );
     let (mut at, mut first) = ((0.0, 0.0), (0.0, 0.0));
     for segment in path.data().segments() {
         match segment {

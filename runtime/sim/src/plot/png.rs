@@ -58,10 +58,10 @@ mod tests {
             let figure = folder.path().join("a.svg");
             let series = Series { name: name.to_owned(), points: vec![(1.0, 0.5), (9.0, 1.0)] };
             distributions(&figure, "Sojourn times", &[series]).expect("the figure is written");
-            the pictures are written(&figure).expect("the pictures are written");
+            pictures(&figure).expect("the pictures are written");
             let pdf = fs::read(figure.with_extension("pdf")).expect("the PDF is readable");
             assert!(pdf.starts_with(b"%PDF-1.4") && pdf.ends_with(b"%%EOF\n"));
-            let the PDF is ASCII = String::from_utf8(pdf).expect("the PDF is ASCII");
+            let text = String::from_utf8(pdf).expect("the PDF is ASCII");
             let table = text.split("xref\n0 5\n").nth(1).expect("the PDF has a cross-reference table");
             for (number, line) in table.lines().take(5).enumerate().skip(1) {
                 let place: usize = line[..10].parse().expect("an offset");

@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn unwritable_path_is_reported() {
-        let error = layers(Path::new("/nowhere/figure.svg"), "t", Vec::new()).expect_err("the directory does not exist");
+        let error = layers(Path::new("/nowhere/figure.svg"), "t", Vec::new())
+            .expect_err("the directory does not exist");
         assert!(error.to_string().starts_with("cannot draw /nowhere/figure.svg: "), "{error}");
     }
 }

@@ -40,11 +40,11 @@ impl Stroke {
 
     fn attributes(self) -> String {
         let dashes: Vec<String> = self.dashes.iter().map(u32::to_string).collect();
-                let dashes = if dashes.is_empty() {
-                    String::new()
-                } else {
-                    format!(" stroke-dasharray=\"{}\"", dashes.join(" "))
-                };
+        let dashes = if dashes.is_empty() {
+            String::new()
+        } else {
+            format!(" stroke-dasharray=\"{}\"", dashes.join(" "))
+        };
         format!("stroke=\"{}\" stroke-width=\"{}\"{dashes}", self.colour, short(self.width))
     }
 }
@@ -70,8 +70,8 @@ impl Svg {
 
     /// Adds a filled or hollow mark.
     pub fn mark(&mut self, mark: Mark, at: (f64, f64), radius: f64, colour: &'static str, hollow: bool) {
-                let (x, y) = at;
-                let fill = if hollow { "#ffffff" } else { colour };
+        let (x, y) = at;
+        let fill = if hollow { "#ffffff" } else { colour };
         let stroke = Stroke::solid(colour, 2.0);
         let around =
             |points: &[(f64, f64)]| points.iter().map(|(a, b)| (x + a * radius, y + b * radius)).collect();
@@ -141,8 +141,8 @@ impl Svg {
 
     /// Returns the SVG file. The title is for screen readers and is not drawn.
     pub fn finish(self, size: (f64, f64), title: &str) -> String {
-                let (width, height) = size;
-                format!(
+        let (width, height) = size;
+        format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
              <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n{}</svg>\n",
             escaped(title),

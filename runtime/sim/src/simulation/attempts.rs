@@ -1,10 +1,10 @@
 //! Virtual attempts: their phase, the progress of their work in integer microseconds, and their storage.
 
-use napreduce_engine::{AttemptId, TaskKind, Time, fields};
+use napreduce_engine::{AttemptId, TaskKind, Time};
 
 use super::bandwidth::Pace;
-use crate::slot_time::SlotTime;
 use crate::job::SimulatedJob;
+use crate::slot_time::SlotTime;
 
 /// The phase of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,53 +34,53 @@ pub(super) enum Phase {
     Gone,
 }
 
-fields! {
-    /// An attempt on a virtual worker.
-    #[derive(Debug)]
-    pub(super) struct VirtualAttempt {
-        pub id: AttemptId = id,
-        pub worker: u32 = worker,
-        /// Number of earlier attempts in this place.
-        pub generation: u32,
-        /// Changes with the phase: queue entries with another stamp are stale.
-        pub stamp: u32,
-        pub phase: Phase = Phase::Ordered,
-        /// Start of the phase.
-        pub phase_began: Time = now,
-        /// Time up to which its slot time is accounted.
-        pub since: Time = now,
-        /// In the view of the coordinator.
-        pub holds_slot: bool = true,
-        /// Completed and total work of the task.
-        pub done: u64 = done,
-        pub total: u64 = plan.work_of(id.task.kind, id.task.index),
-        /// The first part of the work, which needs map outputs.
-        pub shuffle: u64 = shuffle,
-        /// Work at which it fails.
-        pub fails_at: u64 = u64::MAX,
-        /// Its speed with limited bandwidth.
-        pub pace: Pace = Pace::FULL,
-        /// Work completed by earlier attempts.
-        pub done_before: u64 = done,
-        /// Work done at its last suspend; a later suspend preserves only the difference.
-        pub preserved: u64 = done,
-        /// Input bytes, for progress reports.
-        pub bytes: u64 = bytes,
-        /// Bytes swapped out by its last suspend.
-        pub swapped: u64,
-        pub pages: Pages,
-        /// For a reduce: its position in the history of finished maps, and their number there.
-        pub history_position: usize,
-        pub maps_seen: u32,
-        /// The worker that wrote the checkpoint it started from.
-        pub restores: Option<u32> = restores,
-        /// Whether its process occupies a slot of the machine.
-        pub occupies_slot: bool = true,
-        pub commit_requested: bool,
-        /// Its position in its job's list of live reduces.
-        pub place: u32,
-    }
+/// An attempt on a virtual worker.
+#[derive(Debug)]
+pub(super) struct VirtualAttempt {
+    pub id: AttemptId,
+    pub worker: u32,
+    /// Number of earlier attempts in this place.
+    pub generation: u32,
+    /// Changes with the phase: queue entries with another stamp are stale.
+    pub stamp: u32,
+    pub phase: Phase,
+    /// Start of the phase.
+    pub phase_began: Time,
+    /// Time up to which its slot time is accounted.
+    pub since: Time,
+    /// In the view of the coordinator.
+    pub holds_slot: bool,
+    /// Completed and total work of the task.
+    pub done: u64,
+    pub total: u64,
+    /// The first part of the work, which needs map outputs.
+    pub shuffle: u64,
+    /// Work at which it fails.
+    pub fails_at: u64,
+    /// Its speed with limited bandwidth.
+    pub pace: Pace,
+    /// Work completed by earlier attempts.
+    pub done_before: u64,
+    /// Work done at its last suspend; a later suspend preserves only the difference.
+    pub preserved: u64,
+    /// Input bytes, for progress reports.
+    pub bytes: u64,
+    /// Bytes swapped out by its last suspend.
+    pub swapped: u64,
+    pub pages: Pages,
+    /// For a reduce: its position in the history of finished maps, and their number there.
+    pub history_position: usize,
+    pub maps_seen: u32,
+    /// The worker that wrote the checkpoint it started from.
+    pub restores: Option<u32>,
+    /// Whether its process occupies a slot of the machine.
+    pub occupies_slot: bool,
+    pub commit_requested: bool,
+    /// Its position in its job's list of live reduces.
+    pub place: u32,
+}
 
+impl VirtualAttempt {
     /// Creates an attempt with `done` completed work, about to start.
     pub fn ordered(
         id: AttemptId,
@@ -88,13 +88,39 @@ fields! {
         now: Time,
         plan: &SimulatedJob,
         done: u64,
-        restores: Option<u32>
-    ) {
+        restores: Option<u32>,
+    ) -> VirtualAttempt {
         let index = id.task.index as usize;
         let (shuffle, bytes) = match id.task.kind {
             TaskKind::Map => (0, plan.maps[index].bytes),
             TaskKind::Reduce => (plan.reduces[index].shuffle.0, plan.reduces[index].bytes),
         };
+        VirtualAttempt {
+            id,
+            worker,
+            generation: 0,
+            stamp: 0,
+            phase: Phase::Ordered,
+            phase_began: now,
+            since: now,
+            holds_slot: true,
+            done,
+            total: plan.work_of(id.task.kind, id.task.index),
+            shuffle,
+            fails_at: u64::MAX,
+            pace: Pace::FULL,
+            done_before: done,
+            preserved: done,
+            bytes,
+            swapped: 0,
+            pages: Pages::default(),
+            history_position: 0,
+            maps_seen: 0,
+            restores,
+            occupies_slot: true,
+            commit_requested: false,
+            place: 0,
+        }
     }
 }
 

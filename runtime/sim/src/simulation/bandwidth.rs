@@ -63,11 +63,11 @@ fn demand(attempt: &VirtualAttempt, job: &RunningJob) -> (Resource, u64) {
         }
         TaskKind::Reduce => {
             let reduce = &job.plan.reduces[index];
-                        if attempt.done < attempt.shuffle {
-                            (Resource::Network, each_second(reduce.bytes, reduce.shuffle.0))
-                        } else {
-                            (Resource::Disk, each_second(reduce.bytes, reduce.reduce.0))
-                        }
+            if attempt.done < attempt.shuffle {
+                (Resource::Network, each_second(reduce.bytes, reduce.shuffle.0))
+            } else {
+                (Resource::Disk, each_second(reduce.bytes, reduce.reduce.0))
+            }
         }
     }
 }

@@ -54,7 +54,8 @@ pub(super) enum Activity {
 impl Guard {
     pub fn new(settings: &SimulationSettings) -> Guard {
         let (maps, reduces) = settings.total_slots();
-        let evictions_max = EVICTIONS_MAX.max(EVICTIONS_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
+        let evictions_max =
+            EVICTIONS_MAX.max(EVICTIONS_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
         let (last, horizon) = (settings.last_time(), Time(0));
         Guard { last, evictions_max, horizon, evictions: 0, done: 0, most_done: 0, idle: 0, ticks: 0 }
     }
@@ -120,13 +121,9 @@ impl Simulation {
                 Some(mean) => format!(" (a machine is lost after {} on average)", mean.to_text()),
                 None => String::new(),
             };
-            format!(
-                "{evictions_max} attempts ended or were suspended without an additional task done{lost}"
-            )
+            format!("{evictions_max} attempts ended or were suspended without an additional task done{lost}")
         } else if self.guard.ticks > TICKS_MAX {
-            format!(
-                "{TICKS_MAX} progress reports without any other event; report less often"
-            )
+            format!("{TICKS_MAX} progress reports without any other event; report less often")
         } else if self.now > self.guard.horizon && self.unfinished() > 0 && !cut {
             format!("this is {WORK_FACTOR_MAX} times the total work on a single slot")
         } else if self.is_idle() {

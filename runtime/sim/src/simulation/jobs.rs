@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_engine::{
     AttemptId, Event, JobId, JobOutcome, JobPart, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId,
-    fields,
 };
 
 use super::Simulation;
 use super::attempts::Phase;
 use super::reports::Group;
-use crate::slot_time;
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
+use crate::slot_time;
 
 /// Maximum length of a task: ten years.
 const TASK_MAX: Span = Span::from_secs(10 * 365 * 86_400);
@@ -28,29 +27,45 @@ pub(super) struct Checkpoint {
     pub done: u64,
 }
 
-fields! {
-    /// An active job.
-    #[derive(Debug)]
-    pub(super) struct RunningJob {
-        pub maps_done: u32,
-        /// Number of maps that were done at least once.
-        maps_ever_done: u32,
-        maps_end: Option<Time>,
-        first_reduce: Option<Time>,
-        held: HeldReduceSlots,
-        /// Times at which the number of finished maps changed, and the new number; used by fetching reduces.
-        pub history: Vec<(Time, u32)>,
-        pub reduces: Vec<u32>,
-        pub checkpoints: BTreeMap<(TaskKind, u32), Checkpoint>,
-        done: [Vec<u64>; 2] = [no_bits(plan.maps.len()), no_bits(plan.reduces.len())],
-        ever_done: Vec<u64> = no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
-        /// Set with containers.
-        pub management: Option<Management>,
-        pub plan: SimulatedJob = plan,
-        pub result: JobResult = result,
-    }
+/// An active job.
+#[derive(Debug)]
+pub(super) struct RunningJob {
+    pub maps_done: u32,
+    /// Number of maps that were done at least once.
+    maps_ever_done: u32,
+    maps_end: Option<Time>,
+    first_reduce: Option<Time>,
+    held: HeldReduceSlots,
+    /// Times at which the number of finished maps changed, and the new number; used by fetching reduces.
+    pub history: Vec<(Time, u32)>,
+    pub reduces: Vec<u32>,
+    pub checkpoints: BTreeMap<(TaskKind, u32), Checkpoint>,
+    done: [Vec<u64>; 2],
+    ever_done: Vec<u64>,
+    /// Set with containers.
+    pub management: Option<Management>,
+    pub plan: SimulatedJob,
+    pub result: JobResult,
+}
 
-    fn new(plan: SimulatedJob, result: JobResult);
+impl RunningJob {
+    fn new(plan: SimulatedJob, result: JobResult) -> RunningJob {
+        RunningJob {
+            maps_done: 0,
+            maps_ever_done: 0,
+            maps_end: None,
+            first_reduce: None,
+            held: HeldReduceSlots::default(),
+            history: Vec::new(),
+            reduces: Vec::new(),
+            checkpoints: BTreeMap::new(),
+            done: [no_bits(plan.maps.len()), no_bits(plan.reduces.len())],
+            ever_done: no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
+            management: None,
+            plan,
+            result,
+        }
+    }
 }
 
 /// Returns one cleared bit per task.
@@ -300,8 +315,7 @@ impl Simulation {
     /// Handles the completion of a task.
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let (kind, index) = (id.task.kind, id.task.index);
-        let executed =
-            self.finishing.remove(&id).expect("the completing attempt reported in this batch");
+        let executed = self.finishing.remove(&id).expect("the completing attempt reported in this batch");
         let job = self.jobs.at_mut(id.task.job);
         assert!(mark(&mut job.done[slot_time::of(kind)], index, true), "{} is done twice", id.task);
         let total = job.plan.work_of(kind, index);

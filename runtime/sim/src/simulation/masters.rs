@@ -20,7 +20,7 @@ type Arrival = (SimulatedJob, Time);
 #[derive(Debug)]
 struct WaitingJob {
     job: Arrival,
-    place: Limits,
+    limits: Limits,
 }
 
 /// The limits that count a master: its queue, and the policy's queues with a maximum.
@@ -87,14 +87,14 @@ impl Masters {
 
     fn uncount(&mut self, master: JobId) {
         let Some(limits) = self.active.remove(&master) else { return };
-                if let Some(active) = self.of_queue.get_mut(&limits.queue) {
-                    *active -= 1;
-                }
-                for (name, _) in &limits.maxima {
-                    if let Some(active) = self.of_policy.get_mut(name) {
-                        *active -= 1;
-                    }
-                }
+        if let Some(active) = self.of_queue.get_mut(&limits.queue) {
+            *active -= 1;
+        }
+        for (name, _) in &limits.maxima {
+            if let Some(active) = self.of_policy.get_mut(name) {
+                *active -= 1;
+            }
+        }
     }
 }
 

@@ -20,8 +20,8 @@ mod log;
 mod masters;
 mod orders;
 mod paging;
-mod paging;
 mod progress;
+mod queue;
 mod recorder;
 mod reports;
 mod work;
@@ -32,7 +32,7 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, fields};
+use napreduce_engine::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
 
 use self::attempts::{Attempts, Phase};
 use self::chains::ChainLengths;
@@ -56,56 +56,89 @@ use crate::workload::Workload;
 /// again.
 const ROUNDS_MAX: u32 = 50_000;
 
-fields! {
-    /// A run of a workload under a policy, in virtual time.
-    ///
-    /// ```
-    /// use napreduce_engine::{Fifo, Slots, Span, Time};
-    /// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
-    ///
-    /// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));
-    /// let second = SimulatedJob::new("second", Time(5)).with_maps(1, Span::from_secs(1));
-    /// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
-    /// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
-    /// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
-    /// assert_eq!(ends, [Time(11_000_000), Time(20_000_000)]);
-    /// # Ok::<(), napreduce_sim::SimulationError>(())
-    /// ```
-    pub struct Simulation {
-        engine: Engine =
-            Engine::new(scheduler, EngineSettings { strict: true, name_outputs: false, ..settings.engine }),
-        arrivals: Peekable<Box<dyn Iterator<Item = SimulatedJob>>> = workload.timed.peekable(),
-        triggered: BTreeMap<Arc<str>, SimulatedJob> = workload.triggered,
-        now: Time,
-        last_submit: Time,
-        queue: Queue,
-        /// Events due at this instant; empty between instants.
-        due: Vec<Due>,
-        /// Workers with a heartbeat at this instant.
-        beats: Vec<u32>,
-        batch: Batch,
-        attempts: Attempts,
-        jobs: Jobs,
-        masters: Masters,
-        job_tasks: JobTasks,
-        workers: Vec<VirtualWorker>,
-        /// The current or last worker on each machine.
-        on_machine: Vec<u32> = vec![0; settings.machines as usize],
-        marks: Marks = Marks::new(&settings.marks),
-        /// Attempts that reported completion in this batch, and their work.
-        finishing: BTreeMap<AttemptId, u64>,
-        /// When the engine is to be woken.
-        armed: Option<Time>,
-        chain_lengths: ChainLengths,
-        guard: Guard = Guard::new(&settings),
-        log: Option<Log>,
-        recorder: Option<Recorder>,
-        run: Run,
-        settings: SimulationSettings = settings,
-    }
+/// A run of a workload under a policy, in virtual time.
+///
+/// ```
+/// use napreduce_engine::{Fifo, Slots, Span, Time};
+/// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
+///
+/// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));
+/// let second = SimulatedJob::new("second", Time(5)).with_maps(1, Span::from_secs(1));
+/// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
+/// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
+/// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
+/// assert_eq!(ends, [Time(11_000_000), Time(20_000_000)]);
+/// # Ok::<(), napreduce_sim::SimulationError>(())
+/// ```
+pub struct Simulation {
+    engine: Engine,
+    arrivals: Peekable<Box<dyn Iterator<Item = SimulatedJob>>>,
+    triggered: BTreeMap<Arc<str>, SimulatedJob>,
+    now: Time,
+    last_submit: Time,
+    queue: Queue,
+    /// Events due at this instant; empty between instants.
+    due: Vec<Due>,
+    /// Workers with a heartbeat at this instant.
+    beats: Vec<u32>,
+    batch: Batch,
+    attempts: Attempts,
+    jobs: Jobs,
+    masters: Masters,
+    job_tasks: JobTasks,
+    workers: Vec<VirtualWorker>,
+    /// The current or last worker on each machine.
+    on_machine: Vec<u32>,
+    marks: Marks,
+    /// Attempts that reported completion in this batch, and their work.
+    finishing: BTreeMap<AttemptId, u64>,
+    /// When the engine is to be woken.
+    armed: Option<Time>,
+    chain_lengths: ChainLengths,
+    guard: Guard,
+    log: Option<Log>,
+    recorder: Option<Recorder>,
+    run: Run,
+    settings: SimulationSettings,
+}
 
+impl Simulation {
     /// Creates a simulation at time 0.
-    pub fn new(scheduler: Box<dyn Scheduler>, settings: SimulationSettings, workload: Workload);
+    pub fn new(
+        scheduler: Box<dyn Scheduler>,
+        settings: SimulationSettings,
+        workload: Workload,
+    ) -> Simulation {
+        Simulation {
+            engine: Engine::new(
+                scheduler,
+                EngineSettings { strict: true, name_outputs: false, ..settings.engine },
+            ),
+            arrivals: workload.timed.peekable(),
+            triggered: workload.triggered,
+            now: Time::default(),
+            last_submit: Time::default(),
+            queue: Queue::default(),
+            due: Vec::new(),
+            beats: Vec::new(),
+            batch: Batch::default(),
+            attempts: Attempts::default(),
+            jobs: Jobs::default(),
+            masters: Masters::default(),
+            job_tasks: JobTasks::default(),
+            workers: Vec::new(),
+            on_machine: vec![0; settings.machines as usize],
+            marks: Marks::new(&settings.marks),
+            finishing: BTreeMap::new(),
+            armed: None,
+            chain_lengths: ChainLengths::default(),
+            guard: Guard::new(&settings),
+            log: None,
+            recorder: None,
+            run: Run::default(),
+            settings,
+        }
+    }
 }
 
 impl Simulation {
@@ -154,9 +187,9 @@ impl Simulation {
     /// As [`Simulation::run`].
     pub fn step(&mut self) -> Result<bool, SimulationError> {
         if self.workers.is_empty() {
-                        for machine in 0..self.settings.machines {
-                            self.join(machine);
-                        }
+            for machine in 0..self.settings.machines {
+                self.join(machine);
+            }
             if let Some(period) = self.settings.progress_period {
                 self.queue.push(Time(0) + period, Due::Tick);
             }
@@ -223,9 +256,9 @@ impl Simulation {
             }
             let mut beats = std::mem::take(&mut self.beats);
             beats.sort_unstable();
-                        for worker in beats {
-                            self.heartbeat(worker);
-                        }
+            for worker in beats {
+                self.heartbeat(worker);
+            }
             if self.batch.is_empty() {
                 return Ok(activity);
             }
@@ -292,7 +325,8 @@ impl Simulation {
         }
         for job in self.jobs.iter().filter(|job| !job.is_master()) {
             sojourns += u128::from(now.since(job.result.submitted).0);
-            self.run.slot_time.unfinished += job.checkpoints.values().map(|checkpoint| checkpoint.done).sum::<u64>();
+            self.run.slot_time.unfinished +=
+                job.checkpoints.values().map(|checkpoint| checkpoint.done).sum::<u64>();
         }
         for kind in TaskKind::ALL {
             let (held, used) = (self.run.slot_time.held(kind), u64::from(self.engine.view().used(kind)));

@@ -59,13 +59,15 @@ impl Simulation {
                 None
             }
             Start::Fresh => {
-                let discarded = job.checkpoints.remove(&(kind, index)).map_or(0, |checkpoint| checkpoint.done);
+                let discarded =
+                    job.checkpoints.remove(&(kind, index)).map_or(0, |checkpoint| checkpoint.done);
                 self.run.slot_time.wasted += discarded;
                 job.result.wasted.0 += discarded;
                 None
             }
         };
-        let (done, restores) = checkpoint.map_or((0, None), |checkpoint| (checkpoint.done, Some(checkpoint.worker)));
+        let (done, restores) =
+            checkpoint.map_or((0, None), |checkpoint| (checkpoint.done, Some(checkpoint.worker)));
         let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, done, restores);
         let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
         let fails_after = super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);

@@ -10,22 +10,40 @@ use napreduce_engine::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// An attempt reaches a progress mark.
-    Mark { attempt: u32, stamp: u32 },
+    Mark {
+        attempt: u32,
+        stamp: u32,
+    },
     /// The current phase of an attempt ends.
-    PhaseEnds { attempt: u32, stamp: u32 },
+    PhaseEnds {
+        attempt: u32,
+        stamp: u32,
+    },
     /// An order arrives at its worker.
-    Arrives { attempt: u32, generation: u32, order: OrderKind },
+    Arrives {
+        attempt: u32,
+        generation: u32,
+        order: OrderKind,
+    },
     /// A machine is lost, unless it was lost before.
-    Lost { worker: u32 },
+    Lost {
+        worker: u32,
+    },
     /// A machine returns.
-    Returns { machine: u32 },
+    Returns {
+        machine: u32,
+    },
     /// A setup or cleanup task ends.
-    JobTaskEnds { number: u64 },
+    JobTaskEnds {
+        number: u64,
+    },
     /// The engine is to be woken.
     Wake,
     /// All running attempts report progress.
     Tick,
-    Heartbeat { worker: u32 },
+    Heartbeat {
+        worker: u32,
+    },
 }
 
 /// The kind of an order.

@@ -122,12 +122,15 @@ impl Simulation {
     pub(super) fn send_report(&mut self, place: u32, report: Report) {
         let account = self.account_of(place, &report);
         let attempt = self.attempts.at(place);
-        let (worker, pending) = (attempt.worker, PendingReport { place, attempt: attempt.id, report, account });
+        let (worker, pending) =
+            (attempt.worker, PendingReport { place, attempt: attempt.id, report, account });
         if self.settings.overheads.heartbeat.0 == 0 {
             self.receive_report(worker, pending, None);
         } else {
-            let ends =
-                matches!(pending.report, Report::Done { .. } | Report::CommitRequested | Report::Failed { .. });
+            let ends = matches!(
+                pending.report,
+                Report::Done { .. } | Report::CommitRequested | Report::Failed { .. }
+            );
             self.workers[worker as usize].reports.push(pending);
             self.expect_heartbeat(worker, ends && self.settings.overheads.out_of_band);
         }
@@ -255,7 +258,9 @@ impl Simulation {
         // first.
         let mut lost = executed;
         match report {
-            Report::Done { .. } => {,
+            Report::Done { .. } => {
+                self.finishing.insert(id, executed);
+            }
             Report::Checkpointed => {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
                 let checkpoint = Checkpoint { worker, done: done - lost };

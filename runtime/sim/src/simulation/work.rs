@@ -126,8 +126,8 @@ impl Simulation {
         }
         job.worked(now);
         // A reduce without shuffle time still waits for the last map.
-        let fetches =
-            attempt.done < attempt.shuffle || (attempt.done == attempt.shuffle && !job.has_completed_every_map());
+        let fetches = attempt.done < attempt.shuffle
+            || (attempt.done == attempt.shuffle && !job.has_completed_every_map());
         if attempt.kind() == TaskKind::Reduce && fetches && !job.maps_complete() {
             attempt.phase = Phase::Fetching;
             attempt.history_position = job.history.len();
@@ -159,7 +159,8 @@ impl Simulation {
             (attempt.stamp, attempt.id, attempt.done, attempt.pace, attempt.total);
         // After its shuffle it reads from disk.
         let changes_resource = limited && done < attempt.shuffle;
-        let stops = if changes_resource { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
+        let stops =
+            if changes_resource { attempt.stops_at().min(attempt.shuffle) } else { attempt.stops_at() };
         self.queue.push(now + pace.time_for(stops - done), Due::PhaseEnds { attempt: place, stamp });
         if !self.marks.is_empty() {
             for at in self.marks.of(&self.jobs.at_mut(id.task.job).plan.name, id.task, total) {

@@ -1,37 +1,52 @@
 //! Virtual workers: machine slots, attempts, and what waits for the next heartbeat.
 
-use napreduce_engine::{AttemptId, Slots, TaskKind, Time, WorkerId, fields};
+use napreduce_engine::{AttemptId, Slots, TaskKind, Time, WorkerId};
 
 use super::attempts::Attempts;
 use super::queue::OrderKind;
 use super::reports::PendingReport;
 use crate::slot_time;
 
-fields! {
-    #[derive(Debug)]
-    pub(super) struct VirtualWorker {
-        pub id: WorkerId = id,
-        pub machine: u32 = machine,
-        pub up: bool = true,
-        /// Places of its attempts, including suspended ones.
-        pub attempts: Vec<u32>,
-        /// Processes that occupy a slot, by kind.
-        running: [u32; 2],
-        slots: Slots = slots,
-        /// Whether both kinds share the slots.
-        shared: bool = shared,
-        pub suspended_memory: u128,
-        /// Time of the last contact with the coordinator.
-        pub answered: Option<Time>,
-        /// Time of the scheduled heartbeat.
-        pub beat: Option<Time>,
-        /// Reports for that heartbeat, in order.
-        pub reports: Vec<PendingReport>,
-        /// Orders for that heartbeat, in order: place and generation of the attempt.
-        pub orders: Vec<(u32, u32, OrderKind)>,
-    }
+#[derive(Debug)]
+pub(super) struct VirtualWorker {
+    pub id: WorkerId,
+    pub machine: u32,
+    pub up: bool,
+    /// Places of its attempts, including suspended ones.
+    pub attempts: Vec<u32>,
+    /// Processes that occupy a slot, by kind.
+    running: [u32; 2],
+    slots: Slots,
+    /// Whether both kinds share the slots.
+    shared: bool,
+    pub suspended_memory: u128,
+    /// Time of the last contact with the coordinator.
+    pub answered: Option<Time>,
+    /// Time of the scheduled heartbeat.
+    pub beat: Option<Time>,
+    /// Reports for that heartbeat, in order.
+    pub reports: Vec<PendingReport>,
+    /// Orders for that heartbeat, in order: place and generation of the attempt.
+    pub orders: Vec<(u32, u32, OrderKind)>,
+}
 
-    pub fn new(id: WorkerId, machine: u32, slots: Slots, shared: bool);
+impl VirtualWorker {
+    pub fn new(id: WorkerId, machine: u32, slots: Slots, shared: bool) -> VirtualWorker {
+        VirtualWorker {
+            id,
+            machine,
+            up: true,
+            attempts: Vec::new(),
+            running: [0; 2],
+            slots,
+            shared,
+            suspended_memory: 0,
+            answered: None,
+            beat: None,
+            reports: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
 }
 
 impl VirtualWorker {

@@ -35,8 +35,8 @@ impl Arrivals {
                 Arrivals::Poisson(mean) => Distribution::Exponential(*mean).draw(random),
                 Arrivals::Uniform(range) => Distribution::Uniform(*range).draw(random),
                 Arrivals::Gaps(gaps) => gaps.draw(random),
-                                Arrivals::Fixed(_) if index == 0 => 0.0,
-                                Arrivals::Fixed(gap) => *gap,
+                Arrivals::Fixed(_) if index == 0 => 0.0,
+                Arrivals::Fixed(gap) => *gap,
                 Arrivals::Burst { size, every } => {
                     let starts_burst = index.is_multiple_of((*size).max(1) as usize);
                     if index > 0 && starts_burst { *every } else { 0.0 }

@@ -57,10 +57,7 @@ pub(super) fn check(chains: &[ChainEntry], jobs: &[JobEntry]) -> Result<(), (Str
                 continue;
             };
             if job.submit.is_some() || job.arrivals.is_some() {
-                return invalid(format!(
-                    "{name:?} follows {:?}; remove its submit and arrivals",
-                    first.name
-                ));
+                return invalid(format!("{name:?} follows {:?}; remove its submit and arrivals", first.name));
             }
             if job.repeat != first.repeat {
                 let error = format!(

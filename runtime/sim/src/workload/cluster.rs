@@ -66,16 +66,24 @@ impl ClusterShape {
             return Err(("machines", "must be positive".to_owned()));
         }
         if let Some(apart) = self.map_machines.filter(|apart| !(1..self.machines).contains(apart)) {
-            let error = format!("{apart} of {} machines; keep at least one machine of each kind", self.machines);
+            let error =
+                format!("{apart} of {} machines; keep at least one machine of each kind", self.machines);
             return Err(("map-machines", error));
         }
         if !(1..=self.machines).contains(&self.racks) {
-            return Err(("racks", format!("invalid number of racks {} for {} machines; give 1 to {1}", self.racks, self.machines)));
+            return Err((
+                "racks",
+                format!(
+                    "invalid number of racks {} for {} machines; give 1 to {1}",
+                    self.racks, self.machines
+                ),
+            ));
         }
         self.settings(self.machines).check().map_err(|error| ("machines", error.to_string()))?;
         match (self.containers, self.masters_max) {
             (Some(_), _) if slots || self.map_machines.is_some() => {
-                let error = "containers run tasks of both kinds; remove map-slots, reduce-slots and map-machines";
+                let error =
+                    "containers run tasks of both kinds; remove map-slots, reduce-slots and map-machines";
                 Err(("containers", error.to_owned()))
             }
             (Some(containers), _) if u64::from(containers) * u64::from(self.machines) < 2 => {

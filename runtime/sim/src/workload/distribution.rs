@@ -112,7 +112,11 @@ impl Distribution {
             }
         };
         let range = |from: f64, to: f64| {
-            if from <= to { Ok(()) } else { Err(format!("invalid range: {from} is above {to}; give the smaller one first")) }
+            if from <= to {
+                Ok(())
+            } else {
+                Err(format!("invalid range: {from} is above {to}; give the smaller one first"))
+            }
         };
         match self {
             Distribution::Fixed(number) | Distribution::Exponential(number) => amount(*number),
@@ -245,7 +249,10 @@ mod tests {
     fn invalid_parameters_are_rejected() {
         let refused = |of: Distribution| of.check().expect_err("the parameter is invalid");
         assert_eq!(refused(Distribution::Fixed(-1.0)), "invalid number -1; give 0 or more");
-        assert_eq!(refused(Distribution::Uniform([5.0, 1.0])), "invalid range: 5 is above 1; give the smaller one first");
+        assert_eq!(
+            refused(Distribution::Uniform([5.0, 1.0])),
+            "invalid range: 5 is above 1; give the smaller one first"
+        );
         assert_eq!(refused(Distribution::LogUniform([0.0, 1.0])), "invalid number 0; give a number above 0");
         assert_eq!(
             refused(Distribution::Hyperexponential { means: vec![1.0], shares: vec![] }),

@@ -161,11 +161,7 @@ pub enum WorkloadError {
     Syntax { file: String, error: String },
     /// A value is invalid.
     #[error("{file}: {place}: {error}")]
-    Value {
-        file: String,
-        place: String,
-        error: String,
-    },
+    Value { file: String, place: String, error: String },
 }
 
 impl WorkloadFile {
@@ -266,9 +262,9 @@ impl WorkloadFile {
             let mut random =
                 Pcg64::new(u128::from(seed), (1 << 100) | ((entry as u128) << 32) | u128::from(number));
             let replicas = Replicas { count, machines, racks, seed };
-                        for map in &mut plan.maps {
-                            map.preferred = draw_replicas(replicas, &mut random);
-                        }
+            for map in &mut plan.maps {
+                map.preferred = draw_replicas(replicas, &mut random);
+            }
         }
         if let Some(reduces) = &job.reduces {
             let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX.into()));
@@ -327,7 +323,10 @@ impl WorkloadFile {
             return Err(("jobs".to_owned(), error));
         }
         if let Some(replicas) = self.replicas.filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas)) {
-            return Err(("replicas".to_owned(), format!("invalid number {replicas}; give 1 to {REPLICAS_MAX}")));
+            return Err((
+                "replicas".to_owned(),
+                format!("invalid number {replicas}; give 1 to {REPLICAS_MAX}"),
+            ));
         }
         let mut names = BTreeSet::new();
         for job in &self.jobs {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use napreduce_engine::{Span, Time, fields};
+use napreduce_engine::{Span, Time};
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -15,37 +15,55 @@ use super::swim::{SwimJob, SwimTrace};
 use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::LimitError;
 
-fields! {
-    /// The parameters of the model. By default all rates are 10 MB/s, which corresponds to slots of the
-    /// traces' time and gives the original clusters a load of about one fifth.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-    pub struct SizeModel {
-        /// Bytes per map; at least one map per job.
-        pub block: u64 = 128 << 20,
-        /// Shuffle plus output bytes per reduce, rounded; at least one reduce.
-        pub bytes_per_reduce: u64 = 1 << 30,
-        /// Maximum reduces. Above it a job gets a fifth of the maximum, as in SWIM's replay tool.
-        pub reduces_max: Option<u32>,
-        /// Bytes per second that a map reads and processes.
-        pub map_rate: u64 = 10_000_000,
-        /// Bytes per second that a reduce fetches.
-        pub shuffle_rate: u64 = 10_000_000,
-        /// Bytes per second that a reduce merges and processes.
-        pub reduce_rate: u64 = 10_000_000,
-        /// Bytes per second that tasks write.
-        pub write_rate: u64 = 10_000_000,
-        /// Minimum task time, including startup and commit.
-        pub task_minimum: Span = Span::from_secs(2),
-        /// Fraction of maps, in thousandths, that must be done before reduces start.
-        pub slowstart_permille: u32 = 1000,
-        /// Placement of the splits, if any.
-        pub replicas: Option<Replicas>,
-        /// Maximum tasks of small and medium jobs.
-        pub small_max: u32 = 10,
-        pub medium_max: u32 = 150,
-        /// Memory of a task in bytes, for swapping and checkpoints.
-        pub memory: u64,
+/// The parameters of the model. By default all rates are 10 MB/s, which corresponds to slots of the
+/// traces' time and gives the original clusters a load of about one fifth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SizeModel {
+    /// Bytes per map; at least one map per job.
+    pub block: u64,
+    /// Shuffle plus output bytes per reduce, rounded; at least one reduce.
+    pub bytes_per_reduce: u64,
+    /// Maximum reduces. Above it a job gets a fifth of the maximum, as in SWIM's replay tool.
+    pub reduces_max: Option<u32>,
+    /// Bytes per second that a map reads and processes.
+    pub map_rate: u64,
+    /// Bytes per second that a reduce fetches.
+    pub shuffle_rate: u64,
+    /// Bytes per second that a reduce merges and processes.
+    pub reduce_rate: u64,
+    /// Bytes per second that tasks write.
+    pub write_rate: u64,
+    /// Minimum task time, including startup and commit.
+    pub task_minimum: Span,
+    /// Fraction of maps, in thousandths, that must be done before reduces start.
+    pub slowstart_permille: u32,
+    /// Placement of the splits, if any.
+    pub replicas: Option<Replicas>,
+    /// Maximum tasks of small and medium jobs.
+    pub small_max: u32,
+    pub medium_max: u32,
+    /// Memory of a task in bytes, for swapping and checkpoints.
+    pub memory: u64,
+}
+
+impl Default for SizeModel {
+    fn default() -> SizeModel {
+        SizeModel {
+            block: 128 << 20,
+            bytes_per_reduce: 1 << 30,
+            reduces_max: None,
+            map_rate: 10_000_000,
+            shuffle_rate: 10_000_000,
+            reduce_rate: 10_000_000,
+            write_rate: 10_000_000,
+            task_minimum: Span::from_secs(2),
+            slowstart_permille: 1000,
+            replicas: None,
+            small_max: 10,
+            medium_max: 150,
+            memory: 0,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Traces of the SWIM workload suite. One job per line, with six tab-separated fields, or nine: an input path
+//! Traces of the SWIM workload suite. One job per line, with six tab-separated or nine: an input path
 //! and two empty ones. Errors report file, line and column.
 
 use std::collections::HashSet;
@@ -144,7 +144,7 @@ impl TraceLine<'_> {
         }
         if fields.len() != 6 && fields.len() != 9 {
             let (last, _) = fields[fields.len() - 1];
-            let found = format!("{} fields, the last one here", fields.len());
+            let found = format!("{} fields", fields.len());
             return Err(self.error(
                 last,
                 found,
@@ -170,9 +170,9 @@ impl TraceLine<'_> {
         })
     }
 
-        fn number(&self, field: (usize, &str), expected: &str) -> Result<u64, SwimError> {
-            let (column, field) = field;
-            let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
+    fn number(&self, field: (usize, &str), expected: &str) -> Result<u64, SwimError> {
+        let (column, field) = field;
+        let digits = !field.is_empty() && field.bytes().all(|byte| byte.is_ascii_digit());
         let number = field.parse::<u64>().ok().filter(|_| digits);
         number.ok_or_else(|| self.error(column, abbreviated(field), expected))
     }
@@ -231,7 +231,7 @@ mod tests {
             refused(b"job0\t-1\t1\t0\t0\t0\n"),
             "day.tsv:1:6: \"-1\"; expected the submit time in whole seconds"
         );
-        assert!(refused(b"job0\t1\t1\t0\t0\n").starts_with("day.tsv:1:12: 5 fields, the last one here"));
+        assert!(refused(b"job0\t1\t1\t0\t0\n").starts_with("day.tsv:1:12: 5 fields"));
         assert!(refused(b"\n").starts_with("day.tsv:1:1: 1 fields"));
         assert_eq!(refused(b"\t1\t1\t0\t0\t0\n"), "day.tsv:1:1: no job name; expected the name of the job");
         assert_eq!(

@@ -1,8 +1,5 @@
-//! The capacity policy in simulated time: legal under late orders and failures, and what its three modes do
-//! to two jobs.
-//!
-//! Owns runs of whole workloads. Does not own the policy's decisions one by one: those are tested in the
-//! core.
+//! The capacity policy in simulated time: legal under delayed orders and failures, and the effect of its
+//! three modes on two jobs.
 
 use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
@@ -36,7 +33,7 @@ fn sojourn(run: &Run, name: &str) -> u64 {
 }
 
 #[test]
-fn a_soft_cap_delays_production_a_hard_cap_research_and_preemption_neither() {
+fn preemption_delays_neither_job_unlike_caps() {
     let both = || vec![job("long", "research", 0, 80, 60), job("short", "production", 30, 30, 10)];
     let settings = || SimulationSettings::new(10, Slots { map: 2, reduce: 1 });
     let prompt = "
@@ -56,14 +53,14 @@ fn a_soft_cap_delays_production_a_hard_cap_research_and_preemption_neither() {
     let alone: Vec<u64> = alone.collect();
     assert_eq!(alone, [240, 20], "four waves of twenty, two waves");
     let [hard, soft, preemptive] = modes.each_ref().map(|run| [sojourn(run, "long"), sojourn(run, "short")]);
-    assert_eq!(hard, [960, 20], "research never has more than five slots");
-    assert_eq!(soft[1], 50, "production waits for the first wave to end, then it has fifteen slots");
+    assert_eq!(hard, [960, 20], "research holds at most five slots");
+    assert_eq!(soft[1], 50, "production waits for the first wave, then holds fifteen slots");
     assert!(preemptive[1] <= 22, "{preemptive:?}");
     assert!(preemptive[0] <= 240 + 30, "{preemptive:?}");
 }
 
 #[test]
-fn with_late_orders_failures_and_every_primitive_all_jobs_end() {
+fn all_jobs_end_with_latency_and_failures() {
     let mut preempted = [0; 4];
     for seed in 0..36 {
         let mut random = Pcg32::seed_from_u64(seed);
@@ -107,5 +104,5 @@ fn with_late_orders_failures_and_every_primitive_all_jobs_end() {
         assert_eq!((run.jobs.len(), run.unfinished, run.warnings), (40, 0, 0), "seed {seed}");
         preempted[seed as usize % 4] += run.tally.requests_satisfied + run.tally.requests_forced;
     }
-    assert!(preempted.iter().all(|&count| count > 20), "each primitive was in use: {preempted:?}");
+    assert!(preempted.iter().all(|&count| count > 20), "each primitive was used: {preempted:?}");
 }

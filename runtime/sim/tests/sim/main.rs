@@ -1,4 +1,4 @@
-//! The simulator, and every policy in simulated time: by hand, by the published cases, and by what must always hold.
+//! The simulator, and every policy in simulated time: hand-computed cases, published cases and invariants.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

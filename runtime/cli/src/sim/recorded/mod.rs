@@ -78,7 +78,7 @@ impl Recorded {
             *counts.entry((slots.map, slots.reduce)).or_default() += 1;
         }
         let most = counts.iter().max_by_key(|(_, count)| **count).map_or((1, 1), |(slots, _)| *slots);
-        ClusterShape::of_slots(self.machines.len() as u32, most.0, most.1)
+        ClusterShape::with_slots(self.machines.len() as u32, most.0, most.1)
     }
 
     /// The slots of each worker, where they differ.

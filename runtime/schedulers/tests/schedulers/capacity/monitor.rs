@@ -9,7 +9,6 @@ use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
 use proptest::prelude::*;
 
 /// A generated leaf: weight, applications (containers and demand), and protection from preemption.
-/// protected.
 #[derive(Debug, Clone)]
 struct Leaf {
     weight: u64,

@@ -1,7 +1,5 @@
-//! Slots of one kind: the same workloads in containers, each job with a master.
-//!
-//! Owns which policies: those that preempt no maps, since a master is one to them, and cap no queue at so few
-//! containers that its masters hold all of them.
+//! Conformance in containers, with a master per job. Excludes policies that preempt maps, which would preempt
+//! masters, and queue limits so small that masters fill them.
 
 use super::*;
 
@@ -22,13 +20,13 @@ fn contained(surroundings: Surroundings, seed: u64) -> SimulationSettings {
     settings.slots = napreduce_engine::Slots { map: containers, reduce: containers };
     settings.overheads.master = Span::from_millis(500);
     settings.overheads.job_tasks = seed.is_multiple_of(3);
-    // Three queues: a container is left for tasks on the smallest cluster.
+    // Three queues: on the smallest cluster a container is left for tasks.
     settings.share_slots(Some(2));
     settings
 }
 
 #[test]
-fn every_job_ends_in_containers_and_none_idles_that_a_job_could_use() {
+fn containers_end_every_job_and_never_idle() {
     let found: Vec<Subject> =
         subjects().into_iter().filter(|subject| PREEMPT_NO_MAPS.contains(&subject.name)).collect();
     assert_eq!(found.len(), PREEMPT_NO_MAPS.len());
@@ -51,7 +49,7 @@ fn every_job_ends_in_containers_and_none_idles_that_a_job_could_use() {
                 let run = simulation.run().unwrap_or_else(|error| panic!("{about}: {error}"));
                 assert_eq!(run.jobs.len(), count, "{about}");
                 if surroundings != Surroundings::Failing {
-                    assert_eq!(run.books.useful, work, "{about}");
+                    assert_eq!(run.slot_time.useful, work, "{about}");
                 }
             }
         }

@@ -1,8 +1,5 @@
-//! Everything ends: a finite workload under every policy, primitive and random configuration; and what does
-//! not end is an error.
-//!
-//! Owns how many random configurations are run here, and the cases by which it was found that some did not
-//! end. Does not own how a case is drawn (`napreduce_sim::fuzz`); `nap lab fuzz-policies` runs more of them.
+//! Termination: a finite workload ends under every policy, primitive and random configuration; a run that
+//! cannot end is an error. Includes regression cases. `nap lab fuzz-policies` runs more random cases.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,40 +19,40 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn a_finite_workload_ends_under_every_policy_primitive_and_configuration() {
+fn random_cases_end() {
     all_end(cases(), Case::draw);
 }
 
 #[test]
-fn a_finite_workload_ends_in_containers_or_is_refused() {
-    all_end(cases(), Case::draw_in_containers);
+fn random_container_cases_end_or_are_rejected() {
+    all_end(cases(), Case::draw_containers);
 }
 
-/// Seeds of compositions in containers, in which a queue had its maximum with tasks that another part gave
-/// containers to, or a part took one for a task that another part gives containers to.
+/// Seeds of regressions: compositions in containers where a queue reached its maximum through the other
+/// part's tasks, or a part preempted a container for the other part.
 const COMPOSED_IN_CONTAINERS: [u64; 10] = [357, 688, 714, 870, 876, 1314, 1375, 1473, 1532, 1747];
 
 #[test]
-fn compositions_end_in_containers_whatever_the_other_part_gives() {
+fn compositions_end_in_containers() {
     for seed in COMPOSED_IN_CONTAINERS {
-        let scheduler = Case::draw_in_containers(seed).scheduler;
+        let scheduler = Case::draw_containers(seed).scheduler;
         assert!(matches!(scheduler, SchedulerName::Composed | SchedulerName::Fcs), "seed {seed}");
         ends_in_containers(seed);
     }
 }
 
-/// A case in containers by its seed.
+/// Runs a container case.
 fn ends_in_containers(seed: u64) {
-    Case::draw_in_containers(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    Case::draw_containers(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
 }
 
 #[test]
-fn a_reduce_that_is_let_finish_gives_way_to_maps_of_its_job() {
+fn reduce_finishing_is_preempted_for_own_maps() {
     ends_in_containers(4622);
 }
 
 #[test]
-fn an_attempt_that_may_commit_when_it_is_resumed_is_done() {
+fn resumed_attempt_with_commit_grant_completes() {
     ends_in_containers(8468);
 }
 
@@ -84,7 +81,7 @@ fn all_end(cases: u64, draw: fn(u64) -> Case) {
     assert!(failed.is_empty(), "{} of {cases} cases:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// A case that is written out.
+/// Runs a case from literal files.
 fn ends(scheduler: SchedulerName, configuration: &str, workload: &str) -> Run {
     let (configuration, workload) = (configuration.to_owned(), workload.to_owned());
     let case = Case { seed: 0, scheduler, configuration, workload, failures: Failures::default() };
@@ -98,7 +95,7 @@ fn preempted(run: &Run) -> u64 {
         .sum()
 }
 
-/// Jobs of a pool on four map slots, alike.
+/// Equal jobs of a pool on four map slots.
 fn crowd(jobs: u32, queue: &str) -> String {
     let job = |number| {
         format!(
@@ -110,7 +107,7 @@ fn crowd(jobs: u32, queue: &str) -> String {
 
 const FOUR_SLOTS: &str = "cluster = { machines = 2, map-slots = 2, reduce-slots = 1 }\n";
 
-/// Fair, which takes slots back as soon as it may, with these pools.
+/// Fair that preempts as early as possible, with these pools.
 fn fair_at_once(pools: &str) -> String {
     format!(
         r#"
@@ -127,17 +124,17 @@ fn fair_at_once(pools: &str) -> String {
 }
 
 #[test]
-fn fair_takes_nothing_for_a_minimum_above_what_the_cluster_has() {
+fn fair_ignores_minimum_above_cluster_size() {
     let pools = "[scheduler.fair.root.pools.research]\nmin-maps = 8\n";
     let configuration = format!("[preemption]\nprimitive = \"kill\"\n{}", fair_at_once(pools));
     let alone = ends(SchedulerName::Fair, &configuration, &format!("{FOUR_SLOTS}{}", crowd(10, "research")));
-    assert_eq!(preempted(&alone), 0, "nobody else has a slot that the pool could get");
+    assert_eq!(preempted(&alone), 0, "no other pool holds a slot");
     let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
     assert!(preempted(&ends(SchedulerName::Fair, &configuration, &workload)) <= 4);
 }
 
 #[test]
-fn two_pools_below_their_minima_do_not_take_from_each_other_in_turns() {
+fn pools_below_minimum_do_not_swap_slots() {
     let pool = |name: &str| format!("[scheduler.fair.root.pools.{name}]\nmin-maps = 3\n");
     let configuration = fair_at_once(&(pool("research") + &pool("production")));
     let workload = format!("{FOUR_SLOTS}{}{}", crowd(10, "research"), crowd(10, "production"));
@@ -154,11 +151,11 @@ fn natjam_by_laxity_with_kill_ends() {
         eviction = "MLF"
     "#;
     let run = ends(SchedulerName::NatjamDeadline, configuration, deadlines);
-    assert!(preempted(&run) > 10, "jobs of equal laxity take from each other until they are stopped");
+    assert!(preempted(&run) > 10, "jobs of equal laxity swap until the limit");
 }
 
 #[test]
-fn a_composition_is_woken_for_its_own_slots_only() {
+fn composition_wakes_for_own_slots_only() {
     let configuration = r#"
         [scheduler.hfsp]
         delta = "3s"
@@ -177,7 +174,7 @@ fn a_composition_is_woken_for_its_own_slots_only() {
     assert!(run.events < 10_000, "{} events", run.events);
 }
 
-/// FIFO, and once a second everything that runs is killed; or it wants to be woken for now.
+/// FIFO that kills all running tasks once per second, or requests wakeups in the present.
 struct Unruly {
     giving: Fifo,
     kills: bool,
@@ -205,7 +202,7 @@ impl Scheduler for Unruly {
     }
 }
 
-/// What comes of jobs of ten seconds under such a policy.
+/// Runs two jobs of ten seconds under the unruly policy.
 fn unruly(kills: bool, preemptions_without_progress_max: u32) -> Result<Run, SimulationError> {
     let mut settings = SimulationSettings::new(2, Slots { map: 2, reduce: 1 });
     settings.engine.preemption.preemptions_without_progress_max = preemptions_without_progress_max;
@@ -216,22 +213,22 @@ fn unruly(kills: bool, preemptions_without_progress_max: u32) -> Result<Run, Sim
 }
 
 #[test]
-fn a_policy_that_kills_all_the_time_is_kept_from_that() {
-    let run = unruly(true, 10).expect("the engine sees to it that work gets done");
-    assert_eq!(run.books.useful, 60_000_000);
+fn engine_limits_policy_that_kills_constantly() {
+    let run = unruly(true, 10).expect("the engine guarantees progress");
+    assert_eq!(run.slot_time.useful, 60_000_000);
     assert!((60..200).contains(&preempted(&run)), "{}", preempted(&run));
 }
 
 #[test]
-fn a_run_without_end_is_an_error_that_says_when_and_how_to_see_it() {
-    let error = unruly(true, u32::MAX).expect_err("nothing ever gets done").to_string();
-    for part in ["no end is in sight at ", "1 jobs have not ended (the first is job_0001)", "--until"] {
+fn endless_run_reports_time_and_advice() {
+    let error = unruly(true, u32::MAX).expect_err("the run makes no progress").to_string();
+    for part in ["no progress at ", "1 jobs have not ended (the first is job_0001)", "--until"] {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
 
 #[test]
-fn a_policy_that_wants_to_be_woken_for_a_time_that_is_over_is_an_error() {
-    let error = unruly(false, 10).expect_err("it would stop the clock").to_string();
+fn wakeup_in_the_past_is_an_error() {
+    let error = unruly(false, 10).expect_err("the wakeup is rejected").to_string();
     assert!(error.contains("wants to be woken at 0.000000s, no later than now"), "{error}");
 }

@@ -1,6 +1,4 @@
-//! A log in memory.
-//!
-//! Owns the bytes, shared with the simulation that writes them. Does not own their form.
+//! An event log in memory, shared with the simulation that writes it.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -20,7 +18,7 @@ impl Write for Shared {
 }
 
 impl Shared {
-    /// Its last lines.
+    /// Returns the last lines.
     pub fn end(&self) -> String {
         let text = self.text();
         let lines: Vec<&str> = text.lines().collect();

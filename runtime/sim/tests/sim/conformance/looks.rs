@@ -1,18 +1,15 @@
-//! How many jobs, attempts and workers a policy looks at for an event: about as many with ten times
-//! as many there.
-//!
-//! Owns two crowds, one of jobs that wait and one of attempts that run. What the view shows is counted, not
-//! time. Does not own what a policy keeps for itself, nor rounds of policies that preempt all over the
-//! cluster now and then.
+//! The number of jobs, attempts and workers that a policy examines per event: it must not grow with the size
+//! of the cluster or backlog. Counts accesses through the view, not time. Periodic preemption rounds are
+//! excluded.
 
 use napreduce_engine::{Slots, Span, Time, looks};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
-/// So many more looks at ten times the crowd are no scan of it.
+/// Limit on the growth of accesses per event with ten times the crowd.
 const MORE: f64 = 2.0;
 
-/// Looks for an event under a policy, with so many jobs at once on so many machines, after all have come.
+/// Returns accesses per event under a policy, after all jobs have arrived.
 fn looks_an_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
     let policy = SchedulerConfiguration::named(name).build().unwrap();
     let settings = SimulationSettings::new(machines, Slots { map: 2, reduce: 1 });
@@ -29,18 +26,18 @@ fn looks_an_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
 }
 
 #[test]
-fn no_policy_looks_at_all_jobs_for_an_event() {
+fn policies_do_not_scan_all_jobs_per_event() {
     for name in SchedulerName::ALL {
         let [few, many] = [300, 3_000].map(|jobs| looks_an_event(name, jobs, 20));
-        assert!(few > 0.0, "{name}: nothing is counted");
-        assert!(many <= few * MORE, "{name}: {few} looks an event with 300 jobs, {many} with 3,000");
+        assert!(few > 0.0, "{name}: no access is counted");
+        assert!(many <= few * MORE, "{name}: {few} accesses per event with 300 jobs, {many} with 3,000");
     }
 }
 
 #[test]
-fn no_policy_looks_at_all_attempts_for_an_event() {
+fn policies_do_not_scan_all_attempts_per_event() {
     for name in SchedulerName::ALL {
         let [few, many] = [20, 200].map(|machines| looks_an_event(name, 1_000, machines));
-        assert!(many <= few * MORE, "{name}: {few} looks an event on 20 machines, {many} on 200");
+        assert!(many <= few * MORE, "{name}: {few} accesses per event on 20 machines, {many} on 200");
     }
 }

@@ -1,9 +1,6 @@
-//! What must hold under every policy: seeded random workloads run under each of them.
-//!
-//! Owns the invariants and the list of policies; a new policy is a line in `subjects`, and a new value one in
-//! the crate's `fuzz`, whose random configurations must all end (`endings`). The simulation asserts more in
-//! every run: conservation of slot time, Little's identity, no slot with two attempts, no task done twice, no
-//! reduce before the last map. Does not own what a policy decides: the numeric cases are for that.
+//! Invariants of every policy under random workloads. New policies are added in `subjects`, random
+//! configurations in the crate's `fuzz` module. In every run the simulation itself asserts conservation of
+//! slot time, Little's law, one attempt per slot, one completion per task, and no reduce before the last map.
 
 mod containers;
 mod endings;
@@ -26,20 +23,19 @@ use crate::conformance::subjects::{Subject, subjects};
 use crate::conformance::watched::Watched;
 
 const SEEDS: u64 = 6;
-/// These workloads take some thousands.
+/// A typical run takes some thousands.
 const INSTANTS_MAX: u64 = 100_000;
 
-/// What surrounds the policies.
+/// The environment of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Surroundings {
-    /// Everything is free and nothing fails.
+    /// No overheads or failures.
     Ideal,
-    /// Everything takes time, and orders travel on heartbeats.
+    /// All overheads, with heartbeats.
     Slow,
-    /// Attempts fail and machines are lost.
+    /// Failures of attempts and machines.
     Failing,
-    /// Everything takes time, and the engine decides much by itself: it converts, limits, compares costs,
-    /// duplicates.
+    /// All overheads, and active engine features: conversion, limits, cost comparison, speculation.
     Meddling,
 }
 
@@ -96,7 +92,7 @@ fn simulation(subject: &Subject, settings: SimulationSettings, workload: Workloa
     Simulation::new(Box::new(policy), settings, workload)
 }
 
-/// Runs to the end, looking at everything after each instant.
+/// Runs to the end, checking all invariants after each instant.
 fn run_checked(subject: &Subject, surroundings: Surroundings, seed: u64) -> Run {
     let about = format!("{} with seed {seed}, {surroundings:?}", subject.name);
     let log = Shared::default();
@@ -106,7 +102,7 @@ fn run_checked(subject: &Subject, surroundings: Surroundings, seed: u64) -> Run 
     let mut instants = 0_u64;
     while simulation.step().unwrap_or_else(|error| panic!("{about}: {error}\n{}", log.end())) {
         instants += 1;
-        assert!(instants < INSTANTS_MAX, "{about}: at {} there is no end in sight", simulation.now());
+        assert!(instants < INSTANTS_MAX, "{about}: too many instants at {}", simulation.now());
         if instants.is_multiple_of(7) {
             simulation.check().unwrap_or_else(|wrong| panic!("{about}: {wrong}"));
         }
@@ -115,11 +111,11 @@ fn run_checked(subject: &Subject, surroundings: Surroundings, seed: u64) -> Run 
         }
     }
     let open = simulation.view().requests().count();
-    assert_eq!(open, 0, "{about}: requests are open though every job has ended");
+    assert_eq!(open, 0, "{about}: open requests after every job has ended");
     simulation.run().unwrap_or_else(|error| panic!("{about}: {error}"))
 }
 
-/// No slot is left free that some job could use there and that is kept for nobody.
+/// Asserts that no unreserved slot is free that a job could use.
 fn assert_no_slot_idles(simulation: &Simulation, about: &str) {
     let view = simulation.view();
     for kind in TaskKind::ALL {
@@ -136,7 +132,7 @@ fn assert_no_slot_idles(simulation: &Simulation, about: &str) {
 }
 
 #[test]
-fn every_job_ends_and_nothing_is_done_twice_or_lost() {
+fn every_job_ends_with_exact_work() {
     for subject in subjects() {
         for seed in 0..SEEDS {
             let jobs = workloads::jobs(seed);
@@ -148,7 +144,7 @@ fn every_job_ends_and_nothing_is_done_twice_or_lost() {
                 assert_eq!(run.jobs.len(), jobs.len(), "{about}");
                 let failed = run.jobs.iter().filter(|job| job.ending != Ending::Succeeded).count();
                 if surroundings != Surroundings::Failing {
-                    assert_eq!((failed, run.books.useful), (0, work), "{about}");
+                    assert_eq!((failed, run.slot_time.useful), (0, work), "{about}");
                 }
                 assert_eq!(
                     (run.warnings, run.tally.illegal_reports),
@@ -163,7 +159,7 @@ fn every_job_ends_and_nothing_is_done_twice_or_lost() {
 }
 
 #[test]
-fn equal_seeds_give_equal_logs_to_the_byte() {
+fn equal_seeds_give_identical_logs() {
     for subject in subjects() {
         let logged = |seed| {
             let log = Shared::default();
@@ -172,21 +168,20 @@ fn equal_seeds_give_equal_logs_to_the_byte() {
             simulation.with_log(Box::new(log.clone())).run().unwrap();
             log.text()
         };
-        assert!(logged(3) == logged(3), "{}: seed 3 led to two different runs", subject.name);
+        assert!(logged(3) == logged(3), "{}: two runs of seed 3 differ", subject.name);
     }
 }
 
 #[test]
-fn work_conserving_policies_end_each_busy_period_at_the_same_time() {
-    // One-task jobs on one slot and nothing killed: what is done when may differ, when nothing is left may
-    // not.
+fn work_conserving_policies_share_busy_periods() {
+    // One-task jobs on one slot without kills: the order may differ, but not the end of a busy period.
     let mut ends = Vec::new();
     for subject in subjects().into_iter().filter(|subject| subject.work_conserving && !subject.kills) {
         for seed in 0..SEEDS {
             let settings = workloads::one_slot();
             let run =
                 simulation(&subject, settings, Workload::of(workloads::single_tasks(seed))).run().unwrap();
-            ends.push((seed, run.books.busy, run.ended, subject.name));
+            ends.push((seed, run.slot_time.busy, run.ended, subject.name));
         }
     }
     for seed in 0..SEEDS {
@@ -199,7 +194,7 @@ fn work_conserving_policies_end_each_busy_period_at_the_same_time() {
 }
 
 #[test]
-fn alternating_arrivals_make_no_thrash_loop() {
+fn alternating_arrivals_do_not_cause_thrashing() {
     for subject in subjects() {
         for seed in 0..SEEDS {
             let jobs = workloads::alternating(seed);
@@ -212,8 +207,8 @@ fn alternating_arrivals_make_no_thrash_loop() {
                 .iter()
                 .map(|job| job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill)
                 .sum();
-            // An arrival or an end of a job may turn over the whole cluster once, and a periodic policy one
-            // slot a second.
+            // An arrival or end may turn over the whole cluster once; periodic policies preempt one slot per
+            // second.
             let seconds = run.ended.0 / 1_000_000;
             let most = 2 * count * slots + if subject.periodic { seconds * slots } else { 0 };
             let about = format!("{} with seed {seed}", subject.name);

@@ -1,24 +1,22 @@
-//! The policies under test, with their published values and with those that make them preempt.
-//!
-//! Owns the list, and what each policy promises. Does not own any policy.
+//! The policies under test, with published values and with preempting configurations, and their properties.
 
 use napreduce_engine::Scheduler;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
-/// A policy and what it promises.
+/// A policy and its properties.
 pub struct Subject {
     pub name: &'static str,
     configuration: &'static str,
-    /// It leaves no slot free that somebody could use.
+    /// Leaves no usable slot free.
     pub work_conserving: bool,
-    /// It may kill attempts.
+    /// May kill attempts.
     pub kills: bool,
-    /// It looks at the cluster again and again, whether something happens or not.
+    /// Re-examines the cluster periodically.
     pub periodic: bool,
 }
 
 impl Subject {
-    /// The policy, new.
+    /// Builds the policy.
     pub fn policy(&self) -> Box<dyn Scheduler> {
         let configuration: SchedulerConfiguration =
             serde_json::from_str(self.configuration).unwrap_or_else(|error| panic!("{}: {error}", self.name));
@@ -30,7 +28,7 @@ const QUEUES: &str = r#"[
     {"name": "production", "guaranteed-percent": 50}, {"name": "research", "guaranteed-percent": 30},
     {"name": "default", "guaranteed-percent": 20}]"#;
 
-/// Every policy, at its published values and otherwise.
+/// Returns all policies, with published and other values.
 pub fn subjects() -> Vec<Subject> {
     let subject = |name, configuration: String| Subject {
         name,
@@ -49,7 +47,7 @@ pub fn subjects() -> Vec<Subject> {
         .collect();
     for subject in &mut all {
         subject.periodic = !matches!(subject.name, "fifo" | "trigger" | "composed");
-        // A preempted reduce waits for its old worker under the one, a map for its data under the other.
+        // FCS lets a preempted reduce wait for its worker; Fair lets a map wait for its data.
         subject.work_conserving = !matches!(subject.name, "fcs" | "hfsp");
     }
     let eager = |subject: Subject| Subject { periodic: true, ..subject };

@@ -1,5 +1,5 @@
-//! How long a job, pool or queue waits without a slot where they take turns, against the bound of
-//! `runtime/schedulers/src/turns.rs`, over random workloads.
+//! The wait of a job, pool or queue without a slot, against the bound of `runtime/schedulers/src/turns.rs`,
+//! over random workloads.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// What was seen of jobs, or of what they belong to.
+/// Observed waits of jobs or groups.
 #[derive(Default)]
 struct Seen {
     waiting: BTreeMap<String, Time>,
-    /// How long each was without a slot and wanted one, at most.
+    /// Longest wait of each with demand but without a slot.
     longest: BTreeMap<String, Span>,
-    /// How many held or wanted something at once.
+    /// Maximum concurrently active ones.
     active: usize,
 }
 
@@ -34,11 +34,11 @@ impl Seen {
     }
 }
 
-/// A run, watched after every instant.
+/// A run observed after every instant.
 struct Watch {
     jobs: Seen,
     queues: Seen,
-    /// The longest that a slot was held.
+    /// The longest hold of a slot.
     hold: Span,
     preempted: u64,
 }
@@ -80,15 +80,14 @@ fn watch(configuration: &str, kind: TaskKind, slots: u32, jobs: Vec<SimulatedJob
     Watch { jobs, queues, hold, preempted }
 }
 
-/// The bound: of the weights of all together and of one, how many there are, and slots.
+/// The bound: longest hold, total weight, own weight, number of children, slots.
 fn bound(hold: Span, weights: u64, weight: u64, count: usize, slots: f64) -> Span {
     let (hold, count) = (hold.0 as f64, count as f64);
     let others = weights as f64 / weight as f64 + 2.0 * (count - 1.0);
     Span((hold * others / slots + hold).ceil() as u64)
 }
 
-/// Jobs with one task and jobs with many, of tasks that take up to ten seconds, maps and reduces; more of
-/// them than slots.
+/// More jobs than slots, with one or many tasks of up to ten seconds, maps and reduces.
 fn crowd(seed: u64, queues: &[&str], slots: u32) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let count = slots * 2 + random.random_range(3..8);
@@ -120,7 +119,7 @@ fn fair_job_on_one_slot_waits_for_one_task() {
 }
 
 #[test]
-fn fair_jobs_wait_no_longer_than_the_bound() {
+fn fair_job_waits_stay_within_bound() {
     for kind in TaskKind::ALL {
         for seed in 0..SEEDS {
             let slots = 1 + seed as u32 % 4;
@@ -136,7 +135,7 @@ fn fair_jobs_wait_no_longer_than_the_bound() {
 }
 
 #[test]
-fn fair_jobs_wait_no_longer_than_the_bound_for_their_weight() {
+fn weighted_fair_job_waits_stay_within_bound() {
     let configuration = r#"{"scheduler": "fair", "tables": {"fair": {"priority-weight": true}}}"#;
     for seed in 0..SEEDS {
         let slots = 1 + seed as u32 % 4;
@@ -153,7 +152,7 @@ fn fair_jobs_wait_no_longer_than_the_bound_for_their_weight() {
 }
 
 #[test]
-fn fair_pools_and_their_jobs_wait_no_longer_than_the_bound() {
+fn fair_pool_waits_stay_within_bound() {
     let configuration = r#"{"scheduler": "fair", "tables": {"fair": {"root": {"pools": {
         "a": {"weight": 3}, "b": {"weight": 1}, "c": {"weight": 2}}}}}}"#;
     for seed in 0..SEEDS {
@@ -183,7 +182,7 @@ fn fair_pools_and_their_jobs_wait_no_longer_than_the_bound() {
 }
 
 #[test]
-fn fair_pools_beside_a_minimum_share_the_other_slots() {
+fn fair_pools_share_slots_beyond_a_minimum() {
     let configuration = r#"{"scheduler": "fair", "tables": {"fair": {"root": {"pools": {
         "a": {"min-maps": 1}}}}}}"#;
     for seed in 0..SEEDS {
@@ -196,7 +195,7 @@ fn fair_pools_beside_a_minimum_share_the_other_slots() {
     }
 }
 
-/// Queues with these guarantees, whose jobs share alike.
+/// Queues with these guarantees and fair application order.
 fn capacity(mode: &str, guarantees: &[(&str, u64)]) -> String {
     let queue = |(name, percent): &(&str, u64)| {
         format!(r#"{{"name": "{name}", "guaranteed-percent": {percent}, "app-order": "fair"}}"#)
@@ -209,7 +208,7 @@ fn capacity(mode: &str, guarantees: &[(&str, u64)]) -> String {
 }
 
 #[test]
-fn capacity_queue_guaranteed_less_than_a_slot_takes_turns() {
+fn capacity_queues_below_one_slot_take_turns() {
     for mode in ["soft-cap", "preemptive"] {
         let configuration = capacity(mode, &[("alpha", 50), ("beta", 30), ("gamma", 20)]);
         let job = |queue: &str, tasks| {
@@ -219,7 +218,7 @@ fn capacity_queue_guaranteed_less_than_a_slot_takes_turns() {
         };
         let jobs = vec![job("alpha", 100), job("beta", 1), job("gamma", 1)];
         let seen = watch(&configuration, TaskKind::Map, 1, jobs);
-        assert_eq!(seen.preempted, 0, "{mode}: what a turn gave is not taken back");
+        assert_eq!(seen.preempted, 0, "{mode}: slots of a turn are not preempted");
         for queue in ["beta", "gamma"] {
             assert!(seen.queues.longest[queue] <= Span::from_secs(60), "{mode}: {queue} waits for long");
         }
@@ -227,7 +226,7 @@ fn capacity_queue_guaranteed_less_than_a_slot_takes_turns() {
 }
 
 #[test]
-fn capacity_queues_and_their_jobs_wait_no_longer_than_the_bound() {
+fn capacity_queue_waits_stay_within_bound() {
     let guarantees = [("alpha", 50), ("beta", 30), ("default", 20)];
     for mode in ["soft-cap", "preemptive"] {
         for seed in 0..SEEDS {

@@ -1,8 +1,5 @@
-//! A policy, watched from where the engine calls it.
-//!
-//! Owns what must hold of its requests and calls: no attempt is to give its slot when nobody wants one or for
-//! its own job, no request changes into another, and it is not asked more often for an event than there are
-//! slots.
+//! A wrapper that checks a policy's requests and calls: every request has a beneficiary with demand other
+//! than the victim's job, requests do not change, and calls per event are bounded by the number of slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +10,9 @@ use napreduce_engine::{
 pub struct Watched {
     policy: Box<dyn Scheduler>,
     name: &'static str,
-    /// Open requests, as they were when they were made.
+    /// Open requests as first observed.
     requests: BTreeMap<AttemptId, (Primitive, Time)>,
-    /// Jobs that wanted slots of each kind when the policy was last asked, and those that came since.
+    /// Jobs with demand per kind at the last call, and those that arrived since.
     wanting: [BTreeSet<JobId>; 2],
     calls: u32,
 }
@@ -31,7 +28,7 @@ impl Watched {
         }
     }
 
-    /// Looks at the requests that are open, and at those that were not open before.
+    /// Checks open requests, including new ones.
     fn look(&mut self, view: &ClusterView<'_>) {
         let mut open = BTreeMap::new();
         for request in view.requests().filter(|request| request.by == Requester::Policy) {
@@ -56,7 +53,7 @@ impl Watched {
 
     fn note_wanting(&mut self, view: &ClusterView<'_>) {
         for kind in TaskKind::ALL {
-            // Of slots of one kind a map can use what a reduce gives up.
+            // With shared slots a map can use the slot of a reduce.
             let used_by = |other: &TaskKind| view.shares_slots() || *other == kind;
             let wanting = TaskKind::ALL.into_iter().filter(used_by).flat_map(|kind| view.wanting(kind));
             self.wanting[(kind == TaskKind::Reduce) as usize] = wanting.map(|job| job.id()).collect();

@@ -1,6 +1,4 @@
-//! Random workloads by a seed: queues, users, priorities, deadlines, early reduces, jobs of every size.
-//!
-//! Owns the drawing. Does not own what is checked.
+//! Random workloads: queues, users, priorities, deadlines, early reduces, and jobs of every size.
 
 use napreduce_engine::{Slots, Span, Time};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, SimulationSettings};
@@ -56,7 +54,7 @@ fn job(number: u32, random: &mut Pcg64) -> SimulatedJob {
     job
 }
 
-/// One-task jobs, in busy periods of several.
+/// One-task jobs in busy periods of several jobs.
 pub fn single_tasks(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let one = |number: u32| {
@@ -68,7 +66,7 @@ pub fn single_tasks(seed: u64) -> Vec<SimulatedJob> {
     (0..20).map(one).collect()
 }
 
-/// A long job in the background, and short ones of production and research in turns.
+/// A long background job, and alternating short jobs of production and research.
 pub fn alternating(seed: u64) -> Vec<SimulatedJob> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut jobs = vec![SimulatedJob::new("background", Time(0)).with_maps(60, Span::from_secs(15))];

@@ -1,6 +1,4 @@
-//! Who is offered a free slot first.
-//!
-//! Owns the family `assignment-order`. Does not own the orders: those are the policies'.
+//! Family `assignment-order`: which child is offered a free slot first.
 
 use std::sync::Arc;
 
@@ -26,7 +24,7 @@ fn oracle_assignment_order() {
     });
 }
 
-/// The names of the children in the order of Fair.
+/// Returns the names of the children in the order of Fair.
 fn fair(children: &[Value]) -> Vec<String> {
     let amounts = ["usage", "min", "demand", "start"].map(|what| whole(children, what));
     let mut standings: Vec<(ChildStanding, String)> = Vec::new();
@@ -47,7 +45,7 @@ fn fair(children: &[Value]) -> Vec<String> {
     standings.into_iter().map(|(_, name)| name).collect()
 }
 
-/// One number of every child in a unit in which all amounts are whole; a start time in its own.
+/// Returns one number per child in a unit in which all are whole; start times have their own unit.
 fn whole(children: &[Value], what: &str) -> Vec<u64> {
     let amounts: &[&str] = if what == "start" { &["start"] } else { &["usage", "min", "demand"] };
     let all = children.iter().flat_map(|child| amounts.iter().map(|amount| exact(&child[*amount])));
@@ -56,7 +54,7 @@ fn whole(children: &[Value], what: &str) -> Vec<u64> {
     children.iter().map(|child| u64::try_from(scaled(child)).unwrap()).collect()
 }
 
-/// The names of the children in the order of Capacity.
+/// Returns the names of the children in the order of Capacity.
 fn capacity(children: &[Value]) -> Vec<String> {
     let number = |child: &Value, what: &str| -> Ratio { exact(&child[what]) };
     let standing = |child: &'_ Value| {

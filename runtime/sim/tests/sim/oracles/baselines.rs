@@ -1,7 +1,5 @@
-//! The baselines of theory against one server: by the fluid reference, and by a naive loop.
-//!
-//! Owns random jobs of one task on one slot, where both have to agree. Wide jobs on several slots are the
-//! baselines' own test.
+//! The queueing baselines on one server, against the fluid reference and a naive loop. Random one-task jobs
+//! on one slot.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::oracles::fluid::{FluidJob, FluidPolicy, completions};
 
-/// Arrival and length in microseconds, in the order of arrivals.
+/// Arrival and length in microseconds, in order of arrival.
 type Jobs = Vec<(u64, u64)>;
 
 fn any_jobs() -> impl Strategy<Value = Jobs> {
@@ -23,7 +21,7 @@ fn any_jobs() -> impl Strategy<Value = Jobs> {
     vec((0..40_000_000_u64, 1..9_000_000_u64), 1..30).prop_map(sorted)
 }
 
-/// When each ends by the baseline, in seconds.
+/// Returns the end of each job under the baseline, in seconds.
 fn ends(jobs: &Jobs, baseline: Baseline) -> Vec<f64> {
     let plan = |(place, (at, length)): (usize, &(u64, u64))| {
         SimulatedJob::new(place.to_string(), Time(*at)).with_maps(1, Span(*length))
@@ -42,7 +40,7 @@ fn fluid(jobs: &Jobs, policy: FluidPolicy) -> Vec<f64> {
     completions(&jobs, policy)
 }
 
-/// One after the other, the smallest that is there next.
+/// Serves the smallest waiting job, non-preemptively.
 fn naive_sjf(jobs: &Jobs) -> Vec<f64> {
     let (mut ends, mut now) = (vec![0; jobs.len()], 0);
     let mut left: Vec<usize> = (0..jobs.len()).collect();
@@ -69,10 +67,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn one_server_is_shared_as_the_reference_shares_it(jobs in any_jobs()) {
+    fn baselines_match_fluid_reference(jobs in any_jobs()) {
         near(&ends(&jobs, Baseline::Ps), &fluid(&jobs, FluidPolicy::Ps))?;
         near(&ends(&jobs, Baseline::Sjf), &naive_sjf(&jobs))?;
-        // Who of two with equally much left goes first is open; the sum of both ends is the same.
+        // Ties in remaining work may be served in either order; the sum of both ends is equal.
         let mean = |ends: Vec<f64>| ends.iter().sum::<f64>() / ends.len() as f64;
         let (found, expected) = (mean(ends(&jobs, Baseline::Srpt)), mean(fluid(&jobs, FluidPolicy::Srpt)));
         prop_assert!((found - expected).abs() < 1e-4, "{} is not {}", found, expected);

@@ -1,6 +1,4 @@
-//! One round of the monitor over a tree of queues.
-//!
-//! Owns the family `capacity-preemption-interqueue`. Does not own the reading of trees.
+//! Family `capacity-preemption-interqueue`: one monitor round over a tree of queues.
 
 use serde_json::Value;
 

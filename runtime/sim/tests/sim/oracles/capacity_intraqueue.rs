@@ -1,6 +1,4 @@
-//! One round of the monitor with its pass inside of queues.
-//!
-//! Owns the family `capacity-preemption-intraqueue`. Does not own the reading of trees.
+//! Family `capacity-preemption-intraqueue`: one monitor round with the intra-queue pass.
 
 use napreduce_schedulers::capacity::monitor::{IntraQueue, QueueSettings, RoundSettings};
 use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};

@@ -1,6 +1,4 @@
-//! The queue trees of the cases as the monitor wants them.
-//!
-//! Owns the reading of queues, applications and containers. Does not own what is expected of a round.
+//! Reads the queue trees of the cases into the monitor's types.
 
 use napreduce_engine::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
@@ -11,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::oracles::cases::exact;
 
-/// A case: its queues and who is in each.
+/// The queues of a case and their applications.
 pub struct Snapshot {
     pub tree: QueueTree,
     applications: Vec<Vec<Application>>,
@@ -25,12 +23,12 @@ struct Reader {
     containers: u64,
 }
 
-/// A field that must be there.
+/// Returns a required field.
 pub fn field<'a>(value: &'a Value, name: &str) -> Result<&'a Value, String> {
     value.get(name).ok_or_else(|| format!("no {name} in {value}"))
 }
 
-/// A whole number; absent is zero.
+/// Returns a non-negative integer; zero if absent.
 pub fn amount(value: &Value, name: &str) -> Result<u64, String> {
     match value.get(name) {
         None | Some(Value::Null) => Ok(0),
@@ -51,12 +49,12 @@ impl Snapshot {
         Ok(Snapshot { tree: QueueTree::new(queues), applications, names })
     }
 
-    /// One round over it.
+    /// Runs one round.
     pub fn round(&self, settings: &RoundSettings) -> RoundChoice {
         Round::run(&self.tree, settings, &mut |leaf| self.applications[leaf].clone())
     }
 
-    /// Says by name how many containers of each application were chosen.
+    /// Returns the number of victims per application.
     pub fn victims(&self, outcome: &RoundChoice) -> BTreeMap<String, u64> {
         let mut victims = BTreeMap::new();
         for victim in &outcome.victims {
@@ -65,8 +63,7 @@ impl Snapshot {
         victims
     }
 
-    /// Says by name what each leaf should have and what was to be taken of it, for whoever looks for a
-    /// mistake.
+    /// Describes ideal share and amount to take of each leaf, for debugging.
     pub fn workings(&self, outcome: &RoundChoice) -> String {
         let leaf = |number| {
             let name = &self.tree.queue(number).name;
@@ -136,7 +133,7 @@ fn integer(value: &Value, name: &str) -> i32 {
     value[name].as_i64().and_then(|number| i32::try_from(number).ok()).unwrap_or_default()
 }
 
-/// The settings that all cases of rounds share.
+/// Returns the settings shared by all cases.
 pub fn settings(config: &Value) -> Result<RoundSettings, String> {
     let share = |name: &str| -> Result<Ratio, String> { Ok(exact(field(config, name)?)) };
     Ok(RoundSettings {
@@ -150,7 +147,7 @@ pub fn settings(config: &Value) -> Result<RoundSettings, String> {
     })
 }
 
-/// Compares the victims with what a case expects of them.
+/// Compares the victims with the expectation of a case.
 pub fn compare(snapshot: &Snapshot, outcome: &RoundChoice, case: &Value, acted: bool) -> Result<(), String> {
     let victims = if acted { snapshot.victims(outcome) } else { BTreeMap::new() };
     let expected = counts(field(&case["expect"], "complete_preempted_containers")?)?;
@@ -171,7 +168,7 @@ pub fn compare(snapshot: &Snapshot, outcome: &RoundChoice, case: &Value, acted: 
     Ok(())
 }
 
-/// Counts by name; zeros left out, but for the sum of all.
+/// Returns counts by name, without zeros except for the total.
 fn counts(value: &Value) -> Result<BTreeMap<String, u64>, String> {
     let counts = value.as_object().ok_or_else(|| format!("{value} is no table"))?;
     let count = |(name, count): (&String, &Value)| {

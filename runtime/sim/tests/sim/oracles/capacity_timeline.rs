@@ -1,7 +1,5 @@
-//! The monitor over several rounds: how fast it takes back, where it stops, whom it kills when.
-//!
-//! Owns the family `capacity-monitor-timeline`, with applications that release or ignore. Does not own the
-//! rounds.
+//! Family `capacity-monitor-timeline`: several monitor rounds with applications that release or ignore
+//! requests.
 
 use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::MonitorConfiguration;
@@ -59,7 +57,7 @@ fn events(case: &Value) -> Result<(), String> {
         let kills = orders.iter().filter(|order| matches!(order, RoundOutcome::Kill(_))).count();
         asked.push(orders.len() - kills);
         killed.push(kills);
-        stage.change_hands(&orders);
+        stage.reassign(&orders);
     }
     expect(case, "new_preempt_events", json!(asked))?;
     expect(case, "new_kill_events", json!(killed))
@@ -71,10 +69,10 @@ fn timeline(case: &Value) -> Result<(), String> {
     let quiet_at_most = 2 * stage.wait.0 / interval.0 + 2;
     let mut steps = vec![(Time(0), stage.used(0), stage.used(1))];
     let (mut now, mut quiet) = (Time(0), 0);
-    // A case ends when nothing changed hands for longer than any victim may wait.
+    // A case ends when no container has changed hands for longer than any grace period.
     while quiet <= quiet_at_most {
         let orders = stage.round(now);
-        if stage.change_hands(&orders) {
+        if stage.reassign(&orders) {
             steps.push((now, stage.used(0), stage.used(1)));
             quiet = 0;
         } else {
@@ -102,7 +100,7 @@ fn span(seconds: &Value) -> Result<Span, String> {
     u64::try_from(micros.numerator()).ok().filter(|_| whole).map(Span).ok_or(format!("{seconds} is no time"))
 }
 
-/// The queues of a case and the containers of the one application of each, the oldest first.
+/// The queues of a case, and the containers of their single application, oldest first.
 struct Stage {
     guaranteed: Vec<u64>,
     containers: Vec<Vec<(u64, Time)>>,
@@ -214,9 +212,9 @@ impl Stage {
         self.rounds.act(now, chosen)
     }
 
-    /// What was marked or killed is given up, and goes to the queue that has least of its guarantee and wants
-    /// it.
-    fn change_hands(&mut self, orders: &[RoundOutcome<u64>]) -> bool {
+    /// Releases requested or killed containers to the queue with demand and the smallest fraction of its
+    /// guarantee.
+    fn reassign(&mut self, orders: &[RoundOutcome<u64>]) -> bool {
         let given = orders.iter().filter_map(|order| match *order {
             RoundOutcome::Request(container) => self.releases.then_some(container),
             RoundOutcome::Kill(container) => Some(container),

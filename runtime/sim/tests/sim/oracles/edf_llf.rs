@@ -1,6 +1,4 @@
-//! Earliest deadline and least laxity first: completions, misses, lateness, switches, feasibility.
-//!
-//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
+//! Family `edf-llf`: earliest deadline and least laxity first, by the fluid reference.
 
 use std::cmp::Ordering;
 
@@ -41,7 +39,7 @@ fn on_machines(name: &str) -> Result<MachinePolicy, String> {
     }
 }
 
-/// The jobs by release, and by id among those released together: ties go to the smaller id.
+/// Returns the jobs by release time, then by id: ties go to the smaller id.
 fn jobs(case: &Value) -> (Vec<String>, Vec<FluidJob<Ratio>>) {
     let job = |value: &Value| {
         let job = FluidJob::new(exact(&value["release"]), exact(&value["size"]));
@@ -54,7 +52,7 @@ fn jobs(case: &Value) -> (Vec<String>, Vec<FluidJob<Ratio>>) {
     all.into_iter().unzip()
 }
 
-/// Ids in the order people count: the text, then the number at its end.
+/// Natural order of ids: the text, then the number at its end.
 fn by_id(one: &str, other: &str) -> Ordering {
     let parts = |id: &str| {
         let text = id.trim_end_matches(|character: char| character.is_ascii_digit());

@@ -1,6 +1,4 @@
-//! Family `fair-preemption`: who starves under Fair, and which containers give way, on two nodes of 4 GB.
-//!
-//! Owns the two nodes and what their containers do. Does not own a rule: those are the policy's.
+//! Family `fair-preemption`: starvation under Fair and the choice of victims, on two nodes of 4 GB.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +31,7 @@ fn oracle_fair_preemption() {
     });
 }
 
-/// What a queue has that is not usual.
+/// The non-default attributes of a queue.
 #[derive(Clone)]
 struct Queue {
     min: u64,
@@ -66,7 +64,7 @@ struct Running {
     master: bool,
 }
 
-/// The cluster, its queues and apps. An app's number is its place.
+/// The cluster with its queues and apps. The number of an app is its index.
 struct World {
     now: Time,
     gate: Ratio,
@@ -94,7 +92,7 @@ impl World {
         self.apps.len() - 1
     }
 
-    /// The first app takes the whole cluster in containers of 1 GB.
+    /// The first app fills the cluster with containers of 1 GB.
     fn fill(&mut self, queue: &str, masters: u64) {
         let app = self.submit(queue, GB, 0);
         let running = |place| Running { app, size: GB, master: place < masters };
@@ -117,8 +115,8 @@ impl World {
         NODE - self.nodes[node].iter().map(|running| running.size).sum::<u64>()
     }
 
-    /// The pools of all queues and their ancestors, parents first, with their shares.
-    fn picture(&self) -> (Vec<String>, Vec<PoolSnapshot>) {
+    /// Returns the pools of all queues and their ancestors, parents first.
+    fn snapshot(&self) -> (Vec<String>, Vec<PoolSnapshot>) {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for queue in self.queues.keys() {
             names.insert(queue);
@@ -165,9 +163,9 @@ impl World {
         }
     }
 
-    /// One update: who starves, and the picture with everybody's share.
+    /// Runs one update; returns the snapshot with shares, and the starved jobs.
     fn update(&mut self) -> (Vec<PoolSnapshot>, Vec<Starved>) {
-        let (names, mut pools) = self.picture();
+        let (names, mut pools) = self.snapshot();
         let used: u64 = self.running().map(|running| running.size).sum();
         if !is_utilised(self.gate, &[(used, NODES as u64 * NODE)]) {
             return (pools, Vec::new());
@@ -186,7 +184,7 @@ impl World {
         (pools, found)
     }
 
-    /// One update, and what starves gets what room can be made; how many containers gave way.
+    /// Runs one update and makes room for starved jobs. Returns the number of victims.
     fn preempt(&mut self) -> usize {
         let (pools, found) = self.update();
         let mut holders = vec![Holder { usage: 0, share: 0, preemptable: false }; self.apps.len()];
@@ -257,7 +255,7 @@ fn preempt(case: &Value, mode: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The queues of kind `preempt`.
+/// Returns the queues of kind `preempt`.
 fn queues(mode: &str) -> Result<BTreeMap<String, Queue>, String> {
     let mut queues = BTreeMap::new();
     let names = [
@@ -299,7 +297,7 @@ fn starvation(case: &Value) -> Result<(), String> {
     let delay = recheck_after(Span(0), NODE_HEARTBEAT, RECHECK_DELAY);
     let expect = &case["expect"];
     let expected_reports = expect["reports"].as_array().ok_or("no reports")?;
-    // The first update, one within the delay, one after it.
+    // The first update, one within the delay, and one after it.
     let times = [world.now, world.now + Span(delay.0 - 1), world.now + delay + Span(1)];
     let mut reports = 0;
     for (place, (time, expected)) in times.into_iter().zip(expected_reports).enumerate() {
@@ -331,7 +329,7 @@ fn starvation(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A queue of kind `starvation`.
+/// Returns a queue of kind `starvation`.
 fn queue(asked: &Value) -> Result<Queue, String> {
     let mut queue = Queue::default();
     let timeout = |value: &Value| if value.is_null() { None } else { Some(Span(exact(value).of(1_000_000))) };

@@ -1,6 +1,4 @@
 //! Family `fair-shares`: weighted max-min shares with minima and maxima.
-//!
-//! Owns the reading of the cases. Does not own the division.
 
 use napreduce_schedulers::fair::{Claim, UNBOUNDED, shares};
 use serde_json::Value;

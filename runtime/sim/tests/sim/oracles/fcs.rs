@@ -1,6 +1,4 @@
-//! Cases of FCS: the formulas and both algorithms, as pure decisions.
-//!
-//! Owns the reading of the cases of this family. Does not own a rule: those are the policy's.
+//! Family `fcs`: the formulas and both algorithms, as pure decisions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,25 +26,25 @@ fn oracle_fcs() {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
 fn list(value: &Value) -> &Vec<Value> {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not an array"))
 }
 
 fn whole(value: &Value) -> u32 {
     value
         .as_u64()
         .and_then(|number| u32::try_from(number).ok())
-        .unwrap_or_else(|| panic!("{value} is no count"))
+        .unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, not {expected:?}")) }
 }
 
-/// In the millionths that cases are rounded to, halves up.
+/// Rounds to the millionths of the cases, halves up.
 fn millionths(value: Ratio) -> u64 {
     value.of_rounded(1_000_000)
 }
@@ -142,7 +140,7 @@ fn select_to_launch(case: &Value) -> Result<(), String> {
     equal("what is launched", found, expected)
 }
 
-/// One free slot of a node, as job, action and task; all unnamed when nothing is launched.
+/// Offers a free slot of a node. Returns job, action and task; `None` if nothing is launched.
 fn heartbeat<'a>(jobs: &mut [Waiting<'a>], node: &'a str, patience: u64) -> [Option<String>; 3] {
     for job in jobs {
         let action = match job.preempted.choose(node, job.unlaunched > 0, patience, true) {

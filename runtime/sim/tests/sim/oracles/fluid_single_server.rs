@@ -1,6 +1,4 @@
-//! Completion times on one server with known sizes, exact.
-//!
-//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
+//! Family `fluid-single-server`: exact completion times on one server with known sizes.
 
 use crate::oracles::fluid::{FluidJob, FluidPolicy, completions};
 use napreduce_engine::Ratio;
@@ -19,13 +17,13 @@ fn oracle_fluid_single_server() {
     });
 }
 
-/// The names of the jobs and the jobs, in submit order.
+/// The names and jobs, in submit order.
 pub struct Jobs {
     pub names: Vec<String>,
     pub jobs: Vec<FluidJob<Ratio>>,
 }
 
-/// Jobs of a case; they need not be listed in the order of their arrivals.
+/// Returns the jobs of a case, which may be listed in any order.
 pub fn jobs(list: &Value) -> Jobs {
     let mut all: Vec<(String, FluidJob<Ratio>)> = list.as_array().unwrap().iter().map(job).collect();
     all.sort_by_key(|(_, job)| job.arrival);
@@ -57,7 +55,7 @@ fn policy_of(name: &str) -> Result<FluidPolicy, String> {
     })
 }
 
-/// Checks the exact ends under a policy, and that the fast form agrees.
+/// Checks the exact ends under a policy, and that the floating-point version agrees.
 fn expect_ends(jobs: &Jobs, policy: FluidPolicy, name: &str, ends: &Value) -> Result<(), String> {
     let found = completions(&jobs.jobs, policy);
     let fast = completions(&jobs.jobs.iter().map(fast).collect::<Vec<_>>(), policy);
@@ -76,7 +74,7 @@ fn expect_ends(jobs: &Jobs, policy: FluidPolicy, name: &str, ends: &Value) -> Re
     Ok(())
 }
 
-/// The same job in floats.
+/// Converts a job to floats.
 pub fn fast(job: &FluidJob<Ratio>) -> FluidJob<f64> {
     FluidJob {
         arrival: job.arrival.to_f64(),

@@ -1,6 +1,4 @@
-//! Completion times when sizes are misestimated, within the tolerance given.
-//!
-//! Owns the reading of these cases. Does not own the policies: the fluid reference does.
+//! Family `fsp-with-size-errors`: completion times with misestimated sizes, within a tolerance.
 
 use crate::oracles::fluid::{FluidPolicy, completions};
 

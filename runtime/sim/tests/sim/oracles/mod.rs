@@ -1,7 +1,5 @@
-//! The numeric cases of `tests/oracles/`, each checked as it stands.
-//!
-//! Owns which families there are. `NAPREDUCE_ORACLES` names another folder of cases of the same families and
-//! format. Does not own a case: those are data, with their sources.
+//! The numeric cases of `tests/oracles/`. `NAPREDUCE_ORACLES` names another directory with cases of the same
+//! families and format.
 
 mod assignment_order;
 mod baselines;
@@ -24,7 +22,7 @@ mod queueing_theory;
 mod reference_defaults;
 mod swim;
 
-/// Every family that a file of the folder may name; each has a test of its own.
+/// The known families; each has its own test.
 const FAMILIES: [&str; 16] = [
     "assignment-order",
     "capacity-monitor-timeline",
@@ -45,7 +43,7 @@ const FAMILIES: [&str; 16] = [
 ];
 
 #[test]
-fn oracle_files_are_of_known_families() {
+fn oracle_files_have_known_families() {
     for file in cases::files() {
         assert!(FAMILIES.contains(&file.family.as_str()), "{}: unknown family {}", file.path, file.family);
     }

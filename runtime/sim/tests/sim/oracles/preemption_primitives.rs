@@ -1,7 +1,5 @@
-//! Two tasks on one slot, and the primitives by which the second takes it: closed forms, exact.
-//!
-//! Owns the reading of these cases, and the rules of the trigger scheduler that make them. Does not own the
-//! primitives: the engine and the simulator do.
+//! Family `preemption-primitives`: two tasks on one slot with the primitives by which the second preempts the
+//! first; closed forms, exact. Runs the trigger scheduler in the simulator.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -24,10 +22,10 @@ fn oracle_preemption_primitives() {
     });
 }
 
-/// A number of seconds.
+/// Parses seconds.
 fn span(value: &Value) -> Span {
     let micros = exact(value) * Ratio::whole(1_000_000);
-    assert_eq!(micros.denominator(), 1, "{value} is no whole number of microseconds");
+    assert_eq!(micros.denominator(), 1, "{value} is not a whole number of microseconds");
     Span(u64::try_from(micros.numerator()).unwrap())
 }
 
@@ -39,8 +37,8 @@ fn one_slot() -> SimulationSettings {
     SimulationSettings::new(1, Slots { map: 1, reduce: 1 })
 }
 
-/// What is done to the low task, and what brings it back.
-fn deeds(primitive: &str) -> Result<Option<(&'static str, &'static str)>, String> {
+/// Returns the actions that preempt and resume the low task.
+fn actions(primitive: &str) -> Result<Option<(&'static str, &'static str)>, String> {
     Ok(match primitive {
         "wait" => None,
         "kill" => Some(("kill(low)", "launch(low)")),
@@ -63,7 +61,7 @@ fn each_primitive(case: &Value, suspend: Span, resume: Span) -> Result<(), Strin
         let found = [
             ("sojourn_high", seconds(high.sojourn().0)),
             ("makespan", seconds(makespan)),
-            ("wasted", seconds(run.books.wasted)),
+            ("wasted", seconds(run.slot_time.wasted)),
         ];
         for (what, found) in found {
             if found != exact(&expected[what]) {
@@ -76,7 +74,7 @@ fn each_primitive(case: &Value, suspend: Span, resume: Span) -> Result<(), Strin
 
 fn two_tasks(case: &Value, primitive: &str, suspend: Span, resume: Span) -> Result<Run, String> {
     let share = exact(&case["progress_at_arrival"]);
-    let rules = match deeds(primitive)? {
+    let rules = match actions(primitive)? {
         None => format!("when progress(low) >= {share} do submit(high)"),
         Some((away, back)) => {
             format!("when progress(low) >= {share} do submit(high), {away}\nwhen finished(high) do {back}")
@@ -95,7 +93,9 @@ fn two_tasks(case: &Value, primitive: &str, suspend: Span, resume: Span) -> Resu
 
 fn heartbeat(case: &Value) -> Result<(), String> {
     let primitive = case["primitive"].as_str().ok_or("no primitive")?;
-    let Some((away, back)) = deeds(primitive)? else { return Err("nothing is preempted by wait".to_owned()) };
+    let Some((away, back)) = actions(primitive)? else {
+        return Err("nothing is preempted by wait".to_owned());
+    };
     let rules = format!("when submitted(high) do {away}\nwhen finished(high) do {back}");
     for (mode, expected) in case["expect"].as_object().ok_or("no expect")? {
         let mut settings = one_slot();
@@ -147,8 +147,8 @@ impl Write for Shared {
 }
 
 impl Shared {
-    /// The time of the last event that led to one of these orders. Without latency an order that is given
-    /// while a heartbeat is answered acts at once.
+    /// Returns the time of the last event that led to one of these orders. Without latency an order given in
+    /// reply to a heartbeat acts immediately.
     fn time_of_last(&self, orders: &[&str]) -> Ratio {
         let text = String::from_utf8(self.0.borrow().clone()).unwrap();
         let (mut now, mut last) = (Ratio::ZERO, Ratio::ZERO);

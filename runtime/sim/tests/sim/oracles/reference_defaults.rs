@@ -1,7 +1,5 @@
-//! Our defaults are the published ones.
-//!
-//! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the
-//! defaults.
+//! Family `reference-defaults`: our defaults equal the published ones. It has a table per policy instead of
+//! cases.
 
 use napreduce_engine::{Primitive, Ratio, TaskEviction};
 use napreduce_schedulers::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
@@ -16,7 +14,7 @@ use serde_json::Value;
 
 use crate::oracles::cases::{self, exact};
 
-/// A check of one table, by its name.
+/// A check of one table, by name.
 type Check = (&'static str, fn(&Table<'_>));
 
 const CHECKS: [Check; 6] = [
@@ -42,22 +40,22 @@ fn oracle_reference_defaults() {
     }
 }
 
-/// One table of published values.
+/// A table of published values.
 struct Table<'a> {
     name: &'a str,
     values: &'a Value,
 }
 
 impl Table<'_> {
-    /// Our value is the published one, if one is there.
-    fn says(&self, name: &str, ours: impl Into<Value>) {
+    /// Checks our value against the published one, if there is one.
+    fn expect(&self, name: &str, ours: impl Into<Value>) {
         let ours = ours.into();
         if let Some(published) = self.values.get(name) {
             assert_eq!(*published, ours, "{} of {}", name, self.name);
         }
     }
 
-    /// The same for an exact number.
+    /// Checks an exact number.
     fn number(&self, name: &str, ours: Ratio) {
         if let Some(published) = self.values.get(name) {
             assert_eq!(exact(published), ours, "{} of {}", name, self.name);
@@ -67,61 +65,64 @@ impl Table<'_> {
 
 fn capacity(table: &Table<'_>) {
     let ours = MonitorConfiguration::default();
-    table.says("monitor.enable", Mode::default() == Mode::Preemptive);
-    table.says("observe_only", ours.observe_only);
-    table.says("monitoring_interval_ms", ours.interval.0 / 1000);
-    table.says("max_wait_before_kill_ms", ours.max_wait_before_kill.0 / 1000);
+    table.expect("monitor.enable", Mode::default() == Mode::Preemptive);
+    table.expect("observe_only", ours.observe_only);
+    table.expect("monitoring_interval_ms", ours.interval.0 / 1000);
+    table.expect("max_wait_before_kill_ms", ours.max_wait_before_kill.0 / 1000);
     table.number("total_preemption_per_round", ours.total_per_round);
     table.number("max_ignored_over_capacity", ours.dead_zone);
     table.number("natural_termination_factor", ours.natural_termination_factor);
-    table.says("select_based_on_reserved_containers", ours.reserved_aware);
-    table.says("additional_res_balance_based_on_reserved_containers", ours.reserved_aware);
-    table.says("lazy_preemption_enabled", ours.lazy);
-    table.says("intra_queue.enabled", ours.intra_queue);
+    table.expect("select_based_on_reserved_containers", ours.reserved_aware);
+    table.expect("additional_res_balance_based_on_reserved_containers", ours.reserved_aware);
+    table.expect("lazy_preemption_enabled", ours.lazy);
+    table.expect("intra_queue.enabled", ours.intra_queue);
     table.number("intra_queue.minimum_threshold", ours.intra_queue_minimum_threshold);
     table.number("intra_queue.max_allowable_limit", ours.intra_queue_max_allowable_limit);
     let order = match ours.intra_queue_order {
         IntraQueueOrder::UserLimitFirst => "userlimit_first",
         IntraQueueOrder::PriorityFirst => "priority_first",
     };
-    table.says("intra_queue.preemption_order_policy", order);
-    table.says("balance_after_satisfied.enabled", ours.balance_beyond_guaranteed);
-    table.says("balance_after_satisfied.max_wait_before_kill_ms", ours.balance_max_wait_before_kill.0 / 1000);
-    table.says("priority_utilization.underutilized_preemption.enabled", ours.priority_aware);
-    table.says("priority_utilization.reserved_container_delay_ms", ours.priority_delay.0 / 1000);
+    table.expect("intra_queue.preemption_order_policy", order);
+    table.expect("balance_after_satisfied.enabled", ours.balance_beyond_guaranteed);
+    table.expect(
+        "balance_after_satisfied.max_wait_before_kill_ms",
+        ours.balance_max_wait_before_kill.0 / 1000,
+    );
+    table.expect("priority_utilization.underutilized_preemption.enabled", ours.priority_aware);
+    table.expect("priority_utilization.reserved_container_delay_ms", ours.priority_delay.0 / 1000);
 }
 
 fn fcs(table: &Table<'_>) {
     let ours = FcsConfiguration::default();
     table.number("slackness_bound", ours.slackness_bound);
     table.number("max_progress", ours.progress_max);
-    table.says("D", ours.declines);
+    table.expect("D", ours.declines);
 }
 
 fn hfsp_paper(table: &Table<'_>) {
     let ours = HfspConfiguration::default();
-    table.says("sample_set_map", ours.sample_maps);
-    table.says("sample_set_reduce", ours.sample_reduces);
-    table.says("delta_s", ours.delta.0 / 1_000_000);
+    table.expect("sample_set_map", ours.sample_maps);
+    table.expect("sample_set_reduce", ours.sample_reduces);
+    table.expect("delta_s", ours.delta.0 / 1_000_000);
     if let Confidence::Factor(factor) = ours.confidence {
         table.number("confidence", factor);
     }
     let all = (ours.training_maps_max, ours.training_reduces_max) == (None, None);
-    table.says("max_training_slots", if all { "all slots of the cluster" } else { "some" });
-    table.says("delay_scheduling", ours.delay.declines > 0);
-    table.says("eager_preemption", ours.primitive == Primitive::Suspend);
+    table.expect("max_training_slots", if all { "all slots of the cluster" } else { "some" });
+    table.expect("delay_scheduling", ours.delay.declines > 0);
+    table.expect("eager_preemption", ours.primitive == Primitive::Suspend);
 }
 
-/// Where the source differs from the paper our defaults are the paper's, and the source's values can be
-/// chosen.
+/// Where the source differs from the paper, our defaults follow the paper, and the source's values can be
+/// configured.
 fn hfsp_source(table: &Table<'_>) {
     let ours = HfspConfiguration::default();
-    table.says("initial_map_duration_ms", ours.assumed_task_time.0 / 1000);
-    table.says("initial_reduce_duration_ms", ours.assumed_task_time.0 / 1000);
+    table.expect("initial_map_duration_ms", ours.assumed_task_time.0 / 1000);
+    table.expect("initial_reduce_duration_ms", ours.assumed_task_time.0 / 1000);
     if let Confidence::Factor(factor) = ours.confidence {
         table.number("duration_modifier", factor);
     }
-    table.says("update_interval_ms", ours.update_interval.0 / 1000);
+    table.expect("update_interval_ms", ours.update_interval.0 / 1000);
     let count = |name: &str, paper: u32| {
         let published = table.values.get(name).and_then(Value::as_u64);
         published.map_or(paper, |count| u32::try_from(count).unwrap())
@@ -134,39 +135,39 @@ fn hfsp_source(table: &Table<'_>) {
         primitive: Primitive::Wait,
         ..ours
     };
-    assert!(Hfsp::new(source).is_ok(), "the values of the source");
+    assert!(Hfsp::new(source).is_ok(), "the values of the source are valid");
 }
 
 fn fair(table: &Table<'_>) {
     const NEVER: &str = "never (max long)";
     let (ours, pool) = (FairConfiguration::default(), PoolConfiguration::default());
-    table.says("preemption", ours.preemption);
+    table.expect("preemption", ours.preemption);
     table.number("cluster_utilization_threshold", ours.utilization_gate);
-    table.says("wait_time_before_kill_ms", ours.kill_wait.0 / 1000);
-    table.says("wait_time_before_next_starvation_check_ms", ours.recheck_delay.0 / 1000);
-    table.says("update_interval_ms", ours.update_interval.0 / 1000);
-    // Nothing is said of a pool, so that it has what stands above all pools.
+    table.expect("wait_time_before_kill_ms", ours.kill_wait.0 / 1000);
+    table.expect("wait_time_before_next_starvation_check_ms", ours.recheck_delay.0 / 1000);
+    table.expect("update_interval_ms", ours.update_interval.0 / 1000);
+    // An empty pool inherits the values of the root.
     assert_eq!((pool.min_share_timeout, pool.fair_share_timeout), (None, None));
     let above_all = ours.patience();
     assert_eq!((above_all.min_share_timeout, above_all.fair_share_timeout), (None, None));
-    table.says("min_share_preemption_timeout", NEVER);
-    table.says("fair_share_preemption_timeout", NEVER);
+    table.expect("min_share_preemption_timeout", NEVER);
+    table.expect("fair_share_preemption_timeout", NEVER);
     table.number("fair_share_preemption_threshold", above_all.fair_share_threshold);
-    table.says("allow_preemption_from", pool.allow_preemption_from.unwrap_or(true));
-    // No delay: a job takes the first slot, wherever it is. Slots are offered one by one, and no attempt is a
-    // master.
+    table.expect("allow_preemption_from", pool.allow_preemption_from.unwrap_or(true));
+    // Without delay scheduling a job takes the first slot anywhere. Slots are offered one by one, and no
+    // attempt is a master.
     let no_delay = if ours.delay.declines == 0 { Ratio::new(-1, 1) } else { Ratio::ZERO };
     table.number("locality_threshold_node", no_delay);
     table.number("locality_threshold_rack", no_delay);
-    table.says("assign_multiple", false);
-    table.says("size_based_weight", ours.size_based_weight);
+    table.expect("assign_multiple", false);
+    table.expect("size_based_weight", ours.size_based_weight);
 }
 
 fn natjam(table: &Table<'_>) {
     let (ours, by_deadline) = (NatjamConfiguration::default(), NatjamRConfiguration::default());
-    table.says("preemptor_interval_s", ours.preemptor_interval.0 / 1_000_000);
-    table.says("kill_timeout_s", ours.kill_timeout.0 / 1_000_000);
-    table.says("expired_list_s", ours.expired_time.0 / 1_000_000);
+    table.expect("preemptor_interval_s", ours.preemptor_interval.0 / 1_000_000);
+    table.expect("kill_timeout_s", ours.kill_timeout.0 / 1_000_000);
+    table.expect("expired_list_s", ours.expired_time.0 / 1_000_000);
     let recommended = (ours.job_eviction, ours.task_eviction, by_deadline.eviction);
     assert_eq!(
         recommended,

@@ -1,7 +1,5 @@
-//! Facts of the SWIM traces, exact.
-//!
-//! Owns where traces are: in the folder of the repository, which holds an excerpt, or the one that
-//! `NAPREDUCE_TRACES` names. Traces that are not there are told and not checked. Does not own the reader.
+//! Family `swim-trace-facts`: exact facts of the SWIM traces. Traces come from the repository (an excerpt) or
+//! from the directory in `NAPREDUCE_TRACES`. Missing traces are reported and skipped.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -39,7 +37,7 @@ fn oracle_swim_trace_facts() {
     });
 }
 
-/// The bytes of a trace, if it is there.
+/// Returns the bytes of a trace, if it exists.
 fn trace(name: &str) -> Option<Vec<u8>> {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces");
     let folder = env::var_os("NAPREDUCE_TRACES").map_or(own, PathBuf::from);

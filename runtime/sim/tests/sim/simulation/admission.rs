@@ -1,8 +1,5 @@
-//! Admission by deadlines: with exact lengths every job that is admitted is done in time, and none is refused
-//! that could be.
-//!
-//! Owns one machine with one slot, where what is possible is known (Dertouzos, 1974). The bound for several
-//! slots is tested as numbers beside it.
+//! Deadline admission with exact task lengths: every admitted job meets its deadline, and every rejected job
+//! was infeasible. On one machine with one slot, where feasibility is known (Dertouzos, 1974).
 
 use napreduce_engine::{Primitive, Span, SuspendedMax};
 use napreduce_schedulers::natjam::{DeadlineAdmission, NatjamR, NatjamRConfiguration};
@@ -12,9 +9,9 @@ use rand_pcg::Pcg64;
 
 use super::{SimulatedJob, at, machines, seconds};
 
-/// From here on the lengths of tasks are known by the names of their jobs: one of each has ended.
+/// From here on one job of each name has ended, so task lengths are known.
 const KNOWN_FROM: u64 = 100;
-/// Less than any gap between a bound and a deadline here, and more than all that preemption takes.
+/// Less than any gap between a bound and a deadline here, and more than the total preemption time.
 const SLACK: Span = Span::from_millis(500);
 
 fn run(jobs: Vec<SimulatedJob>, admission: DeadlineAdmission) -> Run {
@@ -29,7 +26,7 @@ fn run(jobs: Vec<SimulatedJob>, admission: DeadlineAdmission) -> Run {
     Simulation::new(Box::new(policy), settings, Workload::of(jobs)).run().unwrap()
 }
 
-/// Maps of so many seconds; one job of each length has no deadline and ends first.
+/// Jobs that teach the task lengths; they have no deadline and end first.
 fn lengths() -> Vec<SimulatedJob> {
     (1..=5).map(|length| of_length(length, 1, 0)).collect()
 }
@@ -38,10 +35,10 @@ fn of_length(length: u64, maps: u32, submit: u64) -> SimulatedJob {
     SimulatedJob::new(format!("length-{length}"), at(submit)).with_maps(maps, seconds(length))
 }
 
-/// The jobs that can be admitted, one after the other as they come: all of them by their deadlines, on one
-/// slot that always works for the earliest. Each is a time of submission, work and a deadline, in seconds.
+/// Returns which jobs can be admitted in order of arrival so that all meet their deadlines under EDF on one
+/// slot. A job is submit time, work and deadline in seconds.
 fn feasible(jobs: &[(u64, u64, u64)]) -> Vec<bool> {
-    // Deadline, number, and what is left.
+    // Deadline, number and remaining work.
     let mut left: Vec<(u64, usize, u64)> = Vec::new();
     let mut clock = 0;
     let mut admitted = Vec::new();
@@ -69,7 +66,7 @@ fn feasible(jobs: &[(u64, u64, u64)]) -> Vec<bool> {
 }
 
 #[test]
-fn whoever_is_admitted_is_in_time_and_whoever_is_not_could_not_be() {
+fn admission_matches_feasibility() {
     let (mut admitted, mut refused) = (0, 0);
     for seed in 0..60 {
         let mut random = Pcg64::seed_from_u64(seed);
@@ -101,7 +98,7 @@ fn whoever_is_admitted_is_in_time_and_whoever_is_not_could_not_be() {
 }
 
 #[test]
-fn nobody_is_refused_unless_it_is_said() {
+fn admission_rejects_only_when_configured() {
     let mut late = of_length(5, 3, KNOWN_FROM);
     late.deadline = Some(seconds(1));
     for admission in [DeadlineAdmission::Off, DeadlineAdmission::Warn] {
@@ -114,7 +111,7 @@ fn nobody_is_refused_unless_it_is_said() {
 }
 
 #[test]
-fn of_a_job_of_which_nothing_is_known_nothing_is_said() {
+fn unknown_lengths_admit_every_job() {
     let mut first = of_length(5, 3, 0);
     first.deadline = Some(seconds(1));
     let run = run(vec![first], DeadlineAdmission::Refuse);

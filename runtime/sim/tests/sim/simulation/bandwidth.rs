@@ -1,6 +1,4 @@
-//! Disks and network of a machine, shared by its tasks.
-//!
-//! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
+//! Bandwidth sharing on a machine: hand-computed cases and general bounds.
 
 use super::*;
 use napreduce_sim::{MachineBandwidth, SimulatedMap, SimulatedReduce};
@@ -13,7 +11,7 @@ fn slots(map: u32, reduce: u32, disk: Option<u64>, network: Option<u64>) -> Simu
     settings
 }
 
-/// A job of one map that reads so many bytes in so many seconds.
+/// A job of one map that reads `bytes` in `work` seconds.
 fn reader(name: &str, from: u64, work: u64, bytes: u64) -> SimulatedJob {
     let mut job = SimulatedJob::new(name, at(from));
     job.maps.push(SimulatedMap { work: seconds(work), bytes, ..SimulatedMap::default() });
@@ -21,32 +19,32 @@ fn reader(name: &str, from: u64, work: u64, bytes: u64) -> SimulatedJob {
 }
 
 #[test]
-fn two_equal_tasks_on_one_disk_take_twice_as_long() {
+fn two_tasks_on_one_disk_take_twice_as_long() {
     let run = fifo(slots(2, 0, Some(100), None), vec![reader("a", 0, 10, 1000), reader("b", 0, 10, 1000)]);
     assert_eq!((end(&run, "a"), end(&run, "b")), (20.0, 20.0));
-    assert_eq!((run.books.useful, run.books.sharing), (20_000_000, 20_000_000));
+    assert_eq!((run.slot_time.useful, run.slot_time.sharing), (20_000_000, 20_000_000));
 }
 
 #[test]
-fn one_that_comes_later_slows_the_other_from_then_on() {
-    // a alone for 4 s; then both at half pace until a has done its other 6 s at 16 s; b has 4 s left and the
-    // disk for itself.
+fn later_task_slows_earlier_one() {
+    // Job a runs alone for 4 s. Both then run at half pace until a completes its other 6 s at 16 s; b has 4 s
+    // left on its own.
     let run = fifo(slots(2, 0, Some(100), None), vec![reader("a", 0, 10, 1000), reader("b", 4, 10, 1000)]);
     assert_eq!((end(&run, "a"), end(&run, "b")), (16.0, 20.0));
 }
 
 #[test]
-fn tasks_that_want_less_than_their_part_are_not_slowed() {
-    // The light one wants 10 of 100 bytes a second, so that the heavy one has 90 of its 100 until 10 s.
+fn light_tasks_are_not_slowed() {
+    // The light task wants 10 of 100 bytes per second, so the heavy one gets 90 of its 100 until 10 s.
     let run =
         fifo(slots(2, 0, Some(100), None), vec![reader("light", 0, 10, 100), reader("heavy", 0, 10, 1000)]);
     assert_eq!((end(&run, "light"), end(&run, "heavy")), (10.0, 11.0));
     let idle = fifo(slots(2, 0, Some(100), None), vec![reader("a", 0, 10, 0), reader("b", 0, 10, 1000)]);
-    assert_eq!((end(&idle, "a"), end(&idle, "b"), idle.books.sharing), (10.0, 10.0, 0));
+    assert_eq!((end(&idle, "a"), end(&idle, "b"), idle.slot_time.sharing), (10.0, 10.0, 0));
 }
 
 #[test]
-fn machines_do_not_slow_each_other() {
+fn machines_have_separate_bandwidth() {
     let mut settings = slots(1, 0, Some(100), None);
     settings.machines = 2;
     let run = fifo(settings, vec![reader("a", 0, 10, 1000), reader("b", 0, 10, 1000)]);
@@ -54,12 +52,12 @@ fn machines_do_not_slow_each_other() {
 }
 
 #[test]
-fn reduces_share_the_network_while_they_fetch_and_the_disks_afterwards() {
+fn reduces_share_network_then_disks() {
     let mut job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(1));
     let reduce = SimulatedReduce { shuffle: seconds(5), reduce: seconds(10), bytes: 1000 };
     job.reduces = vec![reduce.clone(), reduce];
-    // Two at 200 bytes a second on a network of 200 fetch for 10 s, then two at 100 of a disk of 100 work for
-    // 20 s.
+    // Two reduces at 200 bytes per second fetch over a network of 200 for 10 s, then read at 100 each from a
+    // disk of 100 for 20 s.
     let run = fifo(slots(1, 2, Some(100), Some(200)), vec![job.clone()]);
     assert_eq!(end(&run, "job"), 1.0 + 10.0 + 20.0);
     let unlimited = fifo(slots(1, 2, None, None), vec![job]);
@@ -67,16 +65,16 @@ fn reduces_share_the_network_while_they_fetch_and_the_disks_afterwards() {
 }
 
 #[test]
-fn enough_for_all_is_as_no_limit() {
+fn sufficient_bandwidth_equals_no_limit() {
     let jobs = || (0..4).map(|number| reader(&format!("job-{number}"), number, 10, 1000)).collect::<Vec<_>>();
     let limited = fifo(slots(3, 0, Some(300), None), jobs());
     let free = fifo(SimulationSettings::new(1, Slots { map: 3, reduce: 0 }), jobs());
     assert_eq!(limited.jobs, free.jobs);
-    assert_eq!(limited.books.sharing, 0);
+    assert_eq!(limited.slot_time.sharing, 0);
 }
 
 #[test]
-fn no_more_is_moved_than_the_bandwidth_and_no_work_is_lost_by_sharing() {
+fn sharing_respects_bandwidth_and_loses_no_work() {
     for seed in 0..40 {
         let mut random = Pcg64::seed_from_u64(seed);
         let mut jobs: Vec<SimulatedJob> = (0..12)
@@ -98,9 +96,9 @@ fn no_more_is_moved_than_the_bandwidth_and_no_work_is_lost_by_sharing() {
         let first = jobs.iter().map(|job| job.submit).min().unwrap();
         let most = u128::from(limit) * u128::from(run.ended.since(first).0) / 1_000_000;
         assert!(u128::from(bytes) <= most + 12, "seed {seed}: {bytes} bytes where {most} fit");
-        assert_eq!(run.books.useful, work, "seed {seed}");
-        // On a single slot nobody shares, but one that wants more than there is waits for its bytes. Paces
-        // are rounded down.
+        assert_eq!(run.slot_time.useful, work, "seed {seed}");
+        // On a single slot there is no sharing, but a task above the bandwidth waits for its bytes. Paces are
+        // rounded down.
         let single = fifo(slots(1, 0, Some(limit), None), jobs);
         assert!(run.ended.0 <= single.ended.0 + 1_000, "seed {seed}: {} and {}", run.ended, single.ended);
     }

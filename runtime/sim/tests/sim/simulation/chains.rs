@@ -1,6 +1,5 @@
-//! Chains of jobs: each comes when the one before it has ended, and gets its part of the one deadline.
-//!
-//! Owns chains of one map each, on one machine. The division as such is `napreduce_engine::chain_share`.
+//! Chains of jobs: each job arrives when its predecessor ends and gets its part of the chain's deadline.
+//! Single-map jobs on one machine.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,10 +8,10 @@ use napreduce_sim::{Ending, Run, Simulation, WorkloadFile};
 
 use super::{at, machines};
 
-/// Names of jobs, and their deadlines.
+/// Job names and their deadlines.
 type Deadlines = Vec<(String, Option<Time>)>;
 
-/// First in, first out; notes which deadlines it is told.
+/// FIFO; records the deadlines of submitted jobs.
 struct Told(Fifo, Arc<Mutex<Deadlines>>);
 
 impl Scheduler for Told {
@@ -31,7 +30,7 @@ impl Scheduler for Told {
     }
 }
 
-/// Jobs of one map, by name and seconds, as one chain.
+/// A chain of single-map jobs with these names and seconds.
 fn file(jobs: &[(&str, u64)], more: &str, chain: &str) -> String {
     let entry = |(name, seconds): &(&str, u64)| {
         format!("[[job]]\nname = \"{name}\"\nmaps = {{ count = 1, seconds = {seconds} }}\n{more}")
@@ -42,7 +41,7 @@ fn file(jobs: &[(&str, u64)], more: &str, chain: &str) -> String {
 fn run(text: &str) -> (Run, Vec<(String, Option<Time>)>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let policy = Told(Fifo::default(), Arc::clone(&told));
-    let workload = WorkloadFile::read("chain", text).expect("a workload").workload(0);
+    let workload = WorkloadFile::read("chain", text).expect("the workload is valid").workload(0);
     let run = Simulation::new(Box::new(policy), machines(1), workload).run().unwrap();
     let told = told.lock().unwrap().clone();
     (run, told)
@@ -51,7 +50,7 @@ fn run(text: &str) -> (Run, Vec<(String, Option<Time>)>) {
 const ABC: [(&str, u64); 3] = [("a", 10), ("b", 20), ("c", 5)];
 
 #[test]
-fn each_comes_when_the_one_before_has_ended() {
+fn followers_arrive_after_predecessor() {
     let (run, told) = run(&file(&ABC, "", "jobs = [\"a\", \"b\", \"c\"]\n"));
     let ends: Vec<(&str, Time, Time)> =
         run.jobs.iter().map(|job| (&*job.name, job.submitted, job.ended)).collect();
@@ -60,17 +59,17 @@ fn each_comes_when_the_one_before_has_ended() {
 }
 
 #[test]
-fn of_unknown_lengths_each_gets_an_equal_part_of_what_is_left() {
+fn unknown_lengths_divide_deadline_equally() {
     let (run, told) = run(&file(&ABC, "", "jobs = [\"a\", \"b\", \"c\"]\ndeadline = \"60s\"\n"));
-    // A third of 60 s; half of the 50 s that a leaves; the 30 s that b leaves.
+    // A third of 60 s; half of the 50 s left after a; the 30 s left after b.
     let deadlines: Vec<Option<Time>> = told.into_iter().map(|(_, deadline)| deadline).collect();
     assert_eq!(deadlines, [Some(at(20)), Some(at(35)), Some(at(60))]);
     let of = |name| run.job(name).unwrap().deadline;
-    assert_eq!((of("a"), of("b"), of("c")), (None, None, Some(at(60))), "only the last must be in time");
+    assert_eq!((of("a"), of("b"), of("c")), (None, None, Some(at(60))), "only the last job has a deadline");
 }
 
 #[test]
-fn a_chain_that_comes_again_leaves_later_jobs_what_they_took_before() {
+fn repeated_chain_reserves_observed_lengths() {
     let chain = "jobs = [\"a\", \"b\", \"c\"]\ndeadline = \"60s\"\n";
     let (_, told) = run(&file(&ABC, "repeat = 2\n", chain).replacen(
         "repeat = 2\n",
@@ -78,15 +77,15 @@ fn a_chain_that_comes_again_leaves_later_jobs_what_they_took_before() {
         1,
     ));
     let second: Vec<_> = told.iter().filter(|(name, _)| name.ends_with("-2")).cloned().collect();
-    // It comes at 100 s: 20 and 5 s are left to the others; then 5 s.
+    // The second chain arrives at 100 s: 20 and 5 s are reserved for the followers; then 5 s.
     let expected = [("a-2", at(135)), ("b-2", at(155)), ("c-2", at(160))];
     assert_eq!(second, expected.map(|(name, deadline)| (name.to_owned(), Some(deadline))));
 }
 
 #[test]
-fn what_follows_a_job_that_failed_never_comes() {
+fn failed_job_drops_its_followers() {
     let text = file(&ABC, "attempts-max = 1\n", "jobs = [\"a\", \"b\", \"c\"]\n");
-    let workload = WorkloadFile::read("chain", &text).expect("a workload").workload(0);
+    let workload = WorkloadFile::read("chain", &text).expect("the workload is valid").workload(0);
     let mut settings = machines(1);
     settings.failures.attempt = 0.999_999;
     let run = Simulation::new(Box::new(Fifo::default()), settings, workload).run().unwrap();
@@ -95,23 +94,23 @@ fn what_follows_a_job_that_failed_never_comes() {
 }
 
 #[test]
-fn a_chain_that_makes_no_sense_is_refused_with_what_is_allowed() {
+fn invalid_chains_are_rejected() {
     let refused = |more: &str, chain: &str| {
-        WorkloadFile::read("chain", &file(&ABC, more, chain)).expect_err("it makes no sense").to_string()
+        WorkloadFile::read("chain", &file(&ABC, more, chain)).expect_err("the chain is invalid").to_string()
     };
     let table = [
-        ("", "jobs = [\"a\"]\n", "chain 1, jobs: 1 jobs; a chain has at least 2"),
-        ("", "jobs = [\"a\", \"x\"]\n", "chain 1, jobs: there is no job \"x\""),
-        ("", "jobs = [\"a\", \"a\"]\n", "\"a\" is in chain 1 already; each job has one place"),
+        ("", "jobs = [\"a\"]\n", "chain 1, jobs: 1 jobs; a chain needs at least 2"),
+        ("", "jobs = [\"a\", \"x\"]\n", "chain 1, jobs: unknown job \"x\""),
+        ("", "jobs = [\"a\", \"a\"]\n", "\"a\" is already in chain 1; list each job once"),
         (
             "deadline = \"5s\"\n",
             "jobs = [\"a\", \"b\"]\n",
-            "\"a\" has a deadline of its own; give it to the chain",
+            "\"a\" has its own deadline; move it to the chain",
         ),
         (
             "submit = \"5s\"\n",
             "jobs = [\"a\", \"b\"]\n",
-            "\"b\" comes after \"a\"; leave out its submit and arrivals",
+            "\"b\" follows \"a\"; remove its submit and arrivals",
         ),
     ];
     for (more, chain, says) in table {
@@ -119,6 +118,6 @@ fn a_chain_that_makes_no_sense_is_refused_with_what_is_allowed() {
     }
     let text =
         file(&ABC, "", "jobs = [\"a\", \"b\"]\n").replacen("name = \"a\"\n", "name = \"a\"\nrepeat = 3\n", 1);
-    let error = WorkloadFile::read("chain", &text).expect_err("it makes no sense").to_string();
-    assert!(error.contains("\"b\" comes 1 times, but \"a\" 3; give both the same repeat"), "{error}");
+    let error = WorkloadFile::read("chain", &text).expect_err("the chain is invalid").to_string();
+    assert!(error.contains("\"b\" has repeat 1, but \"a\" has 3; give both the same repeat"), "{error}");
 }

@@ -1,6 +1,5 @@
-//! Containers: one kind of slot for maps, reduces and a master of each job.
-//!
-//! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
+//! Containers: one kind of slot for maps, reduces and a master per job. Hand-computed cases and general
+//! bounds.
 
 use super::*;
 use napreduce_engine::TaskKind;
@@ -8,9 +7,9 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_sim::{Ending, JobResult, SimulationError};
 
-/// Machines with so many containers each, whose masters take two seconds to start.
+/// Machines with containers whose masters take two seconds to start.
 fn containers(machines: u32, containers: u32) -> SimulationSettings {
-    let mut settings = SimulationSettings::of_containers(machines, containers);
+    let mut settings = SimulationSettings::with_containers(machines, containers);
     settings.overheads.master = seconds(2);
     settings.masters_max = Some(4);
     settings
@@ -29,7 +28,7 @@ fn natjam(
     simulation.run()
 }
 
-/// A research job that fills three containers with its reduces, and a production job of a map and a reduce.
+/// A research job whose reduces fill three containers, and a production job of a map and a reduce.
 fn production_and_research() -> Vec<SimulatedJob> {
     let mut research = SimulatedJob::new("research", at(0)).with_maps(1, seconds(0));
     research = research.with_reduces(3, seconds(0), seconds(100));
@@ -41,20 +40,19 @@ fn production_and_research() -> Vec<SimulatedJob> {
 }
 
 #[test]
-fn a_master_starts_before_its_job_and_holds_a_container_until_it_ends() {
+fn master_holds_container_for_whole_job() {
     let job =
         SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(2, seconds(0), seconds(5));
     let run = fifo(containers(1, 3), vec![job]);
     assert_eq!((end(&run, "job"), run.jobs.len(), run.jobs[0].alone), (17.0, 1, seconds(17)));
-    assert_eq!((run.books.launch, run.books.masters), (2_000_000, 15_000_000));
-    assert_eq!(run.books.capacity.iter().sum::<u64>(), 3 * 17_000_000);
-    assert_eq!(run.books.busy.iter().sum::<u64>(), run.books.useful + 17_000_000);
+    assert_eq!((run.slot_time.launch, run.slot_time.masters), (2_000_000, 15_000_000));
+    assert_eq!(run.slot_time.capacity.iter().sum::<u64>(), 3 * 17_000_000);
+    assert_eq!(run.slot_time.busy.iter().sum::<u64>(), run.slot_time.useful + 17_000_000);
 }
 
 #[test]
-fn maps_and_reduces_take_the_same_containers() {
-    // Beside the master there are two: the second map and the first reduce of what is to come never run at
-    // once with a third.
+fn maps_and_reduces_share_containers() {
+    // Two containers are left besides the master, so at most two tasks run at once.
     let mut job =
         SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(2, seconds(0), seconds(4));
     job.slowstart_permille = 0;
@@ -62,7 +60,7 @@ fn maps_and_reduces_take_the_same_containers() {
     settings.overheads.master = seconds(0);
     settings.record_allocation = true;
     let run = fifo(settings, vec![job]);
-    // Two waves of maps, one of reduces.
+    // Two waves of maps, one wave of reduces.
     assert_eq!(end(&run, "job"), 24.0);
     let id = run.job("job").unwrap().job;
     let most = |kind| run.allocation.levels(id, kind).into_iter().map(|(_, level)| level).max().unwrap_or(0);
@@ -70,7 +68,7 @@ fn maps_and_reduces_take_the_same_containers() {
 }
 
 #[test]
-fn masters_start_one_after_another() {
+fn masters_start_in_sequence() {
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
     let run = fifo(containers(4, 2), vec![job("a"), job("b"), job("c")]);
     let ends: Vec<f64> = ["a", "b", "c"].map(|name| end(&run, name)).to_vec();
@@ -78,7 +76,7 @@ fn masters_start_one_after_another() {
 }
 
 #[test]
-fn a_queue_has_so_many_masters_and_its_next_job_waits_for_the_first_to_end() {
+fn queue_limit_delays_next_master() {
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
     let mut settings = containers(4, 2);
     settings.masters_max = Some(1);
@@ -87,35 +85,35 @@ fn a_queue_has_so_many_masters_and_its_next_job_waits_for_the_first_to_end() {
     let mut other = job("other");
     other.queue = "another".into();
     let run = fifo(settings, vec![job("first"), job("later"), urgent, other]);
-    // The more important one overtakes; the other queue has a master of its own, which starts after that of
-    // the first job.
+    // The more important job overtakes. The other queue has its own master, which starts after that of the
+    // first job.
     let ends: Vec<f64> = ["first", "urgent", "later", "other"].map(|name| end(&run, name)).to_vec();
     assert_eq!(ends, [12.0, 24.0, 36.0, 14.0]);
 }
 
 #[test]
-fn production_evicts_reduces_for_its_master_its_maps_and_its_reduces() {
+fn production_evicts_reduces_for_master_and_tasks() {
     let mut settings = containers(1, 4);
     settings.overheads.master = seconds(0);
     let run = natjam(NatjamConfiguration::default(), settings, production_and_research()).unwrap();
-    // At 10 s for the master, at the next run of the preemptor for the map, whose container the reduce has
-    // after it.
+    // At 10 s for the master, at the next run of the preemptor for the map; the reduce reuses the map's
+    // container.
     assert_eq!(end(&run, "production"), 21.0);
     let research: &JobResult = run.job("research").unwrap();
     assert_eq!((research.preemptions.checkpoint, research.preemptions.kill), (2, 0));
-    assert_eq!((run.books.wasted, run.books.useful), (0, 310_000_000));
+    assert_eq!((run.slot_time.wasted, run.slot_time.useful), (0, 310_000_000));
 }
 
 #[test]
-fn natjam_that_preempts_maps_spares_masters() {
+fn natjam_preempting_maps_spares_masters() {
     let configuration = NatjamConfiguration { preempt_maps: true, ..NatjamConfiguration::default() };
     let run = natjam(configuration, containers(1, 4), production_and_research()).unwrap();
-    // As without: the master is all that research has of maps.
+    // As without `preempt-maps`: the master is the only map of research.
     assert_eq!(end(&run, "production"), 22.0);
     assert_eq!(run.job("research").unwrap().preemptions.checkpoint, 2);
 }
 
-/// A run under the policy of a configuration file.
+/// A run under the policy of a configuration.
 fn under(
     name: &str,
     tables: &str,
@@ -149,9 +147,9 @@ const TWO_QUEUES: &str = r#"
 "#;
 
 #[test]
-fn the_monitor_takes_no_master() {
+fn monitor_spares_masters() {
     let mut jobs = production_and_research();
-    // More masters of research than its guarantee.
+    // Research has more masters than its guarantee.
     for number in 0..3 {
         let mut more = SimulatedJob::new(format!("more-{number}"), at(0)).with_maps(1, seconds(100));
         more.queue = "research".into();
@@ -163,11 +161,11 @@ fn the_monitor_takes_no_master() {
     });
     let run = under("capacity", TWO_QUEUES, containers(2, 4), jobs).unwrap();
     assert_eq!((run.jobs.len(), run.unfinished), (6, 0));
-    assert!(run.jobs.iter().any(|job| job.preemptions.kill > 0), "the monitor takes something");
+    assert!(run.jobs.iter().any(|job| job.preemptions.kill > 0), "the monitor preempts tasks");
 }
 
 #[test]
-fn admission_by_deadline_lets_masters_in_and_judges_their_jobs() {
+fn admission_checks_jobs_not_masters() {
     let job = |name: &str, second, deadline| SimulatedJob {
         deadline: Some(seconds(deadline)),
         ..SimulatedJob::new(name, at(second)).with_maps(2, seconds(10))
@@ -176,12 +174,12 @@ fn admission_by_deadline_lets_masters_in_and_judges_their_jobs() {
     let jobs = vec![job("one", 0, 60), job("one", 30, 60), job("one", 60, 1)];
     let run = under("natjam-deadline", tables, containers(1, 3), jobs).unwrap();
     let endings: Vec<bool> = run.jobs.iter().map(|job| job.ending == Ending::Succeeded).collect();
-    assert_eq!(endings, [true, true, false], "the deadline of the third cannot be kept");
+    assert_eq!(endings, [true, true, false], "the deadline of the third is infeasible");
     assert_eq!(run.unfinished, 0);
 }
 
 #[test]
-fn masters_start_by_deadline_where_the_policy_goes_by_it() {
+fn masters_start_in_deadline_order() {
     let job = |name: &str, deadline| SimulatedJob {
         deadline: Some(seconds(deadline)),
         ..SimulatedJob::new(name, at(0)).with_maps(1, seconds(10))
@@ -195,7 +193,7 @@ fn masters_start_by_deadline_where_the_policy_goes_by_it() {
 }
 
 #[test]
-fn masters_of_many_queues_leave_a_container() {
+fn masters_leave_container_for_tasks() {
     let job = |name: &str| SimulatedJob {
         queue: name.into(),
         ..SimulatedJob::new(name, at(0)).with_maps(2, seconds(10))
@@ -205,7 +203,7 @@ fn masters_of_many_queues_leave_a_container() {
 }
 
 #[test]
-fn a_job_counts_once_where_running_jobs_are_limited() {
+fn job_and_master_count_once_in_limits() {
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
     for (name, tables) in
         [("fair", "[fair]\nuser-max-running-jobs = 1"), ("capacity", "[capacity]\nuser-max-running-jobs = 1")]
@@ -217,21 +215,21 @@ fn a_job_counts_once_where_running_jobs_are_limited() {
 }
 
 #[test]
-fn a_queue_with_one_container_is_refused() {
+fn queue_of_one_container_is_rejected() {
     let tables =
         "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 20\n";
     let job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(10));
     let refused = under("capacity", tables, containers(1, 5), vec![job]).unwrap_err();
-    assert!(refused.is_of_input());
+    assert!(refused.is_input_error());
     assert_eq!(
         refused.to_string(),
-        "job cannot run: queue default may have 1 containers, and a job needs one for its master and one for its \
-         tasks; raise its maximum, or give more containers"
+        "job cannot run: the maximum of queue default is 1 containers, but a job needs one for its master and one for its \
+         tasks; raise the maximum, or add containers"
     );
 }
 
 #[test]
-fn masters_leave_a_container_of_a_queue_with_a_maximum() {
+fn masters_leave_container_below_queue_maximum() {
     let tables =
         "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 40\n";
     let job = |name: &str| SimulatedJob::new(name, at(0)).with_maps(3, seconds(10));
@@ -239,7 +237,7 @@ fn masters_leave_a_container_of_a_queue_with_a_maximum() {
     assert_eq!((run.jobs.len(), run.unfinished), (3, 0));
 }
 
-/// Capacity for tasks of one kind, FIFO for the others, and a queue that may have so much.
+/// Capacity for one kind and FIFO for the other; the queue has a maximum of `percent`.
 fn capacity_for(kind: &str, percent: u32) -> String {
     format!(
         "[composed]\n{kind} = \"capacity\"\n[capacity]\nmode = \"hard-cap\"\n\
@@ -248,26 +246,26 @@ fn capacity_for(kind: &str, percent: u32) -> String {
 }
 
 #[test]
-fn masters_and_maps_fill_no_maximum_of_the_part_for_reduces() {
+fn maps_do_not_count_for_reduce_part() {
     let job =
         SimulatedJob::new("job", at(0)).with_maps(1, seconds(10)).with_reduces(2, seconds(0), seconds(5));
     let run = under("composed", &capacity_for("reduce", 20), containers(1, 5), vec![job]).unwrap();
-    // One reduce after the other: the queue may have one container for them.
+    // Reduces run in sequence: the queue's maximum is one container for them.
     assert_eq!(end(&run, "job"), 22.0);
 }
 
 #[test]
-fn reduces_fill_no_maximum_of_the_part_for_maps() {
+fn reduces_do_not_count_for_map_part() {
     let mut job =
         SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(3, seconds(0), seconds(5));
     job.slowstart_permille = 0;
     let run = under("composed", &capacity_for("map", 40), containers(1, 5), vec![job]).unwrap();
-    // One map after the other, beside the master and the reduces, which wait for them.
+    // Maps run in sequence, next to the master and the reduces, which wait for them.
     assert_eq!(end(&run, "job"), 27.0);
 }
 
 #[test]
-fn the_part_for_maps_takes_none_for_a_reduce() {
+fn map_part_does_not_preempt_for_reduce() {
     let job = |name: &str, second, deadline| SimulatedJob {
         deadline: Some(seconds(deadline)),
         ..SimulatedJob::new(name, at(second))
@@ -279,14 +277,14 @@ fn the_part_for_maps_takes_none_for_a_reduce() {
     let tables = "[composed]\nmap = \"natjam-deadline\"\n[natjam-deadline]\npreempt-maps = true\n";
     let run = under("composed", tables, settings, vec![soon, late]).unwrap();
     assert_eq!(run.job("late").unwrap().preemptions, Default::default());
-    // Two maps at a time until the last two leave a container each.
+    // Two maps at a time until the last two each free a container.
     assert_eq!((end(&run, "late"), end(&run, "soon")), (70.0, 80.0));
 }
 
 #[test]
-fn a_reduce_gives_way_to_a_map_of_its_job_that_has_to_run_again() {
-    // Beside the master there are three containers; a map that failed on a machine is to run on the other one,
-    // where reduces hold what the master leaves.
+fn reduce_is_preempted_for_rerun_map_of_its_job() {
+    // Three containers are left besides the master. A map that failed on one machine must run on the other
+    // one, where reduces hold all of them.
     let job = |name: String| {
         let mut job = SimulatedJob::new(name, at(0)).with_maps(6, seconds(10));
         job = job.with_reduces(3, seconds(2), seconds(5));
@@ -303,8 +301,8 @@ fn a_reduce_gives_way_to_a_map_of_its_job_that_has_to_run_again() {
 }
 
 #[test]
-fn a_run_that_gets_nowhere_says_what_holds_the_slots() {
-    // The queue has its maximum with what is done in it, and only for maps.
+fn stalled_run_reports_slot_holders() {
+    // The queue is at its maximum with finished work, and for maps only.
     let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 0 });
     settings.overheads.master = seconds(0);
     let job =
@@ -312,13 +310,15 @@ fn a_run_that_gets_nowhere_says_what_holds_the_slots() {
     let simulation = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job]));
     let error = simulation.run().unwrap_err().to_string();
     assert!(
-        error.contains("1 jobs have not ended (the first is job_0001); of 1 slots none is held; 0 maps and 2 reduces wait"),
+        error.contains(
+            "1 jobs have not ended (the first is job_0001); of 1 slots 0 are held; waiting: 0 maps, 2 reduces"
+        ),
         "{error}"
     );
 }
 
 #[test]
-fn a_master_whose_machine_is_lost_starts_again_and_its_job_goes_on() {
+fn lost_master_restarts_and_job_continues() {
     let jobs = (0..6).map(|number| {
         SimulatedJob::new(format!("job-{number}"), at(number)).with_maps(9, seconds(20)).with_reduces(
             2,
@@ -335,11 +335,11 @@ fn a_master_whose_machine_is_lost_starts_again_and_its_job_goes_on() {
 }
 
 #[test]
-fn a_run_that_is_cut_off_counts_jobs_that_wait_for_their_master() {
+fn cut_off_run_counts_jobs_waiting_for_master() {
     let mut settings = containers(1, 2);
     settings.masters_max = Some(1);
     settings.until = Some(at(5));
     let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
     let run = fifo(settings, vec![job("runs"), job("waits")]);
-    assert_eq!((run.unfinished, run.jobs.len(), run.books.masters), (2, 0, 3_000_000));
+    assert_eq!((run.unfinished, run.jobs.len(), run.slot_time.masters), (2, 0, 3_000_000));
 }

@@ -1,7 +1,4 @@
-//! Attempts that fail and machines that are lost: the work is lost, the books agree, and the jobs end all the
-//! same.
-//!
-//! Owns what goes wrong by the seed. Does not own what the engine makes of it.
+//! Random failures of attempts and machines: their work is lost, the accounting holds, and all jobs end.
 
 use crate::simulation::{at, fifo, machines, seconds};
 use napreduce_engine::{Fifo, Slots, Span};
@@ -19,27 +16,27 @@ fn jobs(count: u64) -> Vec<SimulatedJob> {
 }
 
 #[test]
-fn failed_attempts_are_tried_again_and_their_work_is_wasted() {
+fn failed_attempts_are_retried_and_wasted() {
     let mut settings = machines(4);
     settings.engine.exclusion = None;
     settings.failures = Failures { attempt: 0.3, ..Failures::default() };
     let run = fifo(settings, jobs(40));
     assert!(run.jobs.iter().all(|job| job.ending == Ending::Succeeded));
     let work: u64 = run.jobs.iter().map(|job| job.work.0).sum();
-    assert_eq!(run.books.useful, work);
-    assert!(run.books.wasted > work / 20, "{} of {work} wasted", run.books.wasted);
+    assert_eq!(run.slot_time.useful, work);
+    assert!(run.slot_time.wasted > work / 20, "{} of {work} wasted", run.slot_time.wasted);
 }
 
 #[test]
-fn a_task_that_always_fails_ends_its_job() {
+fn permanently_failing_task_fails_job() {
     let mut settings = machines(1);
     settings.failures = Failures { attempt: 1.0, ..Failures::default() };
     let run = fifo(settings, vec![SimulatedJob::new("doomed", at(0)).with_maps(2, seconds(5))]);
-    assert_eq!((run.jobs[0].ending, run.books.useful), (Ending::Failed, 0));
+    assert_eq!((run.jobs[0].ending, run.slot_time.useful), (Ending::Failed, 0));
 }
 
 #[test]
-fn machines_are_lost_and_come_back_while_the_identities_hold() {
+fn identities_hold_with_machine_losses() {
     for seed in 0..20 {
         let mut settings = SimulationSettings::new(5, Slots { map: 2, reduce: 1 });
         settings.seed = seed;

@@ -1,24 +1,22 @@
-//! The set-up and the clean-up task of a job.
-//!
-//! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
+//! The setup and cleanup tasks of jobs: hand-computed cases.
 
 use super::*;
 use napreduce_sim::OverheadPreset;
 
 #[test]
-fn they_start_with_a_heartbeat_and_are_heard_of_with_one() {
+fn job_tasks_start_and_report_with_heartbeats() {
     let mut settings = machines(1);
     settings.overheads = OverheadPreset::Hadoop1.overheads();
     let job = SimulatedJob::new("job", at(1)).with_maps(1, seconds(5));
     let run = fifo(settings, vec![job]);
-    // Set up from the heartbeat at 3 s on and heard of at 6 s; the map starts then and works until 13.63 s,
-    // which is heard of at 15 s; cleaned up after by 17.63 s, heard of at 18 s.
+    // Setup runs from the heartbeat at 3 s and is reported at 6 s. The map then works until 13.63 s, reported
+    // at 15 s. Cleanup runs until 17.63 s, reported at 18 s.
     assert_eq!((end(&run, "job"), run.jobs[0].sojourn()), (18.0, seconds(17)));
-    assert_eq!(run.books.useful, 5_000_000);
+    assert_eq!(run.slot_time.useful, 5_000_000);
 }
 
 #[test]
-fn without_overheads_they_take_no_time() {
+fn job_tasks_take_no_time_without_overheads() {
     let mut settings = machines(2);
     settings.overheads.job_tasks = true;
     let job = SimulatedJob::new("job", at(1)).with_maps(2, seconds(5));
@@ -26,7 +24,7 @@ fn without_overheads_they_take_no_time() {
 }
 
 #[test]
-fn a_run_that_is_cut_off_counts_jobs_that_are_being_set_up() {
+fn cut_off_run_counts_jobs_in_setup() {
     let mut settings = machines(1);
     settings.overheads = OverheadPreset::Hadoop1.overheads();
     settings.until = Some(at(4));

@@ -1,6 +1,4 @@
-//! The event log: readable, and the same to the byte for equal seeds and inputs.
-//!
-//! Owns one log in full. Does not own what is in others.
+//! The event log: readable, and byte-identical for equal seeds and inputs.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -32,7 +30,7 @@ fn log_of(settings: SimulationSettings, jobs: Vec<SimulatedJob>) -> String {
 }
 
 #[test]
-fn it_tells_every_event_and_what_followed() {
+fn log_contains_events_and_effects() {
     let log = log_of(machines(1), vec![SimulatedJob::new("sort", at(2)).with_maps(1, seconds(3))]);
     let expected = "\
 0.000000s worker_0001 joined with 1 map and 1 reduce slots
@@ -49,7 +47,7 @@ fn it_tells_every_event_and_what_followed() {
 }
 
 #[test]
-fn equal_seeds_give_equal_bytes_and_others_do_not() {
+fn log_depends_on_seed() {
     let logged = |seed| {
         let mut settings = machines(3);
         settings.seed = seed;

@@ -1,6 +1,4 @@
-//! What costs time besides work: each overhead alone, to the microsecond.
-//!
-//! Owns answers worked out by hand. Does not own preemption: the numeric cases have that.
+//! Each overhead alone, in hand-computed cases.
 
 use crate::simulation::{at, end, fifo, machines, seconds};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
@@ -14,30 +12,30 @@ fn two() -> Vec<SimulatedJob> {
 }
 
 #[test]
-fn launches_and_orders_take_their_time() {
+fn launch_and_order_latency_delay_tasks() {
     let mut settings = machines(1);
     settings.overheads.launch = seconds(2);
     settings.overheads.order_latency = seconds(1);
     let run = fifo(settings, two());
     assert_eq!((end(&run, "a"), end(&run, "b")), (13.0, 21.0));
-    assert_eq!((run.books.launch, run.books.orders), (4_000_000, 2_000_000));
+    assert_eq!((run.slot_time.launch, run.slot_time.orders), (4_000_000, 2_000_000));
 }
 
 #[test]
-fn with_heartbeats_an_end_is_known_at_the_next_one() {
+fn ends_are_reported_at_next_heartbeat() {
     let mut settings = machines(1);
     settings.overheads.heartbeat = seconds(3);
     let run = fifo(settings.clone(), two());
     // a: 0..10, known at 12; b: 12..17, known at 18.
     assert_eq!((end(&run, "a"), end(&run, "b")), (12.0, 18.0));
-    assert_eq!(run.books.reports, 3_000_000);
+    assert_eq!(run.slot_time.reports, 3_000_000);
     settings.overheads.out_of_band = true;
     let run = fifo(settings, two());
     assert_eq!((end(&run, "a"), end(&run, "b")), (10.0, 15.0));
 }
 
 #[test]
-fn a_task_that_ends_with_a_heartbeat_is_heard_by_it() {
+fn end_at_heartbeat_is_reported_by_it() {
     let mut settings = machines(1);
     settings.overheads.heartbeat = seconds(5);
     let run = fifo(settings, two());
@@ -45,29 +43,29 @@ fn a_task_that_ends_with_a_heartbeat_is_heard_by_it() {
 }
 
 #[test]
-fn an_order_given_between_heartbeats_leaves_with_the_next() {
+fn order_leaves_with_next_heartbeat() {
     let mut settings = machines(1);
     settings.overheads.heartbeat = seconds(4);
     let run = fifo(settings, vec![SimulatedJob::new("a", at(1)).with_maps(1, seconds(4))]);
-    // Ordered at 1, leaves at 4, ends at 8 and is heard at once.
-    assert_eq!((end(&run, "a"), run.books.orders), (8.0, 3_000_000));
+    // Ordered at 1, leaves at 4, ends at 8 and is reported immediately.
+    assert_eq!((end(&run, "a"), run.slot_time.orders), (8.0, 3_000_000));
 }
 
 #[test]
-fn a_map_away_from_its_input_takes_longer_to_start() {
+fn remote_map_starts_later() {
     let mut settings = machines(2);
     settings.overheads.remote_input = seconds(3);
     let mut job = SimulatedJob::new("job", at(0)).with_maps(2, seconds(10));
     job.maps[0].preferred = vec![1];
     job.maps[1].preferred = vec![1];
     let run = fifo(settings, vec![job]);
-    assert_eq!((end(&run, "job"), run.books.launch), (13.0, 3_000_000));
+    assert_eq!((end(&run, "job"), run.slot_time.launch), (13.0, 3_000_000));
 }
 
-/// 10 bytes of memory and tasks of 6: of the one that is stopped, 2 go out in 2 s while the other starts, and
-/// back in when it goes on.
+/// 10 bytes of memory and tasks of 6. When one is suspended, 2 bytes are paged out in 2 s while the other
+/// starts, and paged in when it resumes.
 #[test]
-fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
+fn suspended_task_is_paged_out_for_new_one() {
     let file = |ram: u64| {
         let memory = format!("[overheads]\nmachine-memory = {{ ram = {ram}, bandwidth = 1 }}\n");
         let job = |name: &str, submit: u64| {
@@ -76,7 +74,7 @@ fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
             )
         };
         WorkloadFile::read("two", &format!("{memory}{}{}", job("low", 0), job("high", 4)))
-            .expect("a workload")
+            .expect("the workload is valid")
     };
     for (ram, high, low, moved) in [(12, 10.0, 20.0, 0), (10, 12.0, 24.0, 2), (6, 16.0, 32.0, 6)] {
         let file = file(ram);
@@ -91,9 +89,10 @@ fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
     }
 }
 
-/// The reduce of the younger research job is saved for production, and goes on where the older one has ended.
+/// The reduce of the younger research job is checkpointed for production, and restored where the older one
+/// ended.
 #[test]
-fn a_reduce_that_goes_on_elsewhere_fetches_again() {
+fn reduce_restored_elsewhere_repeats_shuffle() {
     let end_of_it = |overheads: &str| {
         let job = |name: &str, submit: u64, queue: &str, seconds: u64| {
             format!(
@@ -103,7 +102,7 @@ fn a_reduce_that_goes_on_elsewhere_fetches_again() {
         };
         let (older, younger) = (job("older", 0, "research", 20), job("younger", 1, "research", 40));
         let text = format!("{overheads}{older}{younger}{}", job("urgent", 10, "production", 30));
-        let file = WorkloadFile::read("three", &text).expect("a workload");
+        let file = WorkloadFile::read("three", &text).expect("the workload is valid");
         let mut settings = machines(2);
         settings.overheads = file.overheads;
         let policy = SchedulerConfiguration::named(SchedulerName::Natjam).build().unwrap();

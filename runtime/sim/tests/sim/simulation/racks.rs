@@ -1,7 +1,4 @@
-//! Machines on racks: what a map costs by where its input is, and how many maps ran where.
-//!
-//! Owns closed forms of one map or two. Who gets which task is the policies'
-//! (`runtime/schedulers/tests/schedulers/racks.rs`).
+//! Racks: launch cost of maps by input location, and locality counts. Hand-computed cases of one or two maps.
 
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::serving::DelaySettings;
@@ -10,7 +7,7 @@ use napreduce_sim::{Run, Simulation, Workload};
 
 use super::{SimulatedJob, SimulationSettings, at, end, fifo, machines, seconds};
 
-/// Machines 0 and 2 on one rack, 1 and 3 on the other; input from the rack takes 2 s, from the other 5 s.
+/// Machines 0 and 2 share a rack, as do 1 and 3. Input from the same rack takes 2 s, from the other rack 5 s.
 fn two_racks(count: u32) -> SimulationSettings {
     let mut settings = machines(count);
     settings.racks = 2;
@@ -19,7 +16,7 @@ fn two_racks(count: u32) -> SimulationSettings {
     settings
 }
 
-/// One map of 10 s for each of these machines, which hold the inputs.
+/// A job with one map of 10 s per machine in `inputs`, which holds its input.
 fn job(name: &str, inputs: &[u32]) -> SimulatedJob {
     let mut job = SimulatedJob::new(name, at(0)).with_maps(inputs.len() as u32, seconds(10));
     for (map, machine) in job.maps.iter_mut().zip(inputs) {
@@ -34,11 +31,11 @@ fn maps(run: &Run) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_map_costs_nothing_at_its_input_little_on_its_rack_and_more_elsewhere() {
-    // Machine 0 has the first map, machine 1 another of the same input, from the other rack.
+fn map_cost_depends_on_input_distance() {
+    // Machine 0 runs the first map; machine 1 runs the other with input from the other rack.
     let run = fifo(two_racks(2), vec![job("job", &[0, 0])]);
     assert_eq!((end(&run, "job"), maps(&run)), (15.0, (2, 1, 0)));
-    // Of three machines, 0 has its own, and 2 is on its rack: 1 takes what is left.
+    // Machine 0 has its own input and machine 2 is on its rack; machine 1 gets the remaining map.
     let run = fifo(two_racks(3), vec![job("job", &[0, 0, 0])]);
     assert_eq!((end(&run, "job"), maps(&run)), (15.0, (3, 1, 1)));
     let run = fifo(two_racks(3), vec![job("job", &[2, 1, 2])]);
@@ -46,21 +43,21 @@ fn a_map_costs_nothing_at_its_input_little_on_its_rack_and_more_elsewhere() {
 }
 
 #[test]
-fn on_one_rack_all_other_machines_are_equally_far() {
+fn single_rack_has_one_remote_cost() {
     let settings = SimulationSettings { racks: 1, ..two_racks(3) };
     let run = fifo(settings, vec![job("job", &[0, 0, 0])]);
     assert_eq!((end(&run, "job"), maps(&run)), (15.0, (3, 1, 0)));
 }
 
 #[test]
-fn a_job_that_declines_other_racks_waits_for_its_own() {
+fn job_declining_other_racks_waits() {
     let run = |declines, rack_declines| {
         let delay = DelaySettings { declines, rack_declines, heartbeat: seconds(1) };
         let fair = Fair::new(FairConfiguration { delay, ..FairConfiguration::default() }).unwrap();
         let jobs = Workload::of(vec![job("job", &[0, 0])]);
         Simulation::new(Box::new(fair), two_racks(2), jobs).run().unwrap()
     };
-    // The other map goes to machine 1, at once, after three opportunities, or never.
+    // The other map goes to machine 1 immediately, after three opportunities, or never.
     assert_eq!((end(&run(0, 0), "job"), maps(&run(0, 0))), (15.0, (2, 1, 0)));
     assert_eq!((end(&run(0, 3), "job"), maps(&run(0, 3))), (18.0, (2, 1, 0)));
     assert_eq!((end(&run(1, 100), "job"), maps(&run(1, 100))), (20.0, (2, 2, 0)));

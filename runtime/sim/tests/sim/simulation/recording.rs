@@ -1,6 +1,4 @@
-//! Runs that are recorded: the history of their jobs says what the books say.
-//!
-//! Owns that nothing is missing in it. Does not own how a history grows (`napreduce-history`).
+//! Recorded runs: the job histories agree with the run's slot time.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,15 +10,17 @@ use napreduce_protocol::{JobEnd, PreemptionEnd};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, published};
 
-/// Runs the published workload in which a small job takes slots from a large one, and keeps its history.
+/// Runs the published workload in which a small job preempts a large one, and records its history.
 fn record(primitive: PrimitiveChoice) -> (Run, Vec<EndedJob>) {
-    let file = published("natjam-xl-s").expect("it is published").expect("it is right");
-    let shape = file.cluster.expect("it has a cluster");
+    let file = published("natjam-xl-s").expect("the mix is published").expect("the mix is valid");
+    let shape = file.cluster.expect("the mix has a cluster");
     let mut settings = SimulationSettings::new(shape.machines, shape.slots());
     settings.overheads = file.overheads;
     settings.engine.preemption.primitive = Some(primitive);
-    let policy =
-        SchedulerConfiguration { scheduler: "natjam".parse().expect("a policy"), ..Default::default() };
+    let policy = SchedulerConfiguration {
+        scheduler: "natjam".parse().expect("natjam is a policy"),
+        ..Default::default()
+    };
     let ended: Rc<RefCell<Vec<EndedJob>>> = Rc::default();
     let kept = Rc::clone(&ended);
     let recording = Recording {
@@ -30,13 +30,14 @@ fn record(primitive: PrimitiveChoice) -> (Run, Vec<EndedJob>) {
             Ok(())
         }),
     };
-    let simulation = Simulation::new(policy.build().expect("it can be built"), settings, file.workload(0));
-    let run = simulation.with_recording(recording).run().expect("it ends");
+    let simulation =
+        Simulation::new(policy.build().expect("published values are valid"), settings, file.workload(0));
+    let run = simulation.with_recording(recording).run().expect("the run ends");
     (run, ended.take())
 }
 
 #[test]
-fn the_stints_of_all_jobs_are_the_slot_time_of_the_books() {
+fn recorded_stints_match_slot_time() {
     for primitive in [PrimitiveChoice::Kill, PrimitiveChoice::Suspend, PrimitiveChoice::Checkpoint] {
         let (run, jobs) = record(primitive);
         assert_eq!(jobs.len(), run.jobs.len());
@@ -44,15 +45,18 @@ fn the_stints_of_all_jobs_are_the_slot_time_of_the_books() {
             jobs.iter().map(|job| Timeline::new(&job.detail, run.ended.0)).collect();
         let stints = || timelines.iter().flat_map(|timeline| &timeline.stints);
         let held: u64 = stints().map(|stint| stint.until_micros - stint.from_micros).sum();
-        let busy: u64 = run.books.busy.iter().sum();
-        // Launches and ends are cut off at milliseconds.
+        let busy: u64 = run.slot_time.busy.iter().sum();
+        // Launches and ends are truncated to milliseconds.
         let unknown = 2_000 * stints().count() as u64;
-        assert!(held.abs_diff(busy) <= unknown, "{primitive:?}: {held} is not {busy} within {unknown}");
+        assert!(
+            held.abs_diff(busy) <= unknown,
+            "{primitive:?}: {held} differs from {busy} by more than {unknown}"
+        );
     }
 }
 
 #[test]
-fn every_preemption_is_in_the_ledger_with_its_price() {
+fn ledger_contains_every_preemption() {
     let cases = [
         (PrimitiveChoice::Kill, PreemptionEnd::Killed),
         (PrimitiveChoice::Suspend, PreemptionEnd::Suspended),
@@ -70,10 +74,10 @@ fn every_preemption_is_in_the_ledger_with_its_price() {
             .flat_map(|job| &job.detail.preemptions)
             .filter(|preemption| preemption.end == Some(expected))
             .collect();
-        assert!(happened > 0, "{primitive:?}: nothing was preempted");
+        assert!(happened > 0, "{primitive:?}: no preemption");
         assert_eq!(ledger.len() as u64, happened, "{primitive:?}");
         assert!(ledger.iter().all(|one| one.by == "natjam" && one.beneficiary.is_some()));
-        assert!(ledger.iter().any(|one| one.used_by.is_some()), "{primitive:?}: nobody took a slot");
+        assert!(ledger.iter().any(|one| one.used_by.is_some()), "{primitive:?}: no slot was reused");
         let lost: u64 = ledger.iter().map(|one| one.work_lost_millis).sum();
         let saved: u64 = ledger.iter().map(|one| one.work_saved_millis).sum();
         let (expects_loss, expects_gain) =
@@ -87,15 +91,18 @@ fn every_preemption_is_in_the_ledger_with_its_price() {
 }
 
 #[test]
-fn a_job_in_the_files_is_the_job_that_ran() {
+fn written_history_matches_run() {
     let (run, jobs) = record(PrimitiveChoice::Suspend);
-    let folder = tempfile::tempdir().expect("a directory");
-    jobs.iter().for_each(|job| write_simulated(folder.path(), job).expect("written"));
-    let read = HistoryFolder::open(folder.path()).expect("it is a history");
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for job in &jobs {
+        write_simulated(folder.path(), job).expect("the history is written");
+    }
+    let read = HistoryFolder::open(folder.path()).expect("the directory is a history");
     assert_eq!(read.jobs().len(), run.jobs.len());
     for result in &run.jobs {
-        let job = read.read(result.job).expect("it can be read").expect("it is there");
-        let written = jobs.iter().find(|job| job.detail.summary.job == result.job).expect("it was kept");
+        let job = read.read(result.job).expect("the history is readable").expect("the job is stored");
+        let written =
+            jobs.iter().find(|job| job.detail.summary.job == result.job).expect("the job was recorded");
         assert_eq!(job.detail, written.detail);
         let JobEnd::Succeeded(report) = &job.end else { panic!("{:?}", job.end) };
         assert_eq!(report.wall.as_micros(), u128::from(result.sojourn().0), "{}", result.name);

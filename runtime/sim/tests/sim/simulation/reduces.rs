@@ -1,6 +1,5 @@
-//! Reduces: that they wait for maps, hold their slots meanwhile, and never end before the last of them.
-//!
-//! Owns answers worked out by hand. Does not own the maps.
+//! Reduces: they wait for maps while holding their slots, and never end before the last map. Hand-computed
+//! cases.
 
 use crate::simulation::{at, end, fifo, machines, seconds};
 use napreduce_sim::SimulatedJob;
@@ -14,34 +13,34 @@ fn job(slowstart_permille: u32) -> SimulatedJob {
 }
 
 #[test]
-fn without_slow_start_the_reduce_comes_after_the_maps() {
+fn reduce_without_slowstart_follows_maps() {
     let run = fifo(machines(1), vec![job(1000)]);
     assert_eq!(end(&run, "job"), 40.0 + 12.0);
-    assert_eq!((run.books.waiting, run.books.busy), (0, [40_000_000, 12_000_000]));
+    assert_eq!((run.slot_time.waiting, run.slot_time.busy), (0, [40_000_000, 12_000_000]));
 }
 
 #[test]
-fn with_slow_start_it_holds_its_slot_and_waits_for_outputs() {
+fn reduce_with_slowstart_holds_slot_and_waits() {
     let run = fifo(machines(1), vec![job(250)]);
-    // It starts at 10, fetches 2 s of every map, and has one map to fetch at 40.
+    // It starts at 10 s, fetches 2 s per map, and has one map left to fetch at 40 s.
     assert_eq!(end(&run, "job"), 40.0 + 2.0 + 4.0);
     assert_eq!(
-        (run.books.busy[1], run.books.waiting, run.books.useful),
+        (run.slot_time.busy[1], run.slot_time.waiting, run.slot_time.useful),
         (36_000_000, 24_000_000, 52_000_000)
     );
 }
 
 #[test]
-fn a_reduce_that_fetches_slowly_never_waits() {
+fn slow_reduce_never_waits() {
     let mut job =
         SimulatedJob::new("job", at(0)).with_maps(4, seconds(1)).with_reduces(1, seconds(20), seconds(1));
     job.slowstart_permille = 250;
     let run = fifo(machines(1), vec![job]);
-    assert_eq!((end(&run, "job"), run.books.waiting), (22.0, 0));
+    assert_eq!((end(&run, "job"), run.slot_time.waiting), (22.0, 0));
 }
 
 #[test]
-fn waiting_for_a_reduce_slot_counts_from_the_last_map() {
+fn reduce_wait_counts_from_last_map() {
     let jobs = vec![
         SimulatedJob::new("first", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(9)),
         SimulatedJob::new("second", at(0)).with_maps(1, seconds(1)).with_reduces(1, seconds(0), seconds(1)),
@@ -54,7 +53,7 @@ fn waiting_for_a_reduce_slot_counts_from_the_last_map() {
 }
 
 #[test]
-fn every_reduce_waits_for_its_own_slot() {
+fn reduces_waited_counts_each_reduce() {
     let job =
         SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(3, seconds(2), seconds(3));
     let run = fifo(machines(1), vec![job]);
@@ -65,7 +64,7 @@ fn every_reduce_waits_for_its_own_slot() {
     early.slowstart_permille = 500;
     let run = fifo(machines(1), vec![early]);
     let early = run.job("early").unwrap();
-    // It has half of its input after 7 s, and waits for the other half until the last map is done after 12.
+    // It has half of its input after 7 s, and waits for the other half until the last map ends at 12 s.
     assert_eq!(
         (early.reduces_waited, early.reduces_held, early.reduces_idle),
         (seconds(0), seconds(10), seconds(5))

@@ -1,6 +1,4 @@
-//! Workload files and the published mixes: what they draw, and what is refused.
-//!
-//! Owns the tests of the format. Does not own traces: those are the oracle's and the reader's.
+//! Workload files and the published mixes: draws and validation.
 
 mod numbers;
 mod systems;
@@ -10,27 +8,27 @@ use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{PUBLISHED, Run, SimulatedJob, Simulation, SimulationSettings, WorkloadFile, published};
 
 fn read(text: &str) -> WorkloadFile {
-    WorkloadFile::read("day.toml", text).expect("a workload file")
+    WorkloadFile::read("day.toml", text).expect("the file is valid")
 }
 
 fn refused(text: &str) -> String {
-    WorkloadFile::read("day.toml", text).expect_err("it is malformed").to_string()
+    WorkloadFile::read("day.toml", text).expect_err("the file is invalid").to_string()
 }
 
 fn jobs(name: &str, seed: u64) -> Vec<SimulatedJob> {
-    let file = published(name).expect("a published mix").expect("it can be read");
+    let file = published(name).expect("the mix is published").expect("the mix is valid");
     file.workload(seed).into_jobs()
 }
 
 fn run(file: &WorkloadFile, seed: u64) -> Run {
-    let cluster = file.cluster.expect("a mix names its cluster");
+    let cluster = file.cluster.expect("the mix has a cluster");
     let mut settings = cluster.settings(cluster.machines);
     settings.overheads = file.overheads;
-    Simulation::new(Box::new(Fifo::default()), settings, file.workload(seed)).run().expect("it ends")
+    Simulation::new(Box::new(Fifo::default()), settings, file.workload(seed)).run().expect("the run ends")
 }
 
 #[test]
-fn a_file_says_everything_about_its_jobs() {
+fn file_defines_all_job_attributes() {
     let file = read(
         r#"
         seed = 7
@@ -62,54 +60,63 @@ fn a_file_says_everything_about_its_jobs() {
     assert_eq!((job.maps[3].work, job.maps[3].bytes), (Span::from_millis(2500), 100));
     assert_eq!((job.reduces[0].shuffle, job.reduces[0].bytes), (Span::from_secs(1), 100));
     assert!((3_000_000..=5_000_000).contains(&job.reduces[1].reduce.0));
-    assert_ne!(jobs[0].reduces, jobs[1].reduces, "each job draws anew");
+    assert_ne!(jobs[0].reduces, jobs[1].reduces, "each job has its own draws");
 }
 
 #[test]
-fn equal_seeds_draw_equal_jobs_and_others_do_not() {
+fn draws_depend_on_seed() {
     assert_eq!(jobs("hfsp-fb-dataset", 4), jobs("hfsp-fb-dataset", 4));
     assert_ne!(jobs("hfsp-fb-dataset", 4), jobs("hfsp-fb-dataset", 5));
 }
 
 #[test]
-fn a_job_can_wait_for_a_trigger() {
+fn triggered_job_waits_for_trigger() {
     let file = read("[[job]]\nname = \"high\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n");
     let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
-    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("it ends");
+    let run =
+        Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("the run ends");
     assert_eq!(run.never_submitted, ["high"]);
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn errors_name_job_and_field() {
     let job = |rest: &str| format!("[[job]]\nname = \"a\"\n{rest}\nmaps = {{ count = 1, seconds = 1 }}\n");
-    assert_eq!(refused(&job("slowstart = 2")), "day.toml: job \"a\", slowstart: 2; give a share from 0 to 1");
+    assert_eq!(
+        refused(&job("slowstart = 2")),
+        "day.toml: job \"a\", slowstart: invalid fraction 2; give 0 to 1"
+    );
     assert!(refused(&job("submit = \"soon\"")).contains("job \"a\", submit: \"soon\" is no span of time"));
-    assert!(refused(&job("submit = \"trigger\"\nrepeat = 2")).contains("comes once"));
-    assert!(refused(&job("attempts-max = 0")).contains("at least 1"));
-    assert!(refused(&job("arrivals = { poisson = -1 }")).contains("job \"a\", arrivals: -1 is not allowed"));
-    assert!(refused(&format!("{0}{0}", job(""))).contains("there are two of that name"));
+    assert!(refused(&job("submit = \"trigger\"\nrepeat = 2")).contains("cannot be repeated"));
+    assert!(refused(&job("attempts-max = 0")).contains("attempts-max: must be positive"));
+    assert!(refused(&job("arrivals = { poisson = -1 }")).contains("job \"a\", arrivals: invalid number -1"));
+    assert!(refused(&format!("{0}{0}", job(""))).contains("duplicate name"));
     let colour = refused(&job("colour = 1"));
     assert!(colour.contains("line 3, column 1") && colour.contains("unknown field `colour`"), "{colour}");
     let seconds = refused("[[job]]\nname = \"a\"\nmaps = { count = 1, seconds = \"long\" }\n");
     assert!(seconds.contains("expected a number, or a distribution such as"), "{seconds}");
     let uniform = refused("[[job]]\nname = \"a\"\nmaps = { count = 1, seconds = { uniform = [3, 1] } }\n");
-    assert_eq!(uniform, "day.toml: job \"a\", maps.seconds: 3 is above 1; give the smaller one first");
-    assert!(refused("[[job]]\nname = \"a\"\nmaps = { count = 1e9, seconds = 1 }\n").contains("at most"));
+    assert_eq!(
+        uniform,
+        "day.toml: job \"a\", maps.seconds: invalid range: 3 is above 1; give the smaller one first"
+    );
+    assert!(
+        refused("[[job]]\nname = \"a\"\nmaps = { count = 1e9, seconds = 1 }\n").contains("too many tasks")
+    );
     let cluster = "cluster = { machines = 0, map-slots = 1, reduce-slots = 1 }";
-    assert_eq!(refused(cluster), "day.toml: cluster.machines: 0 machines; give at least 1");
+    assert_eq!(refused(cluster), "day.toml: cluster.machines: must be positive");
 }
 
 #[test]
-fn every_published_mix_can_be_read_and_names_its_cluster() {
+fn published_mixes_parse_and_have_clusters() {
     for mix in PUBLISHED {
-        let file = WorkloadFile::read(mix.name, mix.text).expect("it can be read");
+        let file = WorkloadFile::read(mix.name, mix.text).expect("the mix is valid");
         assert!(file.cluster.is_some() && !file.about.is_empty(), "{}", mix.name);
     }
     assert!(published("unheard-of").is_none());
 }
 
 #[test]
-fn inputs_have_places_and_nothing_else_changes_by_it() {
+fn replicas_place_inputs_without_other_changes() {
     let text = |replicas: &str| {
         format!(
             "{replicas}cluster = {{ machines = 5, map-slots = 1, reduce-slots = 1 }}\n[[job]]\nname = \"a\"\nrepeat = 3\n\
@@ -127,11 +134,11 @@ fn inputs_have_places_and_nothing_else_changes_by_it() {
         );
     }
     assert_eq!(with, without);
-    assert!(refused(&text("replicas = 0\n")).contains("replicas: 0; give 1 to 100"));
+    assert!(refused(&text("replicas = 0\n")).contains("replicas: invalid number 0; give 1 to 100"));
 }
 
 #[test]
-fn machines_may_have_slots_of_one_kind_alone() {
+fn machines_can_be_dedicated_to_one_kind() {
     let text = |apart: u32| {
         format!(
             "cluster = {{ machines = 5, map-machines = {apart}, map-slots = 2, reduce-slots = 3 }}\n[[job]]\nname = \"a\"\n\
@@ -139,11 +146,12 @@ fn machines_may_have_slots_of_one_kind_alone() {
         )
     };
     let file = read(&text(2));
-    let cluster = file.cluster.expect("a cluster");
+    let cluster = file.cluster.expect("the file has a cluster");
     let settings = cluster.settings(cluster.machines);
-    assert_eq!(settings.slots_in_all(), (4, 9));
-    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(1)).run().expect("it ends");
-    // Two waves of maps on four slots, one of reduces on nine.
+    assert_eq!(settings.total_slots(), (4, 9));
+    let run =
+        Simulation::new(Box::new(Fifo::default()), settings, file.workload(1)).run().expect("the run ends");
+    // Two waves of maps on four slots, one wave of reduces on nine.
     assert_eq!((run.ended, run.jobs[0].alone), (Time(3_000_000), Span::from_secs(3)));
     for apart in [0, 5] {
         assert!(refused(&text(apart)).contains("cluster.map-machines"), "{apart}");
@@ -151,14 +159,14 @@ fn machines_may_have_slots_of_one_kind_alone() {
 }
 
 #[test]
-fn machines_are_on_as_many_racks_as_it_says() {
+fn machines_are_spread_over_racks() {
     let text = |racks: &str| {
         format!(
             "replicas = 3\ncluster = {{ machines = 6, map-slots = 1, reduce-slots = 1{racks} }}\n[[job]]\nname = \"a\"\n\
              maps = {{ count = 20, seconds = 1 }}\n"
         )
     };
-    assert_eq!(read(&text("")).cluster.expect("a cluster").racks, 1);
+    assert_eq!(read(&text("")).cluster.expect("the file has a cluster").racks, 1);
     let file = read(&text(", racks = 3"));
     for map in file.workload(1).into_jobs().remove(0).maps {
         let racks: Vec<u32> = map.preferred.iter().map(|machine| machine % 3).collect();
@@ -167,26 +175,28 @@ fn machines_are_on_as_many_racks_as_it_says() {
     for racks in [0, 7] {
         let refused = refused(&text(&format!(", racks = {racks}")));
         assert!(
-            refused.contains(&format!("cluster.racks: {racks} for 6 machines; give 1 to 6")),
+            refused.contains(&format!(
+                "cluster.racks: invalid number of racks {racks} for 6 machines; give 1 to 6"
+            )),
             "{refused}"
         );
     }
 }
 
 #[test]
-fn the_fcs_mixes_have_the_jobs_of_their_tables() {
+fn fcs_mixes_match_published_tables() {
     for (name, reduces) in [("fcs-map-heavy", 1_450), ("fcs-reduce-heavy", 5_492)] {
         let jobs = jobs(name, 1);
         let total = |kind| jobs.iter().map(|job| job.tasks(kind)).sum::<usize>();
         assert_eq!((jobs.len(), total(TaskKind::Map)), (171, 137_800), "{name}");
         assert_eq!(total(TaskKind::Reduce), reduces, "{name}");
-        let last = jobs.iter().map(|job| job.submit).max().expect("there are jobs");
+        let last = jobs.iter().map(|job| job.submit).max().expect("the mix has jobs");
         assert!((Time(3_500_000_000)..Time(7_000_000_000)).contains(&last), "{name}: {last}");
     }
 }
 
 #[test]
-fn the_fb_dataset_has_its_classes() {
+fn fb_dataset_has_published_classes() {
     let jobs = jobs("hfsp-fb-dataset", 2);
     let of = |class: &str| jobs.iter().filter(|job| &*job.class == class).count();
     assert_eq!((of("small"), of("medium"), of("large")), (53, 41, 6));
@@ -198,33 +208,34 @@ fn the_fb_dataset_has_its_classes() {
 }
 
 #[test]
-fn natjam_jobs_alone_take_about_as_long_as_published() {
-    let file = published("natjam-xl-s").expect("a mix").expect("it can be read");
+fn natjam_jobs_match_published_times() {
+    let file = published("natjam-xl-s").expect("the mix is published").expect("the mix is valid");
     let run = run(&file, 1);
-    let alone = |name: &str| run.job(name).expect("it ran").alone.0 as f64 / 1e6;
+    let alone = |name: &str| run.job(name).expect("the job ran").alone.0 as f64 / 1e6;
     assert!((alone("research-xl") - 192.3).abs() < 10.0, "{}", alone("research-xl"));
     assert!((alone("production-s") - 70.4).abs() < 7.0, "{}", alone("production-s"));
-    let deadlines = published("natjam-deadlines").expect("a mix").expect("it can be read");
+    let deadlines = published("natjam-deadlines").expect("the mix is published").expect("the mix is valid");
     let job = deadlines.workload(1).into_jobs().remove(0);
-    let cluster = deadlines.cluster.expect("it names one");
+    let cluster = deadlines.cluster.expect("the mix has a cluster");
     let mut settings = cluster.settings(cluster.machines);
     settings.overheads = deadlines.overheads;
     assert!((napreduce_sim::alone(&job, &settings).0 as f64 / 1e6 - 87.0).abs() < 1.0);
 }
 
 #[test]
-fn a_summary_counts_what_happened() {
+fn summary_counts_jobs() {
     let file = read(
         "arrivals = { burst = { size = 2, every = 100 } }\n[[job]]\nname = \"a\"\nrepeat = 2\ndeadline = \"15s\"\n\
          maps = { count = 1, seconds = 10 }\n",
     );
     let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
-    let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("it ends");
+    let run =
+        Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("the run ends");
     let summary = RunSummary::of(&run);
     assert_eq!((summary.jobs, summary.sojourn.mean, summary.sojourn.max), (2, 15.0, 20.0));
     assert_eq!((summary.slowdown.mean, summary.makespan, summary.missed), (1.5, 20.0, 1));
     assert_eq!((summary.utilisation, summary.deadlines), ([1.0, 0.0], 2));
     assert_eq!(summary.classes["a"].jobs, 2);
-    let text = serde_json::to_string(&summary).expect("plain data");
-    assert_eq!(serde_json::from_str::<RunSummary>(&text).expect("what was written"), summary);
+    let text = serde_json::to_string(&summary).expect("plain data serializes");
+    assert_eq!(serde_json::from_str::<RunSummary>(&text).expect("the summary is valid"), summary);
 }

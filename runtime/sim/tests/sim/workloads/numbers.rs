@@ -1,4 +1,4 @@
-//! Numbers that no cluster has: a workload file with any of them ends or is refused with a sentence.
+//! Extreme numbers in workload files: each file ends or is rejected with an explanation.
 
 use napreduce_engine::{Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
@@ -31,7 +31,7 @@ const SPANS: [&str; 7] = ["0s", "1us", "3s", "10m", "100000h", "5124095576h", "-
 struct Draw(Pcg64);
 
 impl Draw {
-    /// One of these; mostly one of the first.
+    /// Returns one of these values, usually one of the first.
     fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
         let last = if self.0.random_range(0..4) > 0 { all.len().min(5) } else { all.len() };
         all[self.0.random_range(0..last)]
@@ -57,7 +57,7 @@ impl Draw {
         }
     }
 
-    /// A count: not one of those that are allowed and take seconds.
+    /// Returns a count, excluding valid ones that take seconds to simulate.
     fn count(&mut self) -> String {
         let (few, many) = (["0", "1", "2", "5"], ["-1", "2e6", "1e300", "9223372036854775807", "nan", "inf"]);
         if self.0.random_range(0..10) > 0 { self.of(&few) } else { self.of(&many) }.to_owned()
@@ -118,15 +118,15 @@ impl Draw {
     }
 }
 
-/// Whether a workload that is read runs to an end; what is refused says why.
+/// Whether a file is accepted and its run ends; rejected files must explain why.
 fn run(draw: &mut Draw, text: &str, seed: u64) -> bool {
     let Ok(file) = WorkloadFile::read("numbers", text) else { return false };
-    let shape = file.cluster.expect("every file has one");
+    let shape = file.cluster.expect("every file has a cluster");
     let names = [SchedulerName::Fifo, SchedulerName::Fair, SchedulerName::Hfsp, SchedulerName::Natjam];
     let scheduler = names[draw.0.random_range(0..names.len())];
     let policy = SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
         .build()
-        .expect("as published");
+        .expect("published values are valid");
     let mut settings = shape.settings(shape.machines);
     (settings.overheads, settings.seed) = (file.overheads, seed);
     settings.failures = Failures {
@@ -152,7 +152,7 @@ fn run(draw: &mut Draw, text: &str, seed: u64) -> bool {
 }
 
 #[test]
-fn any_numbers_in_a_workload_file_end_or_are_refused() {
+fn extreme_numbers_end_or_are_rejected() {
     let mut ended = 0;
     for seed in 0..1_500 {
         let mut draw = Draw(Pcg64::seed_from_u64(seed));
@@ -164,32 +164,34 @@ fn any_numbers_in_a_workload_file_end_or_are_refused() {
 }
 
 #[test]
-fn traces_with_too_many_tasks_are_refused() {
-    let trace = |line: &str| SwimTrace::read("day.tsv", line.as_bytes()).expect("a trace");
+fn oversized_traces_are_rejected() {
+    let trace = |line: &str| SwimTrace::read("day.tsv", line.as_bytes()).expect("the trace is valid");
     let model = SizeModel::default();
     let check = |line: &str| model.check(&trace(line)).map_err(|error| error.to_string());
     assert_eq!(check("a\t1\t1\t3000\t1\t0\n"), Ok(()));
-    let refused = check("a\t1\t1\t18446744073709551615\t0\t0\n").expect_err("2^37 maps");
-    assert!(refused.starts_with("job \"a\": 137438953472 map tasks (at most 1000000)"), "{refused}");
-    let refused =
-        check("a\t1\t1\t1\t18446744073709551615\t18446744073709551615\n").expect_err("as many reduces");
+    let refused = check("a\t1\t1\t18446744073709551615\t0\t0\n").expect_err("the trace has 2^37 maps");
+    assert!(refused.starts_with("job \"a\": too many map tasks: 137438953472 (limit 1000000)"), "{refused}");
+    let refused = check("a\t1\t1\t1\t18446744073709551615\t18446744073709551615\n")
+        .expect_err("the trace has too many reduces");
     assert!(refused.contains("reduce tasks"), "{refused}");
-    // It is not submitted within the time that can be counted.
+    // Its submit time is beyond the limit of the clock.
     let late = trace("a\t18446744073709551615\t1\t1\t0\t0\n");
     let settings = SimulationSettings::new(2, napreduce_engine::Slots { map: 1, reduce: 1 });
     let policy = SchedulerConfiguration::default().build().expect("fifo");
-    let error = Simulation::new(policy, settings, late.workload(model)).run().expect_err("too late");
-    assert!(error.is_of_input() && error.to_string().contains("times are counted up to"), "{error}");
+    let error = Simulation::new(policy, settings, late.workload(model))
+        .run()
+        .expect_err("the submit time is too late");
+    assert!(error.is_input_error() && error.to_string().contains("beyond the maximum time"), "{error}");
 }
 
 #[test]
-fn clusters_that_do_not_fit_into_memory_are_refused() {
+fn oversized_clusters_are_rejected() {
     let check = |machines, slots: u32| {
         let slots = napreduce_engine::Slots { map: slots, reduce: slots };
         SimulationSettings::new(machines, slots).check().map_err(|error| error.to_string())
     };
     assert_eq!(check(100_000, 50), Ok(()));
-    assert_eq!(check(u32::MAX, 1), Err("4294967295 machines; give at most 100000".to_owned()));
-    assert!(check(2, u32::MAX).expect_err("too many slots").contains("give at most 10000000 slots in all"));
+    assert_eq!(check(u32::MAX, 1), Err("too many machines: 4294967295 (limit 100000)".to_owned()));
+    assert!(check(2, u32::MAX).expect_err("too many slots").contains("(limit 10000000)"));
     assert_eq!(Cost { fixed: Span(u64::MAX), bandwidth: Some(0) }.of(u64::MAX), Span(u64::MAX));
 }

@@ -1,7 +1,4 @@
-//! What a file says of the system it is meant for: containers, overheads by name, deadlines by the
-//! time alone.
-//!
-//! Owns what is read and what is refused. Does not own what a simulation makes of it.
+//! The system in workload files: containers, named overheads, laxities, skew and bandwidth.
 
 use super::*;
 use napreduce_sim::OverheadPreset;
@@ -14,13 +11,13 @@ fn with(head: &str) -> String {
 }
 
 #[test]
-fn a_cluster_may_have_containers() {
+fn cluster_can_have_containers() {
     let file =
         read(&with("cluster = { machines = 2, containers = 3, masters-max = 1 }\noverheads = \"yarn-0.23\""));
-    let cluster = file.cluster.expect("a cluster");
+    let cluster = file.cluster.expect("the file has a cluster");
     let settings = cluster.settings(cluster.machines);
     assert_eq!((settings.masters_max, settings.slots), (Some(1), Slots { map: 3, reduce: 3 }));
-    // A master, a map and a reduce start in 2.63 s each.
+    // A master, a map and a reduce take 2.63 s each to start.
     let run = run(&file, 1);
     assert_eq!(
         (run.jobs[0].sojourn(), run.jobs[0].alone),
@@ -29,27 +26,29 @@ fn a_cluster_may_have_containers() {
 }
 
 #[test]
-fn containers_that_make_no_sense_are_refused() {
+fn invalid_containers_are_rejected() {
     let refused = |cluster: &str| refused(&with(&format!("cluster = {{ {cluster} }}")));
     let both = refused("machines = 2, containers = 3, map-slots = 1");
     assert!(
-        both.contains("cluster.containers: containers are for tasks of both kinds; leave out map-slots"),
+        both.contains("cluster.containers: containers run tasks of both kinds; remove map-slots"),
         "{both}"
     );
-    assert!(refused("machines = 1, containers = 1").contains("a master and a task need 2 containers"));
+    assert!(
+        refused("machines = 1, containers = 1").contains("too few containers: a master and a task need 2")
+    );
     assert!(refused("machines = 2").contains("cluster.map-slots: no slots"));
     assert!(
         refused("machines = 2, map-slots = 1, masters-max = 1")
-            .contains("jobs have masters in containers alone")
+            .contains("cluster.masters-max: requires containers")
     );
     assert!(
         refused("machines = 2, containers = 2, masters-max = 0")
-            .contains("cluster.masters-max: 0; a job needs its master")
+            .contains("cluster.masters-max: must be positive: every job needs a master")
     );
 }
 
 #[test]
-fn overheads_have_names_and_a_table_may_change_some_of_them() {
+fn named_overheads_can_be_overridden() {
     for preset in OverheadPreset::ALL {
         let named = read(&with(&format!("overheads = \"{preset}\"")));
         assert_eq!(named.overheads, preset.overheads());
@@ -58,16 +57,13 @@ fn overheads_have_names_and_a_table_may_change_some_of_them() {
     let launch = Span::from_secs(1);
     assert_eq!(changed.overheads, napreduce_sim::Overheads { launch, ..OverheadPreset::Hadoop1.overheads() });
     let unknown = refused(&with("overheads = \"hadoop-9\""));
-    assert!(
-        unknown.contains("no overheads of the name \"hadoop-9\"; give hadoop-1 or yarn-0.23"),
-        "{unknown}"
-    );
-    assert!(refused(&with("[overheads]\npreset = 7")).contains("preset is a name"));
+    assert!(unknown.contains("unknown overheads \"hadoop-9\"; give hadoop-1 or yarn-0.23"), "{unknown}");
+    assert!(refused(&with("[overheads]\npreset = 7")).contains("preset must be a string"));
     assert!(refused(&with("[overheads]\npreset = \"hadoop-1\"\nluanch = \"1s\"")).contains("luanch"));
 }
 
 #[test]
-fn a_deadline_may_be_a_share_more_than_the_time_alone() {
+fn laxity_sets_deadline_relative_to_time_alone() {
     let cluster = "cluster = { machines = 1, map-slots = 1, reduce-slots = 1 }";
     let text = |laxity: &str, more: &str| {
         format!(
@@ -76,7 +72,7 @@ fn a_deadline_may_be_a_share_more_than_the_time_alone() {
     };
     let deadlines = |laxity: &str| -> Vec<f64> {
         let jobs = read(&text(laxity, "")).workload(3).into_jobs();
-        jobs.iter().map(|job| job.deadline.expect("each has one").0 as f64 / 1e6).collect()
+        jobs.iter().map(|job| job.deadline.expect("every job has a deadline").0 as f64 / 1e6).collect()
     };
     assert!(deadlines("0.5").iter().all(|deadline| *deadline == 30.0));
     let drawn = deadlines("{ uniform = [0, 2] }");
@@ -86,13 +82,15 @@ fn a_deadline_may_be_a_share_more_than_the_time_alone() {
         "{mean}"
     );
     assert_eq!(drawn, deadlines("{ uniform = [0, 2] }"));
-    assert!(refused(&text("1", "deadline = \"9s\"\n")).contains("give deadline or laxity"));
-    assert!(refused(&text("-1", "")).contains("laxity: -1 is not allowed"));
-    assert!(refused(&text("1", "").replace(cluster, "")).contains("laxity: it is a share of the time alone"));
+    assert!(refused(&text("1", "deadline = \"9s\"\n")).contains("set either deadline or laxity"));
+    assert!(refused(&text("-1", "")).contains("laxity: invalid number -1"));
+    assert!(
+        refused(&text("1", "").replace(cluster, "")).contains("laxity: laxity is relative to the run time")
+    );
 }
 
 #[test]
-fn partitions_may_be_unequal_and_their_work_goes_by_their_bytes() {
+fn skewed_partitions_scale_work_with_bytes() {
     let text = |skew: &str| {
         format!(
             "[[job]]\nname = \"a\"\nmaps = {{ count = 4, seconds = 1, output-bytes = 3000 }}\n\
@@ -103,7 +101,7 @@ fn partitions_may_be_unequal_and_their_work_goes_by_their_bytes() {
     let mut zipf = read(&text(", skew = { zipf = 1 }")).workload(1).into_jobs().remove(0);
     assert_eq!(zipf.maps, equal.maps);
     zipf.reduces.sort_by_key(|reduce| std::cmp::Reverse(reduce.bytes));
-    // 1, 1/2 and 1/3 of the largest: 6, 3 and 2 elevenths of all.
+    // Sizes 1, 1/2 and 1/3 relative to the largest: 6, 3 and 2 elevenths of the total.
     let bytes: Vec<u64> = zipf.reduces.iter().map(|reduce| reduce.bytes).collect();
     assert_eq!(bytes, [6545, 3273, 2182]);
     for reduce in &zipf.reduces {
@@ -114,21 +112,18 @@ fn partitions_may_be_unequal_and_their_work_goes_by_their_bytes() {
     assert!(work(&zipf).abs_diff(work(&equal)) < 5);
     assert!(
         refused(&text(", skew = { zipf = -1 }"))
-            .contains("reduces.skew: zipf = -1; give an exponent from 0 to 10")
+            .contains("reduces.skew: invalid zipf exponent -1; give 0 to 10")
     );
-    assert!(refused(&text(", skew = { pareto = 0 }")).contains("give a shape from 0.1 to 100"));
+    assert!(refused(&text(", skew = { pareto = 0 }")).contains("invalid pareto shape 0; give 0.1 to 100"));
 }
 
 #[test]
-fn a_machine_without_bandwidth_and_a_progress_that_makes_no_sense_are_refused() {
+fn invalid_bandwidth_and_progress_are_rejected() {
     let none = refused(&with("[overheads]\nmachine-bandwidth = { disk = 0 }"));
-    assert!(none.contains("overheads.machine-bandwidth: 0 bytes a second move nothing"), "{none}");
+    assert!(none.contains("overheads.machine-bandwidth: must be positive"), "{none}");
     assert!(
-        refused(&with("progress = { exponent = 0 }"))
-            .contains("progress: exponent = 0; give a number from 0.01")
+        refused(&with("progress = { exponent = 0 }")).contains("progress: invalid exponent 0; give 0.01")
     );
-    assert!(
-        refused(&with("progress = { error = 2 }")).contains("progress: error = 2; give a share from 0 to 1")
-    );
+    assert!(refused(&with("progress = { error = 2 }")).contains("progress: invalid error 2; give 0 to 1"));
     assert_eq!(read(&with("progress = { error = 0.5 }")).progress.error, 0.5);
 }

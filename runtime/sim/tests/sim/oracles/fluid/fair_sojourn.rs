@@ -1,8 +1,6 @@
-//! Fair sojourn with sharing among late jobs: those that ended in the virtual system, but not in reality.
-//!
-//! Owns what happens to late jobs. The virtual system is processor sharing by estimates (`shared`); jobs that
-//! are not late are served one at a time in the order in which they end there. Does not own the variant in
-//! which late jobs queue: that is this order alone.
+//! Fair sojourn protocol with sharing among late jobs, those that finished in the virtual system but not in
+//! reality. The virtual system is processor sharing by estimated sizes (`shared`). Jobs that are not late are
+//! served one at a time in the order of their virtual ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,8 +9,8 @@ use super::FluidJob;
 use super::number::{Key, Number};
 use super::shared::shared;
 
-/// When each job ends.
-pub(super) fn late_ones_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
+/// Returns the end of each job.
+pub(super) fn late_jobs_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
     let fair = shared(jobs, |job| job.estimate, |_| N::whole(1));
     let mut becomes_late: Vec<usize> = (0..jobs.len()).collect();
     becomes_late.sort_by(|&one, &other| fair[one].order(fair[other]).then(one.cmp(&other)));
@@ -36,7 +34,7 @@ pub(super) fn late_ones_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
             (Some(end), change) if change.is_none_or(|at| !at.below(end)) => server.end_first(end),
             (_, Some(at)) => {
                 server.advance(at);
-                // Who ends in the virtual system at an instant has ended there before others come.
+                // Virtual ends precede arrivals at the same instant.
                 if lateness.is_some_and(|late| !at.below(late)) {
                     server.make_late(becomes_late[next_late]);
                     next_late += 1;
@@ -53,11 +51,10 @@ pub(super) fn late_ones_share<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
 
 struct Server<N> {
     now: N,
-    /// Work left of jobs that were never late; late ones are kept by what the clock of sharing shows at their
-    /// end.
+    /// Remaining work of jobs that were never late. Late jobs are stored by the sharing clock at their end.
     left: Vec<N>,
     ends: Vec<Option<N>>,
-    /// Jobs that are not late, by their virtual ends, and some that became late or ended since.
+    /// Jobs that are not late, by virtual end; may contain jobs that became late or ended since.
     on_time: BinaryHeap<Reverse<(Key<N>, usize)>>,
     late: BinaryHeap<Reverse<(Key<N>, usize)>>,
     is_late: Vec<bool>,
@@ -65,7 +62,7 @@ struct Server<N> {
 }
 
 impl<N: Number> Server<N> {
-    /// The first job that is not late.
+    /// Returns the first job that is not late.
     fn first_on_time(&mut self) -> Option<usize> {
         while let Some(&Reverse((_, index))) = self.on_time.peek() {
             if !self.is_late[index] && self.ends[index].is_none() {

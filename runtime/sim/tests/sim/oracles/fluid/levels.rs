@@ -1,9 +1,9 @@
-//! Serving those on the lowest level, in equal shares, while they rise to the level of the next.
+//! Level-based sharing: serves the jobs on the lowest level in equal shares while they rise to the next
+//! level.
 //!
-//! Owns one mechanism for two policies. Least attained service: a job is on the level of what it has had,
-//! from 0 to its size. Least laxity: laxity plus time is deadline minus what remains, which stands still
-//! while a job waits and rises as it is served, from deadline minus size to the deadline. Does not own what
-//! the levels mean.
+//! Two policies use it. Least attained service: the level is the attained service, from 0 to the size. Least
+//! laxity: the level is deadline minus remaining work, which is constant while a job waits and rises to the
+//! deadline as it is served.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,7 +14,7 @@ use super::number::{Key, Number};
 /// Jobs on one level, by the level at which they end.
 type Group<N> = BinaryHeap<Reverse<(Key<N>, usize)>>;
 
-/// `span` says at which level a job begins and at which it ends.
+/// `span` returns the first and last level of a job.
 pub(super) fn levels<N: Number>(jobs: &[FluidJob<N>], span: impl Fn(&FluidJob<N>) -> (N, N)) -> Vec<N> {
     let mut ends = vec![N::whole(0); jobs.len()];
     let mut groups: BTreeMap<Key<N>, Group<N>> = BTreeMap::new();
@@ -59,7 +59,7 @@ fn join<N: Number>(groups: &mut BTreeMap<Key<N>, Group<N>>, (from, to): (N, N), 
     put(groups, from, BinaryHeap::from([Reverse((Key(to), index))]));
 }
 
-/// Adds jobs to a level; the fewer are moved to the more.
+/// Adds jobs to a level; moves the smaller group into the larger.
 fn put<N: Number>(groups: &mut BTreeMap<Key<N>, Group<N>>, level: N, mut jobs: Group<N>) {
     let there = groups.entry(Key(level)).or_default();
     if there.len() < jobs.len() {

@@ -1,37 +1,35 @@
-//! Machines that run whole jobs, one each, by deadline or laxity; and periodic tasks on one of them.
-//!
-//! Owns decisions at releases, completions and the ends of quanta. Preemption is free, and a job that was
-//! preempted may go on on any machine. Does not own fluid sharing.
+//! Machines that run whole jobs by deadline or laxity, and periodic tasks on one machine. Decisions happen at
+//! releases, completions and quantum ends. Preemption is free, and preempted jobs may continue on any
+//! machine.
 
 use super::number::Number;
 use super::{FluidJob, FluidPolicy, completions};
 
-/// Who runs.
+/// A policy for whole jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachinePolicy {
-    /// The earliest deadline first.
+    /// Earliest deadline first.
     Edf,
-    /// The least laxity first: deadline minus now minus what remains.
+    /// Least laxity first: deadline minus now minus remaining work.
     Llf,
 }
 
-/// Who ran from one decision to the next.
+/// The running jobs between two decisions.
 type Stretch = Vec<usize>;
 
-/// When each job ends on so many machines, with decisions at releases and completions.
+/// Returns the end of each job on `machines` machines.
 pub fn whole_tasks<N: Number>(jobs: &[FluidJob<N>], machines: usize, policy: MachinePolicy) -> Vec<N> {
     let mut ends = vec![N::whole(0); jobs.len()];
     run(jobs, machines, policy, None, |job, now| ends[job] = now);
     ends
 }
 
-/// How often one machine turns from one job to another, with decisions at releases and completions.
+/// Returns how often one machine switches between jobs.
 pub fn switches<N: Number>(jobs: &[FluidJob<N>], policy: MachinePolicy) -> u64 {
     count_switches(&run(jobs, 1, policy, None, |_, _| {}))
 }
 
-/// How often one machine turns from one job to another, if who has the least laxity runs for a quantum, or to
-/// its end.
+/// Returns how often one machine switches between jobs under least laxity first with a quantum.
 pub fn quantum_switches<N: Number>(jobs: &[FluidJob<N>], quantum: N) -> u64 {
     count_switches(&run(jobs, 1, MachinePolicy::Llf, Some(quantum), |_, _| {}))
 }
@@ -41,7 +39,7 @@ fn count_switches(stretches: &[Stretch]) -> u64 {
     runners.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
 }
 
-/// With a quantum, releases wait for its end.
+/// With a quantum, releases take effect at its end.
 fn run<N: Number>(
     jobs: &[FluidJob<N>],
     machines: usize,
@@ -82,27 +80,27 @@ fn run<N: Number>(
     }
 }
 
-/// Tasks that are released again and again, each due at its next release, on one machine.
+/// Periodic tasks on one machine; each release is due at the next one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Periodic<N> {
-    /// Execution time and period of each.
+    /// Execution time and period of each task.
     pub tasks: Vec<(N, N)>,
 }
 
 impl<N: Number> Periodic<N> {
-    /// Whether all deadlines before this time are met with the earliest deadline first.
+    /// Whether EDF meets all deadlines before `until`.
     pub fn earliest_deadline_meets_all(&self, until: N) -> bool {
         let jobs = self.jobs(until, |job| job.deadline);
         all_met(&jobs, &completions(&jobs, FluidPolicy::Edf))
     }
 
-    /// Whether all deadlines before this time are met if the shorter period always goes first.
+    /// Whether rate-monotonic scheduling meets all deadlines before `until`.
     pub fn rate_monotonic_meets_all(&self, until: N) -> bool {
         let jobs = self.jobs(until, |job| job.estimate);
         all_met(&jobs, &completions(&jobs, FluidPolicy::Psjf))
     }
 
-    /// Every release before a time, with the period in the place of the estimate.
+    /// Returns all releases before `until`, with the period as the estimate.
     fn jobs(&self, until: N, rank: impl Fn(&FluidJob<N>) -> N) -> Vec<FluidJob<N>> {
         let mut jobs = Vec::new();
         for &(size, period) in &self.tasks {

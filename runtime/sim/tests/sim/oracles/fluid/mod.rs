@@ -1,10 +1,6 @@
-//! The fluid reference: one server of rate 1 that jobs may share in any proportions, and machines that run
-//! whole jobs.
-//!
-//! Owns reference policies whose results are known, in exact ratios or fast floats: each takes O(log n) for
-//! an event. At equal times completions come before arrivals; ties go to the job that comes first in the
-//! list. Does not own slots, tasks or overheads: the simulation does. Not part of a program: the published
-//! cases are held against it.
+//! The fluid reference: one server of rate 1 shared in any proportions, and machines that run whole jobs.
+//! Implements policies with known results in exact ratios or floats, in O(log n) per event. Completions
+//! precede arrivals at equal times; ties go to the first job in the list. Used by tests only.
 
 mod fair_sojourn;
 mod levels;
@@ -19,52 +15,52 @@ pub use number::Number;
 /// A job for a server of rate 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FluidJob<N> {
-    /// When it comes.
+    /// Arrival time.
     pub arrival: N,
-    /// How long it takes alone.
+    /// Run time alone.
     pub size: N,
-    /// What the policy believes its size to be.
+    /// The estimated size that the policy uses.
     pub estimate: N,
-    /// Its share among others, where shares are weighted.
+    /// The weight for weighted sharing.
     pub weight: N,
-    /// When it should be done, for policies that look at that.
+    /// The deadline, for deadline policies.
     pub deadline: N,
 }
 
 impl<N: Number> FluidJob<N> {
-    /// A job whose size is known, with weight 1 and its deadline at its arrival.
+    /// Creates a job with known size and weight 1, whose deadline is its arrival.
     pub fn new(arrival: N, size: N) -> FluidJob<N> {
         FluidJob { arrival, size, estimate: size, weight: N::whole(1), deadline: arrival }
     }
 }
 
-/// How the server is shared.
+/// A policy for one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FluidPolicy {
-    /// One after the other.
+    /// First come, first served.
     Fifo,
-    /// In equal shares.
+    /// Processor sharing.
     Ps,
-    /// In shares by weight.
+    /// Weighted processor sharing.
     Gps,
-    /// The least remaining estimate first; an estimate that was too low goes below zero.
+    /// Shortest remaining estimated size; underestimated sizes become negative.
     Srpt,
-    /// The least estimate first, whatever was done of it.
+    /// Shortest estimated size, regardless of progress.
     Psjf,
-    /// Equal shares among those that have had least.
+    /// Least attained service.
     Las,
-    /// In the order in which they would end under processor sharing by their estimates; late ones in that
-    /// order, too.
+    /// Fair sojourn protocol: in the order of the ends under processor sharing by estimates, also for late
+    /// jobs.
     FspFifo,
-    /// The same, but late ones share the server equally and nobody else is served.
+    /// Fair sojourn protocol where late jobs share the server and no other job is served.
     FspPs,
-    /// The earliest deadline first.
+    /// Earliest deadline first.
     Edf,
-    /// Equal shares among those with the least laxity.
+    /// Least laxity first, in equal shares.
     Llf,
 }
 
-/// When each job ends. Jobs must come in the order of their arrivals.
+/// Returns the end of each job. Jobs must be in order of arrival.
 ///
 /// ```
 /// use crate::oracles::fluid::{FluidJob, FluidPolicy, completions};
@@ -74,10 +70,10 @@ pub enum FluidPolicy {
 /// ```
 ///
 /// # Panics
-/// When a job arrives before the one before it.
+/// Panics if the jobs are not in order of arrival.
 pub fn completions<N: Number>(jobs: &[FluidJob<N>], policy: FluidPolicy) -> Vec<N> {
     let ordered = jobs.windows(2).all(|pair| !pair[1].arrival.below(pair[0].arrival));
-    assert!(ordered, "jobs must come in the order of their arrivals");
+    assert!(ordered, "jobs must be in order of arrival");
     match policy {
         FluidPolicy::Fifo => ordered::first_come(jobs),
         FluidPolicy::Ps => shared::shared(jobs, |job| job.size, |_| N::whole(1)),
@@ -91,11 +87,11 @@ pub fn completions<N: Number>(jobs: &[FluidJob<N>], policy: FluidPolicy) -> Vec<
             let fair = shared::shared(jobs, |job| job.estimate, |_| N::whole(1));
             ordered::by_key(jobs, |index| fair[index])
         }
-        FluidPolicy::FspPs => fair_sojourn::late_ones_share(jobs),
+        FluidPolicy::FspPs => fair_sojourn::late_jobs_share(jobs),
     }
 }
 
-/// The number of jobs in the system over time: the times at which it changes and what it is then.
+/// Returns the number of jobs in the system over time, as (time, number).
 pub fn jobs_over_time<N: Number>(jobs: &[FluidJob<N>], ends: &[N]) -> Vec<(N, i64)> {
     let come = jobs.iter().map(|job| (job.arrival, 1));
     let mut changes: Vec<(N, i64)> = come.chain(ends.iter().map(|end| (*end, -1))).collect();
@@ -128,22 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn shares_by_weight_are_served_in_proportion() {
-        // 2/3 and 1/3 until 9, when the first has had 6; then the second alone.
+    fn weighted_shares_are_proportional() {
+        // Rates 2/3 and 1/3 until 9, when the first has received 6; then the second alone.
         let ends = completions(&jobs(&[(0, 6, 2), (0, 6, 1)]), FluidPolicy::Gps);
         assert_eq!(ends, [Ratio::whole(9), Ratio::whole(12)]);
     }
 
     #[test]
-    fn the_smallest_job_keeps_its_rank_whatever_was_done_of_it() {
-        // At 9 the first has 1 left, but was larger.
+    fn shortest_job_first_ignores_progress() {
+        // At 9 the first job has 1 left, but its size is larger.
         let list = jobs(&[(0, 10, 1), (9, 5, 1)]);
         assert_eq!(completions(&list, FluidPolicy::Psjf), [Ratio::whole(15), Ratio::whole(14)]);
         assert_eq!(completions(&list, FluidPolicy::Srpt), [Ratio::whole(10), Ratio::whole(15)]);
     }
 
     #[test]
-    fn the_number_of_jobs_over_time_ends_at_none() {
+    fn jobs_over_time_ends_at_zero() {
         let list = jobs(&[(0, 4, 1), (4, 2, 1)]);
         let ends = completions(&list, FluidPolicy::Fifo);
         let expected = [(Ratio::ZERO, 1), (Ratio::whole(4), 1), (Ratio::whole(6), 0)];
@@ -151,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "in the order of their arrivals")]
-    fn jobs_out_of_order_are_refused() {
+    #[should_panic(expected = "in order of arrival")]
+    fn unsorted_jobs_panic() {
         completions(&jobs(&[(5, 1, 1), (0, 1, 1)]), FluidPolicy::Ps);
     }
 }

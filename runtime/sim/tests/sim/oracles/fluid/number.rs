@@ -1,28 +1,26 @@
-//! The numbers of the fluid mode: exact ratios, or floats for a million jobs.
-//!
-//! Owns what the policies need of a number, and its order. Does not own any policy.
+//! The number types of the fluid reference: exact ratios, or floats for a million jobs.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Sub};
 
 use napreduce_engine::Ratio;
 
-/// A number of the fluid mode.
+/// A number of the fluid reference.
 pub trait Number:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
-    /// A whole number.
+    /// Converts an integer.
     fn whole(number: u64) -> Self;
-    /// The order of numbers, which is total.
+    /// A total order.
     fn order(self, other: Self) -> Ordering;
 
-    /// The smaller of two.
+    /// Returns the smaller number.
     #[must_use]
     fn least(self, other: Self) -> Self {
         if other.order(self) == Ordering::Less { other } else { self }
     }
 
-    /// Whether it is smaller than another.
+    /// Whether it is smaller.
     fn below(self, other: Self) -> bool {
         self.order(other) == Ordering::Less
     }

@@ -1,6 +1,4 @@
-//! Serving one job at a time, the first by some order, and giving way to one that comes before it.
-//!
-//! Owns the order by arrival, by a fixed key, and by what remains. Does not own where keys come from.
+//! Preemptive service of one job at a time: by arrival, by a fixed key, or by remaining work.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::FluidJob;
 use super::number::{Key, Number};
 
-/// One after the other.
+/// First come, first served.
 pub(super) fn first_come<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
     let mut free_at = N::whole(0);
     let end = |job: &FluidJob<N>| {
@@ -19,17 +17,17 @@ pub(super) fn first_come<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
     jobs.iter().map(end).collect()
 }
 
-/// The least key first.
+/// Smallest key first.
 pub(super) fn by_key<N: Number>(jobs: &[FluidJob<N>], key: impl Fn(usize) -> N) -> Vec<N> {
     serve(jobs, key, |key, _| key)
 }
 
-/// The least of what remains by estimate first.
+/// Smallest remaining estimate first.
 pub(super) fn by_remaining<N: Number>(jobs: &[FluidJob<N>]) -> Vec<N> {
     serve(jobs, |index| jobs[index].estimate, |key, served| key - served)
 }
 
-/// The least key first; a key may change while its job is served.
+/// Serves the smallest key; `after` updates the key of the served job.
 fn serve<N: Number>(jobs: &[FluidJob<N>], key: impl Fn(usize) -> N, after: impl Fn(N, N) -> N) -> Vec<N> {
     let mut left: Vec<N> = jobs.iter().map(|job| job.size).collect();
     let mut ends = vec![N::whole(0); jobs.len()];

@@ -1,7 +1,5 @@
-//! Sharing the server in fixed proportions: processor sharing, and by weight.
-//!
-//! Owns the virtual clock of sharing: it runs at one over the total weight, and a job ends when it shows what
-//! it showed at the arrival plus size over weight (its tag). Does not own what policies do with the ends.
+//! Processor sharing, plain or weighted. The virtual clock runs at one over the total weight; a job ends when
+//! it reaches the job's tag: its value at the arrival plus size over weight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +7,7 @@ use std::collections::BinaryHeap;
 use super::FluidJob;
 use super::number::{Key, Number};
 
-/// When each job ends.
+/// Returns the end of each job.
 pub(super) fn shared<N: Number>(
     jobs: &[FluidJob<N>],
     size: impl Fn(&FluidJob<N>) -> N,
@@ -36,7 +34,7 @@ pub(super) fn shared<N: Number>(
                 if first.is_some() {
                     shown = shown + (at - now) / total;
                 } else {
-                    // Nobody is there: the clock may start anew, which keeps its numbers small.
+                    // An idle server may reset the clock, which keeps the numbers small.
                     (shown, total) = (zero, zero);
                 }
                 now = at;

@@ -1,8 +1,5 @@
-//! The ideal that HFSP approaches with whole tasks: rates that can be divided, and a most that each job can
-//! use.
-//!
-//! Owns fair sharing and the fair sojourn protocol in that form, exactly. Does not own slots or tasks;
-//! nothing is scheduled by it.
+//! The ideal that HFSP approximates with whole tasks: divisible rates with a maximum per job. Exact fair
+//! sharing and fair sojourn protocol.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +8,27 @@ use napreduce_engine::Ratio;
 /// A job of divisible work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DivisibleJob {
-    /// When it comes.
+    /// Arrival time.
     pub arrival: Ratio,
-    /// How much there is to do; one unit a second at rate 1.
+    /// Work; one unit per second at rate 1.
     pub work: Ratio,
-    /// The most it can use.
+    /// Maximum rate.
     pub rate_max: Ratio,
 }
 
-/// The rates from a time on, by job.
+/// Rates by job from a time on.
 pub type Rates = (Ratio, Vec<Ratio>);
 
-/// What became of the jobs.
+/// The schedule of all jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
-    /// When each job was done; none for one that can never be.
+    /// End of each job; `None` if it never ends.
     pub completions: Vec<Option<Ratio>>,
-    /// The rates, from each time on at which they may have changed.
+    /// Rates from each time on at which they may change.
     pub rates: Vec<Rates>,
 }
 
-/// Equal shares, but to nobody more than it can use.
+/// Schedules equal shares, capped at each job's maximum.
 pub fn fair_shares(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     let mut system = System::new(jobs);
     let mut course = Course { completions: vec![None; jobs.len()], rates: Vec::new() };
@@ -46,8 +43,8 @@ pub fn fair_shares(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     course
 }
 
-/// In the order in which they would be done with fair shares and without further arrivals, each as much as it
-/// can use.
+/// Schedules jobs at their maximum rate in the order of their ends under fair shares without further
+/// arrivals.
 pub fn fair_sojourn(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     let (mut real, mut fair) = (System::new(jobs), System::new(jobs));
     let mut fair_completions = vec![None; jobs.len()];
@@ -65,13 +62,13 @@ pub fn fair_sojourn(capacity: Ratio, jobs: &[DivisibleJob]) -> Course {
     course
 }
 
-/// Jobs with what is left of them at a time.
+/// The remaining work of jobs at a time.
 #[derive(Debug, Clone)]
 struct System {
     now: Ratio,
     jobs: Vec<DivisibleJob>,
     left: Vec<Ratio>,
-    /// Jobs that have not come.
+    /// Future arrivals.
     coming: BTreeSet<(Ratio, usize)>,
     present: BTreeSet<usize>,
 }
@@ -95,7 +92,7 @@ impl System {
         }
     }
 
-    /// The time from which the next rates hold, skipping what is idle; none when all is done.
+    /// Returns the start of the next rates, skipping idle time; `None` when all jobs are done.
     fn next_start(&mut self) -> Option<Ratio> {
         if self.present.is_empty() {
             self.now = self.coming.first()?.0;
@@ -127,7 +124,7 @@ impl System {
         rates
     }
 
-    /// Goes on at these rates to the next completion or arrival; false if there is none.
+    /// Advances at these rates to the next completion or arrival. Returns false if there is none.
     fn run(&mut self, rates: &[Ratio]) -> bool {
         let served =
             self.present.iter().filter(|&&job| rates[job] > Ratio::ZERO || self.left[job] <= Ratio::ZERO);
@@ -149,19 +146,18 @@ impl System {
         self.admit();
     }
 
-    /// Takes out who is done; completions come before arrivals, but an arrival at the same time changes
-    /// nothing here.
+    /// Removes completed jobs. A simultaneous arrival makes no difference.
     fn note_completions(&mut self, completions: &mut [Option<Ratio>]) {
         let done: Vec<usize> =
             self.present.iter().copied().filter(|&job| self.left[job] <= Ratio::ZERO).collect();
         for job in done {
-            // A job without work that has just come is done when it is looked at next.
+            // A job without work completes at the next call.
             completions[job] = Some(self.now);
             self.present.remove(&job);
         }
     }
 
-    /// Shares fairly until a time.
+    /// Advances to a time under fair sharing.
     fn run_to(&mut self, to: Ratio, capacity: Ratio, completions: &mut [Option<Ratio>]) {
         while let Some(now) = self.next_start()
             && now < to
@@ -177,7 +173,7 @@ impl System {
         }
     }
 
-    /// The jobs that are or were here, in the order of their completions with fair shares.
+    /// Returns the known jobs in the order of their completions under fair shares.
     fn projected_order(&self, capacity: Ratio, completions: &[Option<Ratio>]) -> Vec<usize> {
         let mut ahead = self.clone();
         ahead.coming.clear();
@@ -190,7 +186,7 @@ impl System {
             ahead.note_completions(&mut finishes);
         }
         let mut order: Vec<usize> = (0..self.jobs.len()).collect();
-        // None, never done, would sort before every time.
+        // `None` (never) would sort before every time.
         order.sort_by_key(|&job| (finishes[job].is_none(), finishes[job], self.jobs[job].arrival, job));
         order
     }

@@ -1,6 +1,4 @@
-//! Cases of HFSP: sizes, the virtual cluster, victims and hysteresis as pure decisions; orders and scenarios.
-//!
-//! Owns the reading of the cases of this family. Does not own a rule: those are the policy's.
+//! Family `hfsp`: sizes, virtual cluster, victims and hysteresis as pure decisions; orders and scenarios.
 
 mod divisible;
 mod scenarios;
@@ -37,18 +35,18 @@ fn oracle_hfsp() {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
 fn list(value: &Value) -> &Vec<Value> {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not an array"))
 }
 
 fn whole(value: &Value) -> u32 {
     value
         .as_u64()
         .and_then(|number| u32::try_from(number).ok())
-        .unwrap_or_else(|| panic!("{value} is no count"))
+        .unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 fn ids(jobs: &Value) -> Vec<String> {
@@ -61,11 +59,11 @@ fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> R
 
 fn span(value: &Value) -> Span {
     let micros = exact(value) * Ratio::whole(1_000_000);
-    assert_eq!(micros.denominator(), 1, "{value} s is no whole number of microseconds");
+    assert_eq!(micros.denominator(), 1, "{value} s is not a whole number of microseconds");
     Span(u64::try_from(micros.numerator()).unwrap())
 }
 
-/// The jobs of a case by their position, which is their order of submission.
+/// The id of a job is its position, which is its order of submission.
 fn job_id(position: usize) -> JobId {
     JobId(u32::try_from(position).unwrap() + 1)
 }
@@ -90,7 +88,7 @@ fn fluid_capped(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether jobs complete as expected, and have the expected rates at every time at which either list changes.
+/// Checks completions, and rates at every time at which either list changes.
 fn same_course(names: &[String], course: &Course, expected: &Value) -> Result<(), String> {
     let mut completions = Vec::new();
     for (name, completion) in names.iter().zip(&course.completions) {

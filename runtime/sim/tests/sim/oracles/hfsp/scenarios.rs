@@ -1,6 +1,4 @@
-//! Cases of HFSP that are whole scenarios: they run the policy in the simulator.
-//!
-//! Owns the simulated clusters. Does not own the reading of plain values, which the other cases share.
+//! Scenarios of family `hfsp`: the policy in the simulator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,7 +15,7 @@ use serde_json::Value;
 
 use super::{equal, exact, ids, job_id, list, span, whole};
 
-/// HFSP, whose order can be asked for while it runs.
+/// HFSP whose order can be read during the run.
 #[derive(Clone)]
 struct Watched(Arc<Mutex<Hfsp>>);
 
@@ -56,7 +54,7 @@ fn plan(job: &Value) -> SimulatedJob {
     SimulatedJob::new(name, submit).with_maps(whole(&job["tasks"]), span(&job["task_seconds"]))
 }
 
-/// The times of all tasks, for a policy that knows them.
+/// Returns the known task times of all jobs.
 fn known_times(jobs: &[SimulatedJob]) -> BTreeMap<String, KnownTimes> {
     let times = |job: &SimulatedJob| KnownTimes {
         map: job.maps.iter().map(|map| KnownTime(map.work)).collect(),
@@ -65,7 +63,7 @@ fn known_times(jobs: &[SimulatedJob]) -> BTreeMap<String, KnownTimes> {
     jobs.iter().map(|job| (job.name.to_string(), times(job))).collect()
 }
 
-/// The marks of HFSP itself are the only limit.
+/// HFSP's own thresholds are the only limit on suspended tasks.
 fn machines(nodes: u32, slots: Slots) -> SimulationSettings {
     let mut settings = SimulationSettings::new(nodes, slots);
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
@@ -76,7 +74,7 @@ fn seconds(time: Time) -> Ratio {
     Ratio::new(i128::from(time.0), 1_000_000)
 }
 
-/// What a run is to have come to, by the words of the cases.
+/// Returns an outcome of a run by its name in the cases.
 fn outcome(run: &Run, word: &str) -> Result<Vec<Ratio>, String> {
     let ends = |wanted: &dyn Fn(&str) -> bool| -> Vec<Ratio> {
         run.jobs.iter().filter(|job| wanted(&job.name)).map(|job| seconds(job.ended)).collect()
@@ -91,7 +89,7 @@ fn outcome(run: &Run, word: &str) -> Result<Vec<Ratio>, String> {
         "mean_sojourn" => {
             vec![Ratio::new(i128::from(sojourn), 1_000_000) / Ratio::whole(run.jobs.len() as u64)]
         }
-        "wasted_slot_seconds" => vec![Ratio::new(i128::from(run.books.wasted), 1_000_000)],
+        "wasted_slot_seconds" => vec![Ratio::new(i128::from(run.slot_time.wasted), 1_000_000)],
         "tasks_suspended" => vec![Ratio::whole(suspended)],
         "tasks_killed" => vec![Ratio::whole(killed)],
         other => return Err(format!("{other} is no outcome of this kind")),

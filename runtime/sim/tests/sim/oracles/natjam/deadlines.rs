@@ -1,6 +1,4 @@
-//! The kinds about deadlines: who claims a slot, who gives way, and which pairs of choices agree.
-//!
-//! Owns the queues that the cases describe. Does not own their order.
+//! Deadline kinds of family `natjam`: claimants, victims and matching pairs of choices.
 
 use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::natjam::{
@@ -11,7 +9,7 @@ use serde_json::Value;
 use super::{Names, count, same};
 use crate::oracles::cases::exact;
 
-/// The units in which every time of a case is whole.
+/// Returns a unit in which every time of a case is whole.
 fn units(values: &[&Value]) -> i128 {
     let known = values.iter().filter(|value| !value.is_null());
     known.map(|value| exact(value).denominator()).fold(1, |units, denominator| {
@@ -28,7 +26,7 @@ fn whole(value: &Value, units: i128) -> Result<u64, String> {
     u64::try_from(scaled.numerator()).map_err(|_| format!("{value} is before the start of time"))
 }
 
-/// The jobs of a state in the order of a key.
+/// Returns the jobs of a state in key order.
 fn queue(
     state: &Value,
     names: &Names,
@@ -74,7 +72,7 @@ fn units_of(state: &Value) -> i128 {
     units(&values)
 }
 
-/// Checks the claimant and the victim of a queue; `prefix` tells the expectations of two policies apart.
+/// Checks claimant and victim of a queue; `prefix` selects the expectations of one of two policies.
 fn check_pair(queue: &[Contender], names: &Names, expect: &Value, prefix: &str) -> Result<(), String> {
     let name = |place: Option<usize>| place.map(|place| names.name(queue[place].job));
     let claims = claimant(queue);
@@ -144,7 +142,7 @@ pub fn consistency(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Swaps at one instant until nobody gives way: who holds the one slot then, and after how many swaps.
+/// Swaps at one instant until no job loses its slot. Returns the final holder and the number of swaps.
 fn settle(case: &Value, names: &Names, holder: &str, key: UrgencyKey) -> Result<(String, u32), String> {
     const SWAPS_MAX: u32 = 100;
     let urgency = match key {

@@ -1,7 +1,5 @@
-//! Family `natjam`: who is evicted, reclaim lists, and deadlines.
-//!
-//! Owns the kinds about evictions and lists. Deadlines (`deadlines`), the choice of tasks (`releaser`) and
-//! whole runs (`scenarios`) have files of their own.
+//! Family `natjam`: evictions and reclaim lists. Deadlines, the choice of tasks (`releaser`) and whole runs
+//! (`scenarios`) are in submodules.
 
 mod deadlines;
 mod releaser;
@@ -34,7 +32,8 @@ fn oracle_natjam() {
     });
 }
 
-/// The names of a case's jobs in alphabetical order, in which they were submitted: a job's id is its place.
+/// The job names of a case in alphabetical order, which is their order of submission: the id of a job is its
+/// index.
 struct Names(Vec<String>);
 
 impl Names {
@@ -81,7 +80,7 @@ fn job_eviction(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// How many containers each job loses.
+/// Returns how many containers each job loses.
 fn lost(choice: JobEviction, holdings: &[Holding], needed: u32, rng: &mut Pcg64) -> BTreeMap<JobId, u32> {
     let mut evictions = Evictions::new(choice, holdings.iter().copied());
     let mut lost = BTreeMap::new();
@@ -107,7 +106,7 @@ fn taken(
     same(&format!("{choice:?}"), got, said)
 }
 
-/// The probabilistic choice: exact moments over all it can draw, and then what it really draws.
+/// Checks the probabilistic choice: exact moments over all outcomes, and actual draws.
 fn probable(holdings: &[Holding], needed: u32, names: &Names, expected: &Value) -> Result<(), String> {
     const RUNS: u32 = 20_000;
     let first = Evictions::new(JobEviction::Probabilistic, holdings.iter().copied()).odds();
@@ -143,7 +142,7 @@ fn probable(holdings: &[Holding], needed: u32, names: &Names, expected: &Value) 
     Ok(())
 }
 
-/// What may be left of each job, and how probable that is.
+/// Returns all outcomes with their probability.
 fn outcomes(holdings: &[Holding], needed: u32) -> BTreeMap<Vec<u32>, Ratio> {
     let start: Vec<u32> = holdings.iter().map(|holding| holding.usage).collect();
     let mut now = BTreeMap::from([(start, Ratio::ONE)]);
@@ -196,7 +195,7 @@ fn kill_timeout(case: &Value) -> Result<(), String> {
     }
     same("kill_at", killed, Some(expected("kill_at")))?;
     same("leaves_expired_at", dropped, Some(expected("leaves_expired_at")))?;
-    // The engine kills when the grace that goes with the request is over.
+    // The engine kills when the grace period of the request ends.
     let offset = Span(requested.0 % interval.0.max(1));
     if offset == Span(0) {
         same("end of the grace", requested + limits.grace(), expected("kill_at"))?;

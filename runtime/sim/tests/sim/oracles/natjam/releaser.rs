@@ -1,7 +1,5 @@
-//! The kind about Theorem 2.1: which tasks a job gives up, by the engine's own choice in a simulated run.
-//!
-//! Owns the policy that stops some tasks once, and the enumeration. Does not own the choice: that is the
-//! engine's.
+//! Theorem 2.1 of Natjam: which tasks a job gives up, by the engine's choice in a simulated run, against an
+//! enumeration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,11 +15,11 @@ use super::{count, same};
 use crate::oracles::cases::exact;
 
 const SECOND: u64 = 1_000_000;
-/// How long all tasks have been at work when some are stopped.
+/// Active time of all tasks when some are suspended.
 const BEFORE: Span = Span::from_secs(10);
 const JOB: JobId = JobId(1);
 
-/// Starts everything, stops some tasks of the job at one time, and lets them all go on at another.
+/// Launches everything, suspends some tasks of the job at one time, and resumes them at another.
 struct StopSome {
     eviction: TaskEviction,
     evicted: u32,
@@ -101,7 +99,7 @@ pub fn theorem(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Every set that can be stopped, and when the job ends then.
+/// Returns every set of tasks that can be suspended, and the end of the job with it.
 fn choices(remaining: &[(&str, Ratio)], evicted: usize, resume_after: Ratio) -> BTreeMap<String, Ratio> {
     let sets = (0_u32..1 << remaining.len()).filter(|set| set.count_ones() as usize == evicted);
     let choice = |set: u32| {
@@ -116,7 +114,7 @@ fn choices(remaining: &[(&str, Ratio)], evicted: usize, resume_after: Ratio) -> 
     sets.map(choice).collect()
 }
 
-/// Which tasks the engine stops, and how long after that the job ends.
+/// Returns the tasks that the engine suspends, and the time from then to the end of the job.
 fn run<'a>(
     remaining: &[(&'a str, Ratio)],
     evicted: u32,

@@ -1,6 +1,4 @@
-//! The kind that runs a research and a production job in the simulator under several policies.
-//!
-//! Owns the set-ups. Does not own a policy.
+//! Scenarios of family `natjam`: a research and a production job in the simulator under several policies.
 
 use napreduce_engine::{Fifo, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
@@ -18,7 +16,7 @@ pub fn scenario(case: &Value) -> Result<(), String> {
     let (research, production) = (plan(case, "research")?, plan(case, "production")?);
     let both = vec![research.clone(), production.clone()];
     let expected = case["expect"].as_object().ok_or("no expectation")?;
-    // The guarantees of the soft cap are those of the hard cap, when one is given.
+    // The guarantees of the soft cap are those of the hard cap, if given.
     let caps = expected.keys().find_map(|set_up| caps(set_up)).unwrap_or((1, 1));
     let one = || machines(1, slots);
     for (set_up, expected) in expected {
@@ -61,7 +59,7 @@ fn machines(machines: u32, slots: u32) -> SimulationSettings {
     settings
 }
 
-/// The slots of research and of production in the name of a hard cap.
+/// Returns the slots of research and production in the name of a hard cap.
 fn caps(set_up: &str) -> Option<(u64, u64)> {
     let (research, production) = set_up.strip_prefix("hard_cap_")?.split_once('_')?;
     Some((research.parse().ok()?, production.parse().ok()?))
@@ -88,7 +86,7 @@ fn run(
     Simulation::new(policy, settings, Workload::of(jobs)).run().map_err(|error| error.to_string())
 }
 
-/// The sojourns of the jobs that ran, and the counts, of which an absent one is 0.
+/// Checks the sojourns of the jobs and the counts; absent counts are 0.
 fn check(set_up: &str, run: &Run, expected: &Value) -> Result<(), String> {
     let seconds = |micros: u64| Ratio::new(i128::from(micros), i128::from(SECOND));
     for job in &run.jobs {
@@ -102,7 +100,7 @@ fn check(set_up: &str, run: &Run, expected: &Value) -> Result<(), String> {
         ("suspended", sum(|preemptions| preemptions.suspend)),
         ("checkpointed", sum(|preemptions| preemptions.checkpoint)),
         ("killed", sum(|preemptions| preemptions.kill)),
-        ("wasted_slot_seconds", Ratio::new(i128::from(run.books.wasted), i128::from(SECOND))),
+        ("wasted_slot_seconds", Ratio::new(i128::from(run.slot_time.wasted), i128::from(SECOND))),
     ];
     for (what, got) in counts {
         let said = &expected[what];

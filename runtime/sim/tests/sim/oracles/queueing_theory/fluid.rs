@@ -1,6 +1,4 @@
-//! One server: means under FIFO, PS, LAS, SRPT and FSP.
-//!
-//! Owns the stream of jobs for one server. Does not own the policies.
+//! One server: mean responses under FIFO, PS, LAS, SRPT and FSP.
 
 use crate::oracles::fluid::{FluidJob, FluidPolicy, completions};
 use napreduce_sim::Distribution;
@@ -39,7 +37,7 @@ impl Stream {
         after_warmup(&self.responses(policy))
     }
 
-    /// From the first arrival to the last.
+    /// Returns the time from the first to the last arrival.
     fn length(&self) -> f64 {
         self.jobs[self.jobs.len() - 1].arrival - self.jobs[0].arrival
     }
@@ -85,12 +83,11 @@ pub fn one_server(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A mean over this stream and the formula's may differ by so much: the bound is met exactly by sizes that
-/// are all the same.
+/// Tolerance between the mean of a stream and the formula: equal sizes meet the bound exactly.
 const SAMPLING_ERROR: f64 = 0.05;
 const LONG: usize = 200_000;
 
-/// Streams of mean size 1, at low, middle and high load, with sizes from all alike to very different.
+/// Returns streams of mean size 1 at low, medium and high load, with sizes from constant to highly variable.
 fn long_streams() -> impl Iterator<Item = (f64, Distribution, Stream)> {
     let sizes = [
         Distribution::Fixed(1.0),
@@ -107,8 +104,8 @@ fn long_streams() -> impl Iterator<Item = (f64, Distribution, Stream)> {
     })
 }
 
-/// M/GI/1: the mean response under FSP is at most 1 - load / 2 times that under PS, and at least
-/// that under SRPT.
+/// M/GI/1: the mean response under FSP is at most 1 - load / 2 times that under PS, and at least that under
+/// SRPT.
 pub fn fsp_bound() -> Result<(), String> {
     for (load, sizes, stream) in long_streams() {
         let [fair, shared, shortest] =
@@ -123,11 +120,11 @@ pub fn fsp_bound() -> Result<(), String> {
     Ok(())
 }
 
-/// M/GI/1: the mean response under PS is that of the mean size alone, 1 / (1 - load), whatever the sizes are.
+/// M/GI/1: the mean response under PS is 1 / (1 - load) times the mean size, for any size distribution.
 pub fn ps_insensitivity() -> Result<(), String> {
     for (load, sizes, stream) in long_streams() {
         let (found, expected) = (stream.mean(FluidPolicy::Ps), 1.0 / (1.0 - load));
-        // What is drawn has a load of its own, which differs a little from the one that was asked for.
+        // The load of the drawn stream differs slightly from the nominal one.
         let tolerance = SAMPLING_ERROR / (1.0 - load);
         if (found / expected - 1.0).abs() > tolerance {
             return Err(format!(

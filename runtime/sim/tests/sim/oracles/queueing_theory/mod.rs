@@ -1,7 +1,5 @@
-//! Long-run averages and identities of queueing theory.
-//!
-//! Owns the reading of these cases, their streams of jobs by fixed seeds, and the tolerance. One server is
-//! the fluid reference, several slots and preemption are the simulator.
+//! Family `queueing-theory`: long-run averages and identities. One server is simulated by the fluid
+//! reference, several slots and preemption by the simulator.
 
 mod fluid;
 mod policy;
@@ -36,7 +34,7 @@ fn random() -> Pcg64 {
     Pcg64::seed_from_u64(20_070_211)
 }
 
-/// A quarter of what a case suggests: all of them are within its tolerances, and a million takes a minute and a half.
+/// A quarter of the suggested count: the tolerances still hold, and a million jobs take a minute and a half.
 fn count(case: &Value) -> Result<usize, String> {
     case["suggested_jobs"]
         .as_u64()
@@ -44,7 +42,7 @@ fn count(case: &Value) -> Result<usize, String> {
         .ok_or_else(|| "no suggested_jobs".to_owned())
 }
 
-/// The distribution of sizes that a case names.
+/// Returns the size distribution of a case.
 fn service(params: &Value) -> Result<Distribution, String> {
     let mean = number(&params["mean"]);
     Ok(match params["service"].as_str() {
@@ -58,7 +56,7 @@ fn service(params: &Value) -> Result<Distribution, String> {
     })
 }
 
-/// Whether a mean is within the tolerance of a case.
+/// Checks a mean against the tolerance of a case.
 fn near(case: &Value, what: &str, found: f64, expected: &Value) -> Result<(), String> {
     let (expected, tolerance) = (number(expected), number(&case["relative_tolerance"]));
     if (found - expected).abs() <= tolerance * expected {
@@ -68,7 +66,7 @@ fn near(case: &Value, what: &str, found: f64, expected: &Value) -> Result<(), St
     }
 }
 
-/// The mean, without the first 5 %.
+/// Returns the mean without the first 5 %.
 fn after_warmup(numbers: &[f64]) -> f64 {
     let rest = &numbers[numbers.len() / 20..];
     rest.iter().sum::<f64>() / rest.len() as f64

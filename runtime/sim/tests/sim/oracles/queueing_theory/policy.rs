@@ -1,7 +1,5 @@
-//! A policy for these cases alone: higher priority first, taking slots from lower priority by one primitive.
-//!
-//! Owns when it preempts. First come first served inside a priority; a preempted job keeps its place. Real
-//! policies are in the core.
+//! A test policy: higher priority first, preempting lower priorities by one primitive. First come, first
+//! served within a priority; preempted jobs keep their place.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +8,7 @@ use napreduce_engine::{
     Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time, serve,
 };
 
-/// Who gives first: low priority, then the youngest.
+/// Victim order: lowest priority, then youngest.
 type Taking = (i32, Reverse<Time>, Reverse<JobId>);
 
 pub struct PriorityFirst {

@@ -1,6 +1,5 @@
-//! Identities and dominances, asserted on generated instances by fixed seeds.
-//!
-//! Owns the instances. Small whole numbers make ties likely, and exact ratios make them real.
+//! Identities and dominance relations on generated instances with fixed seeds. Small integers make ties
+//! likely, and exact ratios make them real.
 
 use crate::oracles::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
 use napreduce_engine::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
@@ -36,13 +35,13 @@ pub fn holds(case: &Value) -> Result<(), String> {
     })
 }
 
-/// What a case asserts, by its id.
+/// The property of a case, by id.
 enum Property {
-    /// Of small instances in exact numbers.
+    /// On small instances in exact numbers.
     OfInstances(fn(&[FluidJob<Ratio>]) -> Result<(), String>),
-    /// The same of simulated runs.
+    /// On simulated runs.
     OnSlots,
-    /// Of means in the long run.
+    /// On long-run means.
     OfLongStreams(fn() -> Result<(), String>),
 }
 
@@ -55,9 +54,9 @@ const PROPERTIES: [(&str, &[Property]); 6] = [
     ("q-ps-insensitivity", &[Property::OfLongStreams(fluid::ps_insensitivity)]),
 ];
 
-/// Also those that no case of this machine names.
+/// Includes properties that no case names.
 #[test]
-fn every_property_holds() {
+fn all_properties_hold() {
     for (id, _) in PROPERTIES {
         holds(&serde_json::json!({ "id": id })).unwrap_or_else(|why| panic!("{id}: {why}"));
     }
@@ -123,18 +122,18 @@ fn work_conservation(jobs: &[FluidJob<Ratio>]) -> Result<(), String> {
     }
 }
 
-/// The identities on slots: every run checks its books itself; here is what they must come to.
+/// Identities on slots: every run checks its accounting; this checks the totals.
 fn on_slots(seed: u64) -> Result<(), String> {
     let work: u64 = one_slot_jobs(seed).iter().map(|job| job.maps[0].work.0).sum();
     for (primitive, cost) in [(Primitive::Wait, 0), (Primitive::Suspend, 250), (Primitive::Kill, 0)] {
         let run = run_on_slots(seed, primitive, Span::from_millis(cost))?;
-        let busy = run.books.busy[0];
+        let busy = run.slot_time.busy[0];
         let suspends: u64 = run.jobs.iter().map(|job| job.preemptions.suspend).sum();
         let expected = match primitive {
-            Primitive::Kill => work + run.books.wasted,
+            Primitive::Kill => work + run.slot_time.wasted,
             _ => work + suspends * 2 * cost * 1000,
         };
-        if busy != expected || (primitive != Primitive::Kill && run.books.wasted > 0) {
+        if busy != expected || (primitive != Primitive::Kill && run.slot_time.wasted > 0) {
             return Err(format!("seed {seed}, {primitive:?}: busy {busy}, not {expected}"));
         }
     }

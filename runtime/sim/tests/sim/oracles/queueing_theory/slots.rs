@@ -1,6 +1,5 @@
-//! Several slots, and priorities with preemption: one-task jobs through the simulator.
-//!
-//! Owns the streams of jobs for slots, a second for a unit of time. Does not own the simulator.
+//! Several slots, and priorities with preemption: one-task jobs in the simulator, one second per unit of
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +18,7 @@ fn time(seconds: f64) -> u64 {
     (seconds * 1e6).round() as u64
 }
 
-/// The theory knows no limit to what is interrupted.
+/// The theory has no limit on suspended jobs.
 fn one_machine(slots: u32) -> SimulationSettings {
     let mut settings = SimulationSettings::new(1, Slots { map: slots, reduce: 1 });
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
@@ -30,7 +29,7 @@ fn run(policy: Box<dyn Scheduler>, slots: u32, jobs: impl Iterator<Item = Simula
     Simulation::new(policy, one_machine(slots), Workload::stream(jobs)).run().unwrap()
 }
 
-/// One-task jobs, as many as are wanted.
+/// A stream of one-task jobs.
 fn stream(
     name: &'static str,
     priority: i32,
@@ -69,7 +68,7 @@ pub fn several_slots(case: &Value) -> Result<(), String> {
                 };
                 after_warmup(&by_arrival.iter().map(waited).collect::<Vec<f64>>())
             }
-            "utilisation" => run.books.busy[0] as f64 / run.books.capacity[0] as f64,
+            "utilisation" => run.slot_time.busy[0] as f64 / run.slot_time.capacity[0] as f64,
             other => return Err(format!("unknown mean {other}")),
         };
         near(case, what, found, expected)?;
@@ -77,7 +76,7 @@ pub fn several_slots(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// High and low jobs in the order of their arrivals, `count` in all.
+/// Returns high and low jobs in order of arrival, `count` in total.
 fn two_streams(case: &Value) -> Result<impl Iterator<Item = SimulatedJob> + use<>, String> {
     let class = |name: &'static str, priority| {
         let params = &case["params"][name];
@@ -95,7 +94,7 @@ fn two_streams(case: &Value) -> Result<impl Iterator<Item = SimulatedJob> + use<
     }))
 }
 
-/// Mean responses of high, low, and all.
+/// Returns the mean responses of high, low and all jobs.
 fn responses(run: &Run) -> [f64; 3] {
     let mut by_arrival: Vec<_> = run.jobs.iter().collect();
     by_arrival.sort_unstable_by_key(|job| job.job);
@@ -138,7 +137,7 @@ pub fn two_classes_on_several_slots(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What becomes of low tasks: how often each starts, and from its first start to its end.
+/// Observations of low tasks: number of starts, and time from first start to end.
 #[derive(Default)]
 struct Watched {
     first: BTreeMap<TaskId, Time>,
@@ -148,7 +147,7 @@ struct Watched {
     completion: f64,
 }
 
-/// The policy of these cases, watched: the low tasks are those of the first job.
+/// The test policy with observations; low tasks are those of the first job.
 struct Watching {
     policy: PriorityFirst,
     seen: Arc<Mutex<Watched>>,
@@ -167,7 +166,7 @@ impl Scheduler for Watching {
                 }
                 Report::Suspended => seen.interruptions += 1,
                 Report::Done { .. } => {
-                    let first = seen.first.remove(&attempt.task).expect("it started");
+                    let first = seen.first.remove(&attempt.task).expect("the task has started");
                     seen.completion += now.since(first).0 as f64 / 1e6;
                     seen.done += 1;
                 }
@@ -212,7 +211,7 @@ pub fn repeat(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// One low job of many tasks, each of which begins when the one before is done, and high jobs without end.
+/// A low job of many tasks in sequence, and an endless stream of high jobs.
 fn low_tasks(case: &Value, primitive: Primitive) -> Result<(Watched, f64), String> {
     let (params, mut random, tasks) = (&case["params"], random(), count(case)?);
     let low = SimulatedJob::new("low", Time(0)).with_maps(tasks as u32, Span(time(number(&params["s"]))));
@@ -227,7 +226,7 @@ fn low_tasks(case: &Value, primitive: Primitive) -> Result<(Watched, f64), Strin
             return Err("it ended before its tasks".to_owned());
         }
     }
-    let wasted = simulation.so_far().books.wasted as f64 / 1e6;
+    let wasted = simulation.so_far().slot_time.wasted as f64 / 1e6;
     drop(simulation);
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     Ok((seen, wasted))
