@@ -18,10 +18,10 @@
 //! ```
 //!
 //! 1. When it begins to wait its service is ahead of the due by at most `D / w` (second rule). The due grows
-//! by `S / W`, so it catches up after `D * W / (w * S)`.
+//!    by `S / W`, so it catches up after `D * W / (w * S)`.
 //! 2. From then on no child that begins to wait overtakes it (first rule). Each of the others was behind the
-//! due by at most `D` of slot time when it received its first slot since (third rule). It therefore takes `D`
-//! of slot time, plus the rest of one hold, `D`, before its service is larger.
+//!    due by at most `D` of slot time when it received its first slot since (third rule). It therefore takes
+//!    `D` of slot time, plus the rest of one hold, `D`, before its service is larger.
 //! 3. The slots held at that point are free after `D`.
 //!
 //! Children with usage come after siblings without. Minimum shares, priorities and zero weights take

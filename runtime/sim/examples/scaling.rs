@@ -1,9 +1,8 @@
-//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...
+//! Measures the cost of an event as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...
 //! [MACHINES,...]]`.
 //!
-//! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each
-//! scheduler and size, with the figures of the median of three interleaved runs. Does not own a bound: that
-//! is for people to see.
+//! The load grows with the number of machines, so that only the size differs. Prints a line for each
+//! scheduler and size with the median of three interleaved runs.
 
 use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};

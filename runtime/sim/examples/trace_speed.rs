@@ -1,7 +1,5 @@
-//! How many engine events a second a trace takes: `cargo run --release --example trace_speed -- TRACE
+//! Measures the engine events per second of a trace: `cargo run --release --example trace_speed -- TRACE
 //! MACHINES ORIGINAL [SCHEDULER]`.
-//!
-//! Owns reading its arguments and the clock. Does not own what is measured.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -157,8 +157,8 @@ impl Default for PoolConfiguration {
             min_share_timeout: None,
             fair_share_timeout: None,
             fair_share_threshold: None,
-            acl_submit_apps: NoAccessList::default(),
-            acl_administer_apps: NoAccessList::default(),
+            acl_submit_apps: NoAccessList,
+            acl_administer_apps: NoAccessList,
             pools: BTreeMap::new(),
         }
     }
