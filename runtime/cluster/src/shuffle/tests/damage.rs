@@ -83,7 +83,7 @@ fn a_bit_flipped_in_a_block_on_the_servers_disk_is_reported_with_the_block() {
 #[test]
 fn a_damaged_footer_on_the_servers_disk_is_reported() {
     let flip_the_footer = |path: &Path| change(path, fs::metadata(path).unwrap().len() as usize - 100);
-    check_lost(flip_the_footer, &["damaged", "footer"]);
+    check_lost(flip_the_footer, &["damaged", "checksum mismatch in the block index"]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_cut_segment_is_reported() {
         let bytes = fs::read(path).unwrap();
         fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
     };
-    check_lost(cut, &["damaged", "cut, or never sealed"]);
+    check_lost(cut, &["damaged", "truncated or never sealed"]);
 }
 
 #[test]
