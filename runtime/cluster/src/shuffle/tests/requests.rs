@@ -42,14 +42,14 @@ fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
 
 #[test]
 fn a_partition_out_of_range_is_refused_and_the_connection_goes_on() {
-    check_unavailable(PARTITIONS, item(map(0), 0), "has partitions 0..3, not 3");
-    check_unavailable(u32::MAX, item(map(0), 0), "has partitions 0..3");
+    check_unavailable(PARTITIONS, item(map(0), 0), "has no partition 3; it has 3, from 0");
+    check_unavailable(u32::MAX, item(map(0), 0), "has no partition 4294967295; it has 3, from 0");
 }
 
 #[test]
 fn a_block_out_of_range_is_refused_and_the_connection_goes_on() {
-    check_unavailable(0, item(map(0), 2), "has 1 blocks, none from block 2 on");
-    check_unavailable(0, item(map(0), u64::MAX), "has 1 blocks");
+    check_unavailable(0, item(map(0), 2), "has no block 2 of partition 0; it has 1, from 0");
+    check_unavailable(0, item(map(0), u64::MAX), "of partition 0; it has 1, from 0");
 }
 
 #[test]
