@@ -110,8 +110,13 @@ fn custom_partitioner_selects_part_file() {
 fn partition_out_of_range_is_named() {
     let folder = Folder::new();
     folder.write("in", "line\n");
-    job(&folder, "bad-partition", &["--reduces", "2"])
-        .failed(1, &["job_0001_m_0000 failed 4 times", "partition 2"]);
+    job(&folder, "bad-partition", &["--reduces", "2"]).failed(
+        1,
+        &[
+            "job_0001_m_0000 failed 4 times",
+            "the partitioner returned 2 for key \"line\"; the job has 2 partitions",
+        ],
+    );
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn check_windows_and_copies(folder: &Folder) {
     let recording = fs::read(folder.path("copy/job_0002.jsonl.gz")).expect("a recording");
     fs::write(folder.path("copy/job_0002.jsonl.gz"), &recording[..recording.len() / 2]).expect("written");
     let says = [
-        "copy/job_0002.jsonl.gz cannot be used",
+        "copy/job_0002.jsonl.gz is unusable",
         "copy the history without job_0002.json and job_0002.jsonl.gz",
     ];
     sim(folder, &["--recorded", "copy"]).failed(2, &says);
@@ -148,8 +148,7 @@ fn invalid_history_is_refused() {
         .failed(2, &["notes holds no history", "give the directory of a cluster"]);
     sim(&folder, &["--recorded", "nowhere"]).failed(2, &["cannot read nowhere"]);
     folder.write("foreign/job_0001.json", "{\"version\": 77}");
-    sim(&folder, &["--recorded", "foreign"])
-        .failed(2, &["foreign/job_0001.json cannot be used", "version 77"]);
+    sim(&folder, &["--recorded", "foreign"]).failed(2, &["foreign/job_0001.json is unusable", "version 77"]);
     sim(&folder, &["--recorded", "notes", "--workload", "hfsp-fb-dataset"])
         .failed(2, &["cannot be used with"]);
 }

@@ -107,7 +107,7 @@ fn numbers_out_of_range_are_refused() {
         (&["--workload", "three.toml", "--map-slots", "4294967295"], "(limit 10000000)"),
         (&["--workload", "three.toml", "--runs", "4294967295"], "give at most 100000 runs"),
         (&["--workload", "three.toml", "--seed", "18446744073709551615", "--runs", "2"], "seeds below 2^64"),
-        (&["--trace", "huge.tsv"], "map tasks (at most 1000000); give a larger block"),
+        (&["--trace", "huge.tsv"], "(limit 1000000); increase block, or scale the trace"),
     ] {
         sim(&folder, arguments).failed(2, &[says]);
     }

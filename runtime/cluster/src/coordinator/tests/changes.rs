@@ -47,7 +47,7 @@ fn what_a_scheduler_does_not_have_is_refused_in_its_words() {
         "set scheduler hfsp
          submit 1 maps 1
          change 1 priority 5: ada waits
-             > refused: job_0001 cannot have priority 5 under the scheduler hfsp: hfsp goes by the size of a job...",
+             > refused: job_0001 cannot have priority 5 under the scheduler hfsp: hfsp orders jobs by size...",
     );
 }
 

@@ -181,10 +181,10 @@ fn a_commit_without_its_claim_touches_nothing() {
 #[test]
 fn commit_refuses_to_replace_input_linked_meanwhile() {
     for linked in ["part-r-00000", "part-r-00009"] {
-        let folder = tempfile::tempdir().expect("a directory");
-        let input = folder.path().join("input");
+        let place = Place::new();
+        let input = place.folder.path().join("input");
         fs::write(&input, "read by the job").expect("written");
-        let place = Place::new().reading(input.clone());
+        let place = place.reading(input.clone());
         place.fill();
         let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
         let manifest = write_parts(&claim);
