@@ -6,8 +6,6 @@
 
 #[macro_use]
 mod listed;
-#[macro_use]
-mod fields_macro;
 
 mod by_kind;
 mod chain;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use napreduce_engine::{JobId, Slots, WorkerId, fields};
+use napreduce_engine::{JobId, Slots, WorkerId};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
 use napreduce_task::{
     Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,
@@ -33,18 +33,22 @@ const REST_MAX: Duration = Duration::from_secs(5);
 /// Jobs of one program are numbered in the order in which they run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-fields! {
-    /// How to run a job inside this program's own process tree.
-    #[derive(Debug, Clone)]
-    pub struct EmbeddedSettings {
-        /// How many map attempts, and how many reduce attempts, run at once; at least 1, and as
-        /// many as there are cores unless said otherwise.
-        pub slots: u32 = cores(),
-        /// When progress is shown.
-        pub progress: ProgressMode,
-        /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
-        /// over `progress`.
-        pub quiet: bool,
+/// How to run a job inside this program's own process tree.
+#[derive(Debug, Clone)]
+pub struct EmbeddedSettings {
+    /// How many map attempts, and how many reduce attempts, run at once; at least 1, and as
+    /// many as there are cores unless said otherwise.
+    pub slots: u32,
+    /// When progress is shown.
+    pub progress: ProgressMode,
+    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
+    /// over `progress`.
+    pub quiet: bool,
+}
+
+impl Default for EmbeddedSettings {
+    fn default() -> EmbeddedSettings {
+        EmbeddedSettings { slots: cores(), progress: ProgressMode::default(), quiet: false }
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Request, Role, ToCoordinator, TransportError, transport,
@@ -31,21 +30,31 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// not so often.
 const REFUSALS_MAX: u32 = 3;
 
-fields! {
-    /// How long to go on trying. By default a minute each; a second for a cluster that is not up.
-    #[derive(Debug, Clone, Copy)]
-    pub struct Patience {
-        /// Before the coordinator has answered for the first time: long enough for one that is restarted.
-        pub first: Duration = MINUTE,
-        /// After that, likewise.
-        pub later: Duration = MINUTE,
-        /// While the cluster directory names no coordinator and nothing is starting one: long enough for one
-        /// that was started in the same breath. `first` is the limit of this, too.
-        pub absent: Duration = Duration::from_secs(1),
-        /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
-        pub answer: Duration = ANSWER_DEADLINE,
-        /// Whether standard error is told what is waited for.
-        pub tell: bool = true,
+/// How long to go on trying. By default a minute each; a second for a cluster that is not up.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Before the coordinator has answered for the first time: long enough for one that is restarted.
+    pub first: Duration,
+    /// After that, likewise.
+    pub later: Duration,
+    /// While the cluster directory names no coordinator and nothing is starting one: long enough for one
+    /// that was started in the same breath. `first` is the limit of this, too.
+    pub absent: Duration,
+    /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
+    pub answer: Duration,
+    /// Whether standard error is told what is waited for.
+    pub tell: bool,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience {
+            first: MINUTE,
+            later: MINUTE,
+            absent: Duration::from_secs(1),
+            answer: ANSWER_DEADLINE,
+            tell: true,
+        }
     }
 }
 
@@ -217,14 +226,18 @@ impl Session {
     }
 }
 
-fields! {
-    /// A time without a coordinator.
-    #[derive(Debug)]
-    struct Outage {
-        began: Option<Instant>,
-        backoff: Duration = BACKOFF_FIRST,
-        /// How long it must have lasted to be told.
-        tell_after: Duration = TELL_FIRST,
+/// A time without a coordinator.
+#[derive(Debug)]
+struct Outage {
+    began: Option<Instant>,
+    backoff: Duration,
+    /// How long it must have lasted to be told.
+    tell_after: Duration,
+}
+
+impl Default for Outage {
+    fn default() -> Outage {
+        Outage { began: None, backoff: BACKOFF_FIRST, tell_after: TELL_FIRST }
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_engine::{JobId, fields};
+use napreduce_engine::JobId;
 use napreduce_local::{SIDE_FILE_BYTES_MAX, SideFileSource, current_user, random_u128};
 use napreduce_protocol::{JobPlan, SideFile, Submission};
 
@@ -15,19 +15,28 @@ use super::ClientError;
 use super::sending::{ProgramFile, Reading, SourceFile, offer};
 use super::session::{ANSWER_DEADLINE, Session, exchange_within};
 
-fields! {
-    /// What is said about a job beside its plan. Unless more is said it is this program without side files,
-    /// for the user that runs it.
-    #[derive(Debug, Clone)]
-    pub struct SubmitOptions {
-        /// Who submits it.
-        pub user: String = current_user(),
-        /// Files it takes along.
-        pub files: Vec<SideFileSource>,
-        /// Bytes that each of them may have.
-        pub file_bytes_max: u64 = SIDE_FILE_BYTES_MAX,
-        /// The program its tasks run; `None` is the one that this process runs.
-        pub program: Option<PathBuf>,
+/// What is said about a job beside its plan. Unless more is said it is this program without side files,
+/// for the user that runs it.
+#[derive(Debug, Clone)]
+pub struct SubmitOptions {
+    /// Who submits it.
+    pub user: String,
+    /// Files it takes along.
+    pub files: Vec<SideFileSource>,
+    /// Bytes that each of them may have.
+    pub file_bytes_max: u64,
+    /// The program its tasks run; `None` is the one that this process runs.
+    pub program: Option<PathBuf>,
+}
+
+impl Default for SubmitOptions {
+    fn default() -> SubmitOptions {
+        SubmitOptions {
+            user: current_user(),
+            files: Vec::new(),
+            file_bytes_max: SIDE_FILE_BYTES_MAX,
+            program: None,
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use napreduce_engine::fields;
 use napreduce_local::chain;
 use napreduce_local::chain::Removal;
 use napreduce_local::coordinator::{Extra, KnownChain};
@@ -21,20 +20,31 @@ use super::{ClusterCoordinator, ClusterInput};
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
-fields! {
-    /// What of a chain needs no journal.
-    #[derive(Debug)]
-    struct Watched {
-        /// Connections of its program.
-        holders: usize,
-        /// When the last of them was closed, or this coordinator was started.
-        heard: Instant = Instant::now(),
-        /// Its root is being removed.
-        removing: bool,
-        /// Its program, which waits for that.
-        waiting: Vec<Reply>,
-        retry: Duration = RETRY_FIRST,
-        retry_at: Instant = Instant::now(),
+/// What of a chain needs no journal.
+#[derive(Debug)]
+struct Watched {
+    /// Connections of its program.
+    holders: usize,
+    /// When the last of them was closed, or this coordinator was started.
+    heard: Instant,
+    /// Its root is being removed.
+    removing: bool,
+    /// Its program, which waits for that.
+    waiting: Vec<Reply>,
+    retry: Duration,
+    retry_at: Instant,
+}
+
+impl Default for Watched {
+    fn default() -> Watched {
+        Watched {
+            holders: 0,
+            heard: Instant::now(),
+            removing: false,
+            waiting: Vec::new(),
+            retry: RETRY_FIRST,
+            retry_at: Instant::now(),
+        }
     }
 }
 

@@ -7,26 +7,27 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_engine::fields;
 use napreduce_protocol::{open_regular, open_regular_with};
 
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
-fields! {
-    /// A journal file that is being appended to.
-    #[derive(Debug)]
-    pub(super) struct JournalFile {
-        path: PathBuf = path.to_owned(),
-        file: File = file,
-        bytes: u64 = bytes,
-        fsync: FsyncPolicy = fsync,
-        synced: Instant = Instant::now(),
-        dirty: bool,
-    }
+/// A journal file that is being appended to.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    fsync: FsyncPolicy,
+    synced: Instant,
+    dirty: bool,
+}
 
+impl JournalFile {
     /// One whose next byte goes behind so many.
-    fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy);
+    fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy) -> JournalFile {
+        JournalFile { path: path.to_owned(), file, bytes, fsync, synced: Instant::now(), dirty: false }
+    }
 }
 
 /// What a file held.

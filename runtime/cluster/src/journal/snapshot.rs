@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_engine::fields;
 use napreduce_protocol::open_regular;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,20 +115,29 @@ impl Snapshot {
     }
 }
 
-fields! {
-    #[derive(Debug)]
-    struct SegmentReader {
-        file: BufReader<File> = BufReader::new(file),
-        /// Where the next frame begins.
-        offset: u64,
-        segment: Vec<u8>,
-        read: usize,
-        was_last: bool,
-        /// Where a frame is not what was written, and how.
-        damage: Option<(u64, String)>,
-    }
+#[derive(Debug)]
+struct SegmentReader {
+    file: BufReader<File>,
+    /// Where the next frame begins.
+    offset: u64,
+    segment: Vec<u8>,
+    read: usize,
+    was_last: bool,
+    /// Where a frame is not what was written, and how.
+    damage: Option<(u64, String)>,
+}
 
-    fn of(file: File);
+impl SegmentReader {
+    fn of(file: File) -> SegmentReader {
+        SegmentReader {
+            file: BufReader::new(file),
+            offset: 0,
+            segment: Vec::new(),
+            read: 0,
+            was_last: false,
+            damage: None,
+        }
+    }
 }
 
 impl SegmentReader {

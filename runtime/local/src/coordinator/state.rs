@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 
 use napreduce_engine::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, TaskKind, Time, WorkerId, fields,
+    Report, TaskKind, Time, WorkerId,
 };
 use napreduce_protocol::ToWorker;
 
@@ -19,37 +19,55 @@ use super::job::LiveJob;
 use super::link::Link;
 use super::recording::{Recording, ReplayedBatch};
 
-fields! {
-    /// All that a coordinator knows.
-    pub struct CoordinatorState {
-        pub engine: Engine = engine,
-        pub jobs: BTreeMap<JobId, LiveJob>,
-        pub links: BTreeMap<WorkerId, Link>,
-        /// Chains of jobs that are not settled.
-        pub chains: BTreeMap<u128, KnownChain>,
-        /// Workers that were there.
-        pub gone: GoneWorkers,
-        /// Links with something to send, perhaps.
-        touched: BTreeSet<WorkerId>,
-        /// Jobs that the engine has forgotten, whose output is to be committed or removed.
-        pub ended: Vec<JobId>,
-        pub wake_at: Option<Time>,
-        /// The time of the last entry.
-        pub last: Time = Time(0),
-        /// The engine's time 0, in microseconds since 1970.
-        pub epoch_micros: u64 = epoch_micros,
-        /// The highest number given to a job and to a worker.
-        pub last_job: u32,
-        pub last_worker: u32,
-        /// What is worth a line in the log.
-        pub notices: Vec<String>,
-        /// Every event with what followed, if that is wanted.
-        pub recorded: Option<Recording>,
-        /// The policy's name.
-        pub policy: String = policy,
-    }
+/// All that a coordinator knows.
+pub struct CoordinatorState {
+    pub engine: Engine,
+    pub jobs: BTreeMap<JobId, LiveJob>,
+    pub links: BTreeMap<WorkerId, Link>,
+    /// Chains of jobs that are not settled.
+    pub chains: BTreeMap<u128, KnownChain>,
+    /// Workers that were there.
+    pub gone: GoneWorkers,
+    /// Links with something to send, perhaps.
+    touched: BTreeSet<WorkerId>,
+    /// Jobs that the engine has forgotten, whose output is to be committed or removed.
+    pub ended: Vec<JobId>,
+    pub wake_at: Option<Time>,
+    /// The time of the last entry.
+    pub last: Time,
+    /// The engine's time 0, in microseconds since 1970.
+    pub epoch_micros: u64,
+    /// The highest number given to a job and to a worker.
+    pub last_job: u32,
+    pub last_worker: u32,
+    /// What is worth a line in the log.
+    pub notices: Vec<String>,
+    /// Every event with what followed, if that is wanted.
+    pub recorded: Option<Recording>,
+    /// The policy's name.
+    pub policy: String,
+}
 
-    pub fn new(engine: Engine, policy: String, epoch_micros: u64);
+impl CoordinatorState {
+    pub fn new(engine: Engine, policy: String, epoch_micros: u64) -> CoordinatorState {
+        CoordinatorState {
+            engine,
+            jobs: BTreeMap::new(),
+            links: BTreeMap::new(),
+            chains: BTreeMap::new(),
+            gone: GoneWorkers::default(),
+            touched: BTreeSet::new(),
+            ended: Vec::new(),
+            wake_at: None,
+            last: Time(0),
+            epoch_micros,
+            last_job: 0,
+            last_worker: 0,
+            notices: Vec::new(),
+            recorded: None,
+            policy,
+        }
+    }
 }
 
 impl CoordinatorState {

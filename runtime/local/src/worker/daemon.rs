@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
+use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
@@ -41,31 +41,46 @@ struct RunningAttempt {
     told: (u64, u64),
 }
 
-fields! {
-    pub struct Worker {
-        admission: Arc<Admission> = Arc::new(Admission::new(settings.suspend)),
-        /// In a cluster, where there may be another worker that has what this one lacks.
-        disk: Option<WatchDisk> = settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
-        settings: WorkerSettings = settings,
-        spawner: Arc<Spawner> = spawner,
-        jobs: BTreeMap<JobId, KnownJob>,
-        attempts: BTreeMap<AttemptId, RunningAttempt>,
-        preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
-        /// Small map outputs that are being put together.
-        consolidations: JoinSet<Consolidated>,
-        moves: Moves,
-        /// Removals of what forgotten jobs have left.
-        removals: JoinSet<()>,
-        news: UnboundedSender<WorkerNews> = news,
-        events: UnboundedSender<(AttemptId, AttemptEvent)> = events,
-    }
+pub struct Worker {
+    admission: Arc<Admission>,
+    /// In a cluster, where there may be another worker that has what this one lacks.
+    disk: Option<WatchDisk>,
+    settings: WorkerSettings,
+    spawner: Arc<Spawner>,
+    jobs: BTreeMap<JobId, KnownJob>,
+    attempts: BTreeMap<AttemptId, RunningAttempt>,
+    preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+    /// Small map outputs that are being put together.
+    consolidations: JoinSet<Consolidated>,
+    moves: Moves,
+    /// Removals of what forgotten jobs have left.
+    removals: JoinSet<()>,
+    news: UnboundedSender<WorkerNews>,
+    events: UnboundedSender<(AttemptId, AttemptEvent)>,
+}
 
+impl Worker {
     fn new(
         settings: WorkerSettings,
         spawner: Arc<Spawner>,
         news: UnboundedSender<WorkerNews>,
-        events: UnboundedSender<(AttemptId, AttemptEvent)>
-    );
+        events: UnboundedSender<(AttemptId, AttemptEvent)>,
+    ) -> Worker {
+        Worker {
+            admission: Arc::new(Admission::new(settings.suspend)),
+            disk: settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
+            settings,
+            spawner,
+            jobs: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            preparations: JoinSet::default(),
+            consolidations: JoinSet::default(),
+            moves: Moves::default(),
+            removals: JoinSet::default(),
+            news,
+            events,
+        }
+    }
 }
 
 impl Worker {

@@ -6,8 +6,6 @@
 
 use std::time::Duration;
 
-use napreduce_engine::fields;
-
 /// How long an attempt may do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
@@ -28,24 +26,36 @@ pub(super) enum Hang {
     },
 }
 
-fields! {
-    /// The watch over one attempt.
-    #[derive(Debug)]
-    pub(super) struct HangWatch {
-        limits: Limits = limits,
-        silent: Duration,
-        standing: Duration,
-        bytes_done: u64,
-        bytes_total: u64,
-        /// Changes while it is well though it consumes nothing.
-        signs: u64,
-        waits: bool,
-        said_hello: bool,
-        /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
-        paused: Option<Pause>,
-    }
+/// The watch over one attempt.
+#[derive(Debug)]
+pub(super) struct HangWatch {
+    limits: Limits,
+    silent: Duration,
+    standing: Duration,
+    bytes_done: u64,
+    bytes_total: u64,
+    /// Changes while it is well though it consumes nothing.
+    signs: u64,
+    waits: bool,
+    said_hello: bool,
+    /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
+    paused: Option<Pause>,
+}
 
-    pub(super) fn new(limits: Limits);
+impl HangWatch {
+    pub(super) fn new(limits: Limits) -> HangWatch {
+        HangWatch {
+            limits,
+            silent: Duration::ZERO,
+            standing: Duration::ZERO,
+            bytes_done: 0,
+            bytes_total: 0,
+            signs: 0,
+            waits: false,
+            said_hello: false,
+            paused: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, MapOutput, Start, TaskKind, WorkerId, fields};
+use napreduce_engine::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
 use napreduce_protocol::{
     InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
     ReduceTask, ReduceWork, TaskDescription, Work,
@@ -27,37 +27,53 @@ use crate::outputs::OutputTable;
 /// Of what is expected of a map's output, so much more is taken: a share of one in so many.
 const OUTPUT_SPARE_SHARE: u128 = 8;
 
-fields! {
-    /// A job that was defined and not yet forgotten.
-    pub(super) struct KnownJob {
-        shared: JobPaths = {
-            let JobDescription { output, job, claim, part_extension, .. } = &description;
-            JobPaths::new(output, *job, *claim, part_extension)
-        },
-        /// An embedded job finds everything made by its claim.
-        pub(super) readiness: Readiness = match environment {
-            Some(_) => Readiness::Unprepared,
-            None => Readiness::Ready(None),
-        },
-        pub(super) description: Arc<JobDescription> = Arc::new(description),
-        /// In a cluster: the worker's surroundings and its number.
-        environment: Option<(Arc<dyn Environment>, WorkerId)> = environment,
-        /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
-        /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
-        /// since it searches past every inode that was freed in the last minutes.
-        pub(super) idle_scratch: Vec<PathBuf>,
-        outputs: OutputTable,
-        /// Where the workers serve them.
-        peers: BTreeMap<WorkerId, Peer>,
-        /// Map outputs that are in memory.
-        kept: Vec<MemorySegment>,
-        /// The most that a map of the job has written for what it read, in bytes.
-        written: Option<(u64, u64)>,
-        /// In a cluster, whose workers keep map outputs until the job is forgotten.
-        pub(super) consolidation: Consolidation,
-    }
+/// A job that was defined and not yet forgotten.
+pub(super) struct KnownJob {
+    shared: JobPaths,
+    /// An embedded job finds everything made by its claim.
+    pub(super) readiness: Readiness,
+    pub(super) description: Arc<JobDescription>,
+    /// In a cluster: the worker's surroundings and its number.
+    environment: Option<(Arc<dyn Environment>, WorkerId)>,
+    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
+    /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
+    /// since it searches past every inode that was freed in the last minutes.
+    pub(super) idle_scratch: Vec<PathBuf>,
+    outputs: OutputTable,
+    /// Where the workers serve them.
+    peers: BTreeMap<WorkerId, Peer>,
+    /// Map outputs that are in memory.
+    kept: Vec<MemorySegment>,
+    /// The most that a map of the job has written for what it read, in bytes.
+    written: Option<(u64, u64)>,
+    /// In a cluster, whose workers keep map outputs until the job is forgotten.
+    pub(super) consolidation: Consolidation,
+}
 
-    pub(super) fn new(description: JobDescription, environment: Option<(Arc<dyn Environment>, WorkerId)>);
+impl KnownJob {
+    pub(super) fn new(
+        description: JobDescription,
+        environment: Option<(Arc<dyn Environment>, WorkerId)>,
+    ) -> KnownJob {
+        KnownJob {
+            shared: {
+                let JobDescription { output, job, claim, part_extension, .. } = &description;
+                JobPaths::new(output, *job, *claim, part_extension)
+            },
+            readiness: match environment {
+                Some(_) => Readiness::Unprepared,
+                None => Readiness::Ready(None),
+            },
+            description: Arc::new(description),
+            environment,
+            idle_scratch: Vec::new(),
+            outputs: OutputTable::default(),
+            peers: BTreeMap::new(),
+            kept: Vec::new(),
+            written: None,
+            consolidation: Consolidation::default(),
+        }
+    }
 }
 
 /// An attempt that is to be started.

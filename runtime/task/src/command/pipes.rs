@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use napreduce_engine::fields;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
 
@@ -22,23 +21,33 @@ pub(super) struct Ready {
     pub(super) ended: bool,
 }
 
-fields! {
-    #[derive(Debug)]
-    pub(super) struct Pipes {
-        /// Closed when the command has all of its input, or wants no more.
-        input: Option<ChildStdin> = Some(input),
-        /// Closed when the command, and whatever else has it, has closed it.
-        output: Option<ChildStdout> = Some(output),
-        /// Closed when all who have it have closed it; nobody waits for that.
-        errors: Option<ChildStderr> = Some(errors),
-        unwritten: Vec<u8>,
-        written: usize,
-        /// Bytes written in all.
-        passed: u64,
-        read: Box<[u8]> = vec![0; READ_BYTES].into_boxed_slice(),
-    }
+#[derive(Debug)]
+pub(super) struct Pipes {
+    /// Closed when the command has all of its input, or wants no more.
+    input: Option<ChildStdin>,
+    /// Closed when the command, and whatever else has it, has closed it.
+    output: Option<ChildStdout>,
+    /// Closed when all who have it have closed it; nobody waits for that.
+    errors: Option<ChildStderr>,
+    unwritten: Vec<u8>,
+    written: usize,
+    /// Bytes written in all.
+    passed: u64,
+    read: Box<[u8]>,
+}
 
-    fn of(input: ChildStdin, output: ChildStdout, errors: ChildStderr);
+impl Pipes {
+    fn of(input: ChildStdin, output: ChildStdout, errors: ChildStderr) -> Pipes {
+        Pipes {
+            input: Some(input),
+            output: Some(output),
+            errors: Some(errors),
+            unwritten: Vec::new(),
+            written: 0,
+            passed: 0,
+            read: vec![0; READ_BYTES].into_boxed_slice(),
+        }
+    }
 }
 
 impl Pipes {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use napreduce_engine::fields;
 use napreduce_protocol::{Counter, TaskError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -46,43 +45,61 @@ const LAST_PIECES: u32 = 16;
 /// Takes output of a command, in pieces of any length.
 pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
 
-fields! {
-    /// A command that was started. It is killed when this is dropped.
-    #[derive(Debug)]
-    pub struct RunningCommand {
-        line: CommandLine = line.clone(),
-        directory: Option<PathBuf> = directory,
-        child: Child = child,
-        end: OwnedFd = end,
-        /// Once it is reaped; its number may be somebody else's then.
-        status: Option<ExitStatus>,
-        pipes: Pipes = pipes,
-        reporter: Reporter,
-        /// All there was to read is read, and it has ended.
-        done: bool,
-        /// Pieces of input that came after it had enough.
-        unwanted: u64,
-        presence: Presence = presence,
-        /// Bytes of input that it was fed.
-        fed: u64,
-        /// Its output says how far it is; if not, whoever feeds it does.
-        is_judged_by_output: bool,
-        /// When its memory was.
-        looked: Instant = Instant::now(),
-        /// It was sent SIGTSTP, which it handles.
-        was_asked_to_stop: bool,
-        /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
-        may_stop_late: bool,
-    }
+/// A command that was started. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct RunningCommand {
+    line: CommandLine,
+    directory: Option<PathBuf>,
+    child: Child,
+    end: OwnedFd,
+    /// Once it is reaped; its number may be somebody else's then.
+    status: Option<ExitStatus>,
+    pipes: Pipes,
+    reporter: Reporter,
+    /// All there was to read is read, and it has ended.
+    done: bool,
+    /// Pieces of input that came after it had enough.
+    unwanted: u64,
+    presence: Presence,
+    /// Bytes of input that it was fed.
+    fed: u64,
+    /// Its output says how far it is; if not, whoever feeds it does.
+    is_judged_by_output: bool,
+    /// When its memory was.
+    looked: Instant,
+    /// It was sent SIGTSTP, which it handles.
+    was_asked_to_stop: bool,
+    /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
+    may_stop_late: bool,
+}
 
+impl RunningCommand {
     fn of(
         line: &CommandLine,
         directory: Option<PathBuf>,
         child: Child,
         end: OwnedFd,
         pipes: Pipes,
-        presence: Presence
-    );
+        presence: Presence,
+    ) -> RunningCommand {
+        RunningCommand {
+            line: line.clone(),
+            directory,
+            child,
+            end,
+            status: None,
+            pipes,
+            reporter: Reporter::default(),
+            done: false,
+            unwanted: 0,
+            presence,
+            fed: 0,
+            is_judged_by_output: false,
+            looked: Instant::now(),
+            was_asked_to_stop: false,
+            may_stop_late: false,
+        }
+    }
 }
 
 impl RunningCommand {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use napreduce_engine::{AttemptId, fields};
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{Counters, TaskError};
 
 use super::clock::TaskClock;
@@ -15,22 +15,34 @@ use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
 
-fields! {
-    /// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
-    #[derive(Debug)]
-    pub struct TaskContext {
-        attempt: AttemptId = attempt,
-        memory: u64 = memory,
-        counters: Arc<Counters>,
-        progress: Arc<TaskProgress>,
-        position: Position,
-        interrupted: AtomicBool,
-        gate: Arc<Gate> = Arc::new(gate),
-        pub(crate) clock: TaskClock,
-        refused: OnceLock<String>,
-    }
+/// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
+#[derive(Debug)]
+pub struct TaskContext {
+    attempt: AttemptId,
+    memory: u64,
+    counters: Arc<Counters>,
+    progress: Arc<TaskProgress>,
+    position: Position,
+    interrupted: AtomicBool,
+    gate: Arc<Gate>,
+    pub(crate) clock: TaskClock,
+    refused: OnceLock<String>,
+}
 
-    fn with_gate(attempt: AttemptId, memory: u64, gate: Gate);
+impl TaskContext {
+    fn with_gate(attempt: AttemptId, memory: u64, gate: Gate) -> TaskContext {
+        TaskContext {
+            attempt,
+            memory,
+            counters: Arc::default(),
+            progress: Arc::default(),
+            position: Position::default(),
+            interrupted: AtomicBool::default(),
+            gate: Arc::new(gate),
+            clock: TaskClock::default(),
+            refused: OnceLock::default(),
+        }
+    }
 }
 
 impl TaskContext {

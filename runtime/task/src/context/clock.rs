@@ -11,17 +11,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use napreduce_engine::fields;
+/// The clock of an attempt; it begins when it is made.
+#[derive(Debug)]
+pub struct TaskClock {
+    began: Instant,
+    /// For how long the process was stopped so far, in nanoseconds.
+    suspended: AtomicU64,
+    /// For how long earlier attempts were active, in milliseconds.
+    before: AtomicU64,
+}
 
-fields! {
-    /// The clock of an attempt; it begins when it is made.
-    #[derive(Debug)]
-    pub struct TaskClock {
-        began: Instant = Instant::now(),
-        /// For how long the process was stopped so far, in nanoseconds.
-        suspended: AtomicU64,
-        /// For how long earlier attempts were active, in milliseconds.
-        before: AtomicU64,
+impl Default for TaskClock {
+    fn default() -> TaskClock {
+        TaskClock { began: Instant::now(), suspended: AtomicU64::default(), before: AtomicU64::default() }
     }
 }
 

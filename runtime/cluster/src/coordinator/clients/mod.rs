@@ -16,7 +16,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use napreduce_protocol::requests::{
     ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob, UndrainWorker,
 };
@@ -36,20 +35,29 @@ use crate::blobs::{BlobStore, PinnedBlob};
 /// What operators give as a reason is kept with the job, and is no place for more.
 const REASON_CHARS_MAX: usize = 1_000;
 
-fields! {
-    /// What a client may take of the coordinator.
-    #[derive(Debug, Clone)]
-    pub(crate) struct ClientLimits {
-        /// The largest program or side file, in bytes.
-        pub(crate) blob_bytes_max: u64 = 1 << 30,
-        /// A client that has nothing to ask for so long is disconnected; it connects again when it has.
-        pub(crate) idle: Duration = Duration::from_secs(300),
-        /// A client in the middle of something that neither sends nor takes anything for so long is
-        /// disconnected.
-        pub(crate) stalled: Duration = Duration::from_secs(30),
-        /// A client that follows a job hears of it at least so often, so that it knows that the
-        /// connection is alive.
-        pub(crate) sign_of_life: Duration = Duration::from_secs(5),
+/// What a client may take of the coordinator.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientLimits {
+    /// The largest program or side file, in bytes.
+    pub(crate) blob_bytes_max: u64,
+    /// A client that has nothing to ask for so long is disconnected; it connects again when it has.
+    pub(crate) idle: Duration,
+    /// A client in the middle of something that neither sends nor takes anything for so long is
+    /// disconnected.
+    pub(crate) stalled: Duration,
+    /// A client that follows a job hears of it at least so often, so that it knows that the
+    /// connection is alive.
+    pub(crate) sign_of_life: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> ClientLimits {
+        ClientLimits {
+            blob_bytes_max: 1 << 30,
+            idle: Duration::from_secs(300),
+            stalled: Duration::from_secs(30),
+            sign_of_life: Duration::from_secs(5),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{AttemptId, fields};
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{
     Connection, FromDataServer, Incoming, Listener, LogStream, Role, ToDataServer, TransportError,
 };
@@ -50,18 +50,27 @@ pub(crate) trait ServedFiles: Send + Sync {
     ) -> io::Result<(u64, Vec<u8>)>;
 }
 
-fields! {
-    /// The limits of a data server.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct DataServerSettings {
-        /// Whether blocks are encrypted even for clients that do not ask for it.
-        pub(crate) encrypt: bool,
-        /// Connections at a time. Each has a thread and at most one open file.
-        pub(crate) connections_max: usize = 512,
-        /// Connections at a time from one address. All reduces of a host come from one.
-        pub(crate) connections_per_peer_max: usize = 128,
-        /// A peer that neither asks for nor takes anything for so long is disconnected.
-        pub(crate) idle_max: Duration = Duration::from_secs(60),
+/// The limits of a data server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataServerSettings {
+    /// Whether blocks are encrypted even for clients that do not ask for it.
+    pub(crate) encrypt: bool,
+    /// Connections at a time. Each has a thread and at most one open file.
+    pub(crate) connections_max: usize,
+    /// Connections at a time from one address. All reduces of a host come from one.
+    pub(crate) connections_per_peer_max: usize,
+    /// A peer that neither asks for nor takes anything for so long is disconnected.
+    pub(crate) idle_max: Duration,
+}
+
+impl Default for DataServerSettings {
+    fn default() -> DataServerSettings {
+        DataServerSettings {
+            encrypt: false,
+            connections_max: 512,
+            connections_per_peer_max: 128,
+            idle_max: Duration::from_secs(60),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_engine::{
-    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, fields,
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
@@ -27,48 +27,66 @@ use crate::outputs::OutputLog;
 /// Attempts of a job whose logs are kept, at most.
 const LOGS_MAX: usize = 20;
 
-fields! {
-    /// A job from submission until it is in history.
-    #[derive(Debug, Clone, Serialize, Deserialize)]
-    pub struct LiveJob {
-        /// Shared with the snapshots that are being written: it never changes, and names every split.
-        pub accepted: Arc<Accepted> = Arc::new(accepted),
-        /// What an operator wants different from how it was submitted.
-        #[serde(default)]
-        pub change: JobChange,
-        /// In microseconds since 1970.
-        pub(super) submitted_micros: u64 = submitted_micros,
-        /// How it ended, when the engine has forgotten it: its output is then committed or removed.
-        pub outcome: Option<JobOutcome>,
-        /// Whether its output is being put into place.
-        pub(super) commit_begun: bool,
-        /// Of the attempts as they come and go.
-        counters: CounterValues,
-        /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that
-        /// does a lost task again takes the place of the first.
-        #[serde(with = "pairs")]
-        results: BTreeMap<TaskId, Arc<TaskResult>>,
-        /// What the attempts brought that report their end in this batch.
-        #[serde(skip)]
-        brought: BTreeMap<AttemptId, TaskResult>,
-        /// The attempts that are reported killed in this batch.
-        #[serde(skip)]
-        killed: BTreeSet<AttemptId>,
-        /// Known once somebody has asked how far the job is, and kept up from then on.
-        #[serde(skip)]
-        sums: Cell<Option<Sums>>,
-        pub attempts: Vec<Arc<AttemptSummary>>,
-        pub(super) events: Vec<HistoryLine>,
-        /// What attempts have printed that failed.
-        #[serde(default)]
-        pub logs: Vec<KeptLog>,
-        #[serde(default)]
-        pub book: PreemptionBook,
-        #[serde(default)]
-        pub(super) outputs: OutputLog,
-    }
+/// A job from submission until it is in history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LiveJob {
+    /// Shared with the snapshots that are being written: it never changes, and names every split.
+    pub accepted: Arc<Accepted>,
+    /// What an operator wants different from how it was submitted.
+    #[serde(default)]
+    pub change: JobChange,
+    /// In microseconds since 1970.
+    pub(super) submitted_micros: u64,
+    /// How it ended, when the engine has forgotten it: its output is then committed or removed.
+    pub outcome: Option<JobOutcome>,
+    /// Whether its output is being put into place.
+    pub(super) commit_begun: bool,
+    /// Of the attempts as they come and go.
+    counters: CounterValues,
+    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that
+    /// does a lost task again takes the place of the first.
+    #[serde(with = "pairs")]
+    results: BTreeMap<TaskId, Arc<TaskResult>>,
+    /// What the attempts brought that report their end in this batch.
+    #[serde(skip)]
+    brought: BTreeMap<AttemptId, TaskResult>,
+    /// The attempts that are reported killed in this batch.
+    #[serde(skip)]
+    killed: BTreeSet<AttemptId>,
+    /// Known once somebody has asked how far the job is, and kept up from then on.
+    #[serde(skip)]
+    sums: Cell<Option<Sums>>,
+    pub attempts: Vec<Arc<AttemptSummary>>,
+    pub(super) events: Vec<HistoryLine>,
+    /// What attempts have printed that failed.
+    #[serde(default)]
+    pub logs: Vec<KeptLog>,
+    #[serde(default)]
+    pub book: PreemptionBook,
+    #[serde(default)]
+    pub(super) outputs: OutputLog,
+}
 
-    pub(super) fn new(accepted: Accepted, submitted_micros: u64);
+impl LiveJob {
+    pub(super) fn new(accepted: Accepted, submitted_micros: u64) -> LiveJob {
+        LiveJob {
+            accepted: Arc::new(accepted),
+            change: JobChange::default(),
+            submitted_micros,
+            outcome: None,
+            commit_begun: false,
+            counters: CounterValues::default(),
+            results: BTreeMap::new(),
+            brought: BTreeMap::new(),
+            killed: BTreeSet::new(),
+            sums: Cell::default(),
+            attempts: Vec::new(),
+            events: Vec::new(),
+            logs: Vec::new(),
+            book: PreemptionBook::default(),
+            outputs: OutputLog::default(),
+        }
+    }
 }
 
 /// What the attempt that did a task brought.

@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{Order, Report, fields};
+use napreduce_engine::{Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
@@ -31,28 +31,43 @@ use super::{AttemptEnd, AttemptEvent, Supervision};
 /// How often the logs of an attempt are cut to their bound, at least.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
-fields! {
-    /// A running process and what it has said.
-    pub(super) struct Supervised {
-        process: TaskProcess = process,
-        line: ControlLine = line,
-        watch: HangWatch = HangWatch::new(supervision.limits),
-        looked: Instant = Instant::now(),
-        preemption: Preemption,
-        suspension: Suspension = Suspension::new(&supervision.description, &supervision.admission),
-        /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process,
-        /// so that there is room for the word that it runs again.
-        deferred: Vec<MapInput>,
-        /// When the worker ordered its end, and what it held then.
-        killed: Option<(Instant, PreemptionAccount)>,
-        saved_bytes: u64,
-        part: Option<PartOutput>,
-        outcome: Option<AttemptEnd>,
-        /// How often the kernel had been short of memory when it began.
-        oom_kills: u64 = oom_kills(),
-    }
+/// A running process and what it has said.
+pub(super) struct Supervised {
+    process: TaskProcess,
+    line: ControlLine,
+    watch: HangWatch,
+    looked: Instant,
+    preemption: Preemption,
+    suspension: Suspension,
+    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process,
+    /// so that there is room for the word that it runs again.
+    deferred: Vec<MapInput>,
+    /// When the worker ordered its end, and what it held then.
+    killed: Option<(Instant, PreemptionAccount)>,
+    saved_bytes: u64,
+    part: Option<PartOutput>,
+    outcome: Option<AttemptEnd>,
+    /// How often the kernel had been short of memory when it began.
+    oom_kills: u64,
+}
 
-    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision);
+impl Supervised {
+    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision) -> Supervised {
+        Supervised {
+            process,
+            line,
+            watch: HangWatch::new(supervision.limits),
+            looked: Instant::now(),
+            preemption: Preemption::default(),
+            suspension: Suspension::new(&supervision.description, &supervision.admission),
+            deferred: Vec::new(),
+            killed: None,
+            saved_bytes: 0,
+            part: None,
+            outcome: None,
+            oom_kills: oom_kills(),
+        }
+    }
 }
 
 impl Supervised {

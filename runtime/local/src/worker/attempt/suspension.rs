@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{AttemptId, fields};
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
 use napreduce_task::{
     Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,
@@ -67,30 +67,47 @@ struct Moving {
     done: JoinHandle<io::Result<u64>>,
 }
 
-fields! {
-    #[derive(Debug)]
-    pub(super) struct Suspension {
-        attempt: AttemptId = description.attempt,
-        admission: Arc<Admission> = Arc::clone(admission),
-        /// What a task of the job may use.
-        task_memory: u64 = description.memory,
-        launched: Instant = Instant::now(),
-        /// When each order came that was not carried out yet.
-        ordered: VecDeque<Instant>,
-        stopped_since: Option<Instant>,
-        /// In earlier stops.
-        stopped: Duration,
-        swap: SwapAccount,
-        /// The process whose memory is being brought back.
-        paged_in: Option<Pid>,
-        oom_before: Option<i32>,
-        timer: Option<Pin<Box<Sleep>>>,
-        turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
-        moving: Option<Moving>,
-        notes: Vec<String>,
-    }
+#[derive(Debug)]
+pub(super) struct Suspension {
+    attempt: AttemptId,
+    admission: Arc<Admission>,
+    /// What a task of the job may use.
+    task_memory: u64,
+    launched: Instant,
+    /// When each order came that was not carried out yet.
+    ordered: VecDeque<Instant>,
+    stopped_since: Option<Instant>,
+    /// In earlier stops.
+    stopped: Duration,
+    swap: SwapAccount,
+    /// The process whose memory is being brought back.
+    paged_in: Option<Pid>,
+    oom_before: Option<i32>,
+    timer: Option<Pin<Box<Sleep>>>,
+    turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
+    moving: Option<Moving>,
+    notes: Vec<String>,
+}
 
-    pub(super) fn new(description: &TaskDescription, admission: &Arc<Admission>);
+impl Suspension {
+    pub(super) fn new(description: &TaskDescription, admission: &Arc<Admission>) -> Suspension {
+        Suspension {
+            attempt: description.attempt,
+            admission: Arc::clone(admission),
+            task_memory: description.memory,
+            launched: Instant::now(),
+            ordered: VecDeque::new(),
+            stopped_since: None,
+            stopped: Duration::ZERO,
+            swap: SwapAccount::default(),
+            paged_in: None,
+            oom_before: None,
+            timer: None,
+            turn: None,
+            moving: None,
+            notes: Vec::new(),
+        }
+    }
 }
 
 impl Suspension {

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_engine::{Order, fields};
+use napreduce_engine::Order;
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
@@ -99,16 +99,20 @@ pub(super) struct Illegal {
     order: Order,
 }
 
-fields! {
-    /// The state of one attempt.
-    #[derive(Debug)]
-    pub(super) struct Preemption {
-        stage: Stage = Stage::Starting,
-        /// The last epoch that was begun.
-        pub(super) epoch: u32,
-        granted: bool,
-        /// Orders that wait for the present one.
-        waiting: VecDeque<Order>,
+/// The state of one attempt.
+#[derive(Debug)]
+pub(super) struct Preemption {
+    stage: Stage,
+    /// The last epoch that was begun.
+    pub(super) epoch: u32,
+    granted: bool,
+    /// Orders that wait for the present one.
+    waiting: VecDeque<Order>,
+}
+
+impl Default for Preemption {
+    fn default() -> Preemption {
+        Preemption { stage: Stage::Starting, epoch: 0, granted: false, waiting: VecDeque::new() }
     }
 }
 
