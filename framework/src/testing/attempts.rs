@@ -21,8 +21,13 @@ use crate::settings::Settings;
 /// No test needs more; an attempt that never gets anywhere is noticed.
 const ATTEMPTS_MAX: u32 = 100_000;
 
-/// The user's counters are those of the process.
+/// The user's counters are global to the process, and a trial resets them.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Keeps trials of other tests from resetting the user's counters.
+pub(crate) fn counters_alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One run of a job.
 pub(super) struct Trial<'t, J> {
@@ -339,7 +344,7 @@ struct Counted {
 
 impl Counted {
     fn begin() -> Counted {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = counters_alone();
         Counted { before: user_counters(), _alone: alone }
     }
 }

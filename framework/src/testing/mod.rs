@@ -34,6 +34,8 @@ use napreduce_protocol::CounterValues;
 use crate::builder::Job;
 use crate::input::BadRows;
 use attempts::Trial;
+#[cfg(test)]
+pub(crate) use attempts::counters_alone;
 use interruptions::Schedule;
 
 /// A job and its input, to be run inside a test: no process is started, nothing stays behind.

@@ -348,7 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_so_many_counters_and_no_more() {
+    fn counters_beyond_the_limit_are_refused() {
+        #[cfg(feature = "testing")]
+        let _alone = crate::testing::counters_alone();
         let mut talk = Talk::new(described(), 1 << 20);
         let names = |from: usize, to: usize| {
             let pairs: Vec<String> = (from..to).map(|number| format!("\"frames test {number}\":1")).collect();
