@@ -1,7 +1,6 @@
 //! Messages as bytes: a frame is a length (u32, little-endian) and that many bytes of bincode.
 //!
-//! Owns the only use of bincode, the limit of a frame and the check that a message fills its frame. Does not
-//! own what is said. Both ends are of one version, so the format carries no schema.
+//! This is the only use of bincode. Both ends have the same version, so the format carries no schema.
 
 use std::io::{self, Read, Write};
 
@@ -70,22 +69,17 @@ fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
     Ok(())
 }
 
-/// Decodes what a frame holds; all of it must be used.
+/// Decodes the message of a frame; it must use all bytes.
 ///
-/// bincode makes room for as much as a string claims to have, within its limit, and it counts the most a
-/// number can take (8 bytes) where the frame has one. So the limit follows the length of the frame in a few
-/// steps: what is claimed is at most 128 times what has arrived.
+/// bincode allocates the claimed length of a string before it reads the string, up to its limit. It counts 8 bytes for
+/// every number, so the limit is 8 times the longest frame. Short frames, which are nearly all, have a limit of their
+/// own. Each limit compiles the code of all messages once more.
 fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
-    const SHORT: usize = 1 << 10;
-    const MEDIUM: usize = SHORT << 4;
-    const LONG: usize = MEDIUM << 4;
-    const HUGE: usize = LONG << 4;
-    match payload.len() {
-        0..=SHORT => decode_within(payload, format::<{ 8 * SHORT }>()),
-        length if length <= MEDIUM => decode_within(payload, format::<{ 8 * MEDIUM }>()),
-        length if length <= LONG => decode_within(payload, format::<{ 8 * LONG }>()),
-        length if length <= HUGE => decode_within(payload, format::<{ 8 * HUGE }>()),
-        _ => decode_within(payload, format::<{ 8 * FRAME_BYTES_MAX }>()),
+    const SHORT: usize = 64 << 10;
+    if payload.len() <= SHORT {
+        decode_within(payload, format::<{ 8 * SHORT }>())
+    } else {
+        decode_within(payload, format::<{ 8 * FRAME_BYTES_MAX }>())
     }
 }
 
