@@ -1,6 +1,4 @@
-//! Answers to clients: submissions, listings, orders of operators.
-//!
-//! Owns what a request means for the jobs, and what is said of them. Does not own the connections that ask.
+//! Answers to clients: submissions, listings and commands of operators.
 
 use std::fmt::Display;
 
@@ -20,7 +18,7 @@ use super::ClusterCoordinator;
 use super::history::{explain_ended, log_holder};
 use super::requests::{Refusal, Reply, Request, send, unknown_job};
 
-/// So many commands are named for a whole job.
+/// The most commands listed for a whole job.
 const WAYS_MAX: usize = 5;
 
 impl ClusterCoordinator {
@@ -107,13 +105,13 @@ impl ClusterCoordinator {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let running = self.local.state.jobs.values().rev().map(|job| self.local.summary(job));
         let mut jobs: Vec<JobSummary> = running.take(limit).collect();
-        // A job whose end is not in the journal has not ended, though its files may be there.
+        // A job whose end is not journaled has not ended, even if its files exist.
         let running = |job| self.local.state.jobs.contains_key(&job);
         jobs.extend(self.history.summaries(limit - jobs.len(), &running));
         jobs
     }
 
-    /// Everything about a job that has not left for the history.
+    /// Returns all details of a job that has not moved to the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
         let known = self.local.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
         Ok(Box::new(self.local.detail(known)))
@@ -227,7 +225,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// A job beyond a limit of its queue or user waits for that, whatever becomes of slots.
+    /// Puts a job's queue or user limit first: free slots do not help such a job.
     fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
         use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
         if let Some(why) = self.local.state.engine.why_limited(job) {
@@ -237,7 +235,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// The commands that let go on what operators have suspended of a job.
+    /// Returns the commands that resume attempts of a job which operators have suspended.
     fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<Reason> {
         let view = self.local.state.view();
         let held = |attempt: &AttemptId| {
@@ -253,7 +251,7 @@ impl ClusterCoordinator {
     }
 
     pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
-        // One that may leave is there until it has left.
+        // A worker that may leave is listed until it has left.
         let gone = self.local.state.gone.summaries(unix_micros() / 1_000).into_iter();
         let gone = gone.filter(|gone| !self.local.state.links.contains_key(&gone.worker));
         let there = self.local.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
@@ -288,7 +286,7 @@ impl ClusterCoordinator {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
-        // Its last word may be older than what it was told since.
+        // Its last report may predate later orders.
         let is_suspended = |held: &&SuspendedMemory| {
             let attempt = self.local.state.view().attempt(held.attempt);
             attempt.is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
@@ -314,7 +312,7 @@ impl ClusterCoordinator {
     }
 }
 
-/// A client that waits for its submission to be accepted.
+/// A client waiting for its submission to be accepted.
 fn client(reply: Reply) -> Submitter {
     Submitter::Client(Box::new(|submitted| {
         let answer = submitted.map(FromCoordinator::Submitted);

@@ -1,8 +1,5 @@
-//! What was submitted of jobs that have ended, so that they can be run again.
-//!
-//! Owns the files, `definitions/job_0007.json`, and how many there are. Does not own the programs, which may
-//! have been dropped (`blobs`). A file that is lost costs nothing but that its job cannot be run again, so
-//! that none is synced.
+//! Definitions of ended jobs, `definitions/job_0007.json`, so that they can be run again. Programs are kept
+//! separately and may have been dropped. A lost file only prevents rerunning its job, so none is synced.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +14,12 @@ use napreduce_protocol::{IoResult, read_regular};
 use super::ClusterCoordinator;
 use super::requests::{Refusal, Reply, send, unknown_job};
 
-/// Definitions that are kept, and the bytes of them; the oldest go first.
+/// Limits on the number and bytes of definitions; the oldest are removed first.
 const KEPT_MAX: usize = 1_000;
 const BYTES_MAX: u64 = 256 << 20;
 
 impl ClusterCoordinator {
-    /// Answers with what was submitted of a job, which may have ended.
+    /// Answers with a job's definition, even if the job has ended.
     pub(super) fn definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
         if let Some(known) = self.local.state.jobs.get(&job) {
             return send(reply, Ok(Box::new(known.definition())));
@@ -39,12 +36,11 @@ impl ClusterCoordinator {
 #[derive(Debug)]
 pub(super) struct Definitions {
     folder: PathBuf,
-    /// Listed when the first is kept: a folder of a thousand takes longer than all else about the
-    /// end of a job.
+    /// Listed on first use: listing a thousand files takes longer than everything else at a job's end.
     kept: Mutex<Option<Kept>>,
 }
 
-/// The jobs whose definitions are there, with the bytes of each, and of all.
+/// The jobs with definitions, the bytes of each, and the total.
 #[derive(Debug, Default)]
 struct Kept {
     lengths: BTreeMap<JobId, u64>,
@@ -56,10 +52,10 @@ impl Definitions {
         Definitions { folder: cluster.join("coordinator/definitions"), kept: Mutex::default() }
     }
 
-    /// Keeps what was submitted, with what was changed since, and removes what is too much. Blocking.
+    /// Stores a job's definition with later changes, and removes old definitions beyond the limits. Blocking.
     pub(super) fn keep(&self, accepted: &Accepted, change: &JobChange) -> io::Result<()> {
         let definition = serde_json::to_vec(&accepted.with(change))?;
-        // A panic while it was held: what is there is listed anew.
+        // After a panic the directory is listed again.
         let mut kept = self.kept.lock().unwrap_or_else(|poisoned| {
             let mut kept = poisoned.into_inner();
             *kept = None;
@@ -106,7 +102,7 @@ impl Kept {
         self.bytes = self.bytes.saturating_sub(self.lengths.remove(&job).unwrap_or(0));
     }
 
-    /// The oldest when there are too many of them; the last one stays, however large it is.
+    /// Returns the oldest job if a limit is exceeded; the last one stays whatever its size.
     fn too_much(&self) -> Option<JobId> {
         let count = self.lengths.len();
         let oldest = self.lengths.keys().next().copied();
@@ -152,7 +148,7 @@ mod tests {
         })
     }
 
-    /// A cluster directory, and its definitions.
+    /// Creates a cluster directory and its definitions.
     fn begin() -> (tempfile::TempDir, Definitions) {
         let cluster = tempfile::tempdir().expect("a folder");
         let definitions = Definitions::of(cluster.path());

@@ -1,7 +1,4 @@
-//! A coordinator from its journal: the snapshot, the entries since, and what was left undone.
-//!
-//! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the
-//! journal's files.
+//! Recovers a coordinator from its journal: the snapshot, later entries, and unfinished work.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +22,7 @@ use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 /// Version of the snapshot.
 const SNAPSHOT_VERSION: u32 = 4;
 
-/// Everything a coordinator knows, as plain data.
+/// A coordinator's complete state as plain data.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Snapshot {
     version: u32,
@@ -39,7 +36,7 @@ pub(super) struct Snapshot {
     last_worker: u32,
 }
 
-/// A coordinator cannot go on from what is there.
+/// Why a coordinator cannot recover.
 #[derive(Debug, Error)]
 pub(crate) enum RecoveryError {
     #[error(transparent)]
@@ -60,17 +57,17 @@ pub(crate) enum RecoveryError {
     Entry { path: PathBuf, number: usize, what: String },
 }
 
-/// Which policy goes on from a snapshot.
+/// Which policy continues from a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
-    /// The one that it was made under, with what that remembers.
+    /// The snapshot's policy, with its state.
     AsBefore,
-    /// Another one, which begins with what it sees.
+    /// Another policy, which starts from the visible state.
     Another,
 }
 
 impl Snapshot {
-    /// For the journal's compaction.
+    /// Creates a snapshot for the journal's compaction.
     pub(super) fn of(state: &CoordinatorState) -> Snapshot {
         Snapshot {
             version: SNAPSHOT_VERSION,
@@ -117,7 +114,7 @@ impl Snapshot {
     }
 }
 
-/// The state after everything in the journal.
+/// Returns the state after everything in the journal.
 pub(super) fn replay(
     directory: &Path,
     recovered: Recovered,
@@ -150,13 +147,13 @@ pub(super) fn replay(
         })?;
         state.apply(entry);
     }
-    // They were said when they happened.
+    // They were logged when they happened.
     state.notices.clear();
     Ok(state)
 }
 
 impl ClusterCoordinator {
-    /// The coordinator of a cluster, going on where the last one of its directory ended.
+    /// Recovers the coordinator of a cluster from its directory.
     pub(super) fn recover(
         configuration: &CoordinatorConfiguration,
         blobs: &Arc<BlobStore>,
@@ -168,7 +165,7 @@ impl ClusterCoordinator {
         let rules = configuration.rules();
         let (scheduler, read_policy) = (&*configuration.scheduler, configuration.read_policy);
         let unusable = |what| RecoveryError::Scheduler { what };
-        // Before anything is done by them.
+        // Check the rules before using them.
         scheduler.build().map_err(unusable)?;
         let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
         let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
@@ -182,10 +179,10 @@ impl ClusterCoordinator {
         remarks.extend(remembered);
         let mut state = replay(&directory, recovered, journal.header(), read_policy, |state| state)?;
         let mut before = journal.header().rules.clone();
-        // An earlier program may have written fewer values.
+        // An earlier version may have written fewer values.
         before.scheduler = read_policy(&before.scheduler).map_err(unusable)?.to_json();
         if before != rules {
-            // What is in the journal was decided by the old rules, what follows will be by the new ones.
+            // The journal was decided by the old rules; what follows uses the new ones.
             let same = before.scheduler == rules.scheduler;
             let policy = if same { Policy::AsBefore } else { Policy::Another };
             let (epoch, by) = (journal.header().epoch_micros, (rules.settings, scheduler));
@@ -209,7 +206,7 @@ impl ClusterCoordinator {
         Ok(coordinator)
     }
 
-    /// Has the claims of the jobs taken up again, and ends those whose end was decided.
+    /// Resumes the jobs' claims, and ends jobs whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
         self.local.state.ended.clear();
         let jobs: Vec<JobId> = self.local.state.jobs.keys().copied().collect();
@@ -227,7 +224,7 @@ impl ClusterCoordinator {
     }
 }
 
-/// What a directory without a journal says of one that was there, for people.
+/// Describes the journal that a directory has lost, if there was one.
 fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
     let ended = last.map(|job| format!("a history up to {job}, which numbers go on from"));
     let left = ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;

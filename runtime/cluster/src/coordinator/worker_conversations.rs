@@ -1,7 +1,5 @@
-//! Workers of a cluster as the loop meets them: hello, messages, silence.
-//!
-//! Owns who a new connection belongs to, and when a silent worker is lost. Does not own what that means for its
-//! attempts (the engine).
+//! The coordinator's conversations with workers: hello, messages and silence. Assigns each connection to a
+//! worker and declares silent workers lost.
 
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use super::ClusterCoordinator;
 
 impl ClusterCoordinator {
-    /// A worker on a new connection: one that is known goes on where it was, any other gets a number.
+    /// Handles a hello on a new connection: a known worker continues, any other gets a number.
     pub(super) fn on_hello(&mut self, hello: Hello, caller: Caller) {
         let journal = self.journal.header().journal;
         let known = self.claimed_link(&hello, journal).map(|(worker, link)| {
@@ -21,7 +19,7 @@ impl ClusterCoordinator {
             let same = link.identity().incarnation == hello.incarnation && before;
             (worker, same && link.can_resume_after(hello.received))
         });
-        // One that is new has received nothing of what it is told under its number.
+        // A new worker has received no orders under its number yet.
         let (worker, received) = match known {
             Some((worker, true)) => {
                 self.local.say(&format!("{worker} ({}) is connected again", hello.name));
@@ -30,7 +28,7 @@ impl ClusterCoordinator {
             Some((worker, false)) => {
                 if let Some(reason) = self.name_is_taken(worker, &hello) {
                     self.local.say(&format!("refused a worker on {}: {reason}", hello.host));
-                    // Whoever does not wait for the answer gets another one the next time.
+                    // A worker that does not wait for the answer gets it the next time.
                     let _ = caller.messages.send(ToWorker::Refused { reason, name_taken: true });
                     return;
                 }
@@ -44,8 +42,8 @@ impl ClusterCoordinator {
         self.connect(worker, received, caller);
     }
 
-    /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in
-    /// the same directory, which is locked by who lives there, is over once its connection is.
+    /// Why a worker cannot replace a live worker of the same name, if so. An earlier life in the same locked
+    /// directory is over once its connection is.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
         let link = self.local.state.links.get(&worker)?;
         let liveness = self.configuration.liveness;
@@ -61,8 +59,8 @@ impl ClusterCoordinator {
         })
     }
 
-    /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant
-    /// by its number only; what comes under its name is the next life.
+    /// Finds the worker's link by number, else by name. A leaving worker is only found by number: the same
+    /// name then belongs to its next life.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
         let links = &self.local.state.links;
         let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
@@ -158,21 +156,21 @@ impl ClusterCoordinator {
         }
     }
 
-    /// What failed attempts print has no place in the journal if it is not kept.
+    /// Drops the output of failed attempts if the configuration does not keep it.
     fn keeps(&self, extra: &Extra) -> bool {
         let Extra::Printed { attempt, .. } = extra else { return true };
         self.configuration.failed_logs
             && self.local.state.jobs.get(&attempt.task.job).is_some_and(LiveJob::has_room_for_logs)
     }
 
-    /// Ends a connection that cannot be trusted; the worker makes a new one.
+    /// Closes a connection that cannot be trusted; the worker reconnects.
     fn hang_up(&mut self, connection: u64, worker: WorkerId, why: &str) {
         self.local.say(&format!("dropped the connection of {worker}: {why}"));
         self.on_disconnected(connection);
     }
 
-    /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process
-    /// itself stood still, what the workers said meanwhile is still waiting to be read.
+    /// Declares workers lost that were silent for too long. `paused` is the time since the last check: after
+    /// a pause of this process itself, messages may be waiting unread.
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
         let liveness = self.configuration.liveness;
         if paused > liveness / 2 {
@@ -182,7 +180,7 @@ impl ClusterCoordinator {
         let silent = self.local.state.links.iter().filter(|(_, link)| link.heard.silence() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
-            // One that dies hangs up; what is only silent is cut off or stands still.
+            // A dying process closes its connection; a worker that is only silent is cut off or stopped.
             let crashed = self.local.state.links.get(&worker).is_some_and(|link| !link.is_connected());
             self.lose(
                 worker,
@@ -192,7 +190,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Takes a worker for lost, with everything it runs and holds; `crashed` if its process died.
+    /// Declares a worker lost, with everything it runs and holds; `crashed` if its process died.
     pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
         let leaving = self.local.state.links.get(&worker).is_some_and(Link::is_leaving);
         if leaving {
@@ -204,7 +202,7 @@ impl ClusterCoordinator {
         self.local.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }
 
-    /// Whether a worker can be asked to do something.
+    /// Whether a worker can receive orders.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
         let state = self.local.state.view().worker(worker).map(napreduce_engine::Worker::state);
         !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))

@@ -1,7 +1,4 @@
-//! The journal's directory: which snapshot and which file are current, and how one generation
-//! follows another.
-//!
-//! Owns the names and the order of steps of a compaction. Does not own what is in a snapshot.
+//! The journal's directory: finds the current snapshot and file, and moves from one generation to the next.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,18 +23,18 @@ pub(crate) struct Journal {
 /// What an earlier coordinator left.
 #[derive(Debug)]
 pub(crate) struct Recovered {
-    /// There was nothing, and the journal is a new one.
+    /// Whether the directory was empty and the journal is new.
     pub(crate) begun: bool,
-    /// What a compaction was given last.
+    /// The last compaction's snapshot.
     pub(crate) snapshot: Option<Snapshot>,
-    /// What was appended since, in order.
+    /// Entries appended since, in order.
     pub(crate) entries: Vec<Vec<u8>>,
-    /// What was cut off or left, for people.
+    /// Truncated or ignored data, as messages for people.
     pub(crate) remarks: Vec<String>,
 }
 
 impl Journal {
-    /// Opens the journal in `directory`, or begins one with the header `fresh`.
+    /// Opens the journal in `directory`, or creates one with the header `fresh`.
     pub(crate) fn open(
         directory: &Path,
         fresh: Header,
@@ -73,7 +70,7 @@ impl Journal {
         Ok((journal, recovered))
     }
 
-    /// What is in a directory, read only: another process may be writing there. None when nothing is.
+    /// Reads a directory without changing it: another process may be writing to it. `None` if it is empty.
     pub(crate) fn read(directory: &Path) -> Result<Option<(Header, Recovered)>, JournalError> {
         if !directory.is_dir() {
             return Ok(None);
@@ -93,22 +90,22 @@ impl Journal {
         Ok(begun.map(|header| (header, recovered)))
     }
 
-    /// Which journal this is, and since when.
+    /// The journal's identity and start time.
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Keeps entries; they survive the end of this process when this returns.
+    /// Appends entries; on return they survive the end of this process.
     pub(crate) fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), JournalError> {
         self.file.append(entries)
     }
 
-    /// To be called now and then.
+    /// Syncs if the interval has passed; to be called regularly.
     pub(crate) fn sync_if_due(&mut self) -> Result<(), JournalError> {
         self.file.sync_if_due()
     }
 
-    /// Forces what was appended to the disk now, whatever the interval; not if that is never wanted.
+    /// Syncs to disk now, whatever the interval, unless syncing is disabled.
     pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_wanted()
     }
@@ -118,8 +115,7 @@ impl Journal {
         self.file.bytes()
     }
 
-    /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with
-    /// these rules.
+    /// Replaces everything appended so far by a snapshot. Later entries are for an engine with these rules.
     pub(crate) fn compact(
         &mut self,
         snapshot: &impl Serialize,
@@ -134,11 +130,11 @@ impl Journal {
         remove_older(&self.directory, next, &list(&self.directory)?)
     }
 
-    /// Begins the next file: what was appended so far is what the snapshot is to hold that the compaction
-    /// writes. Until it has, the files before are what a coordinator goes on from.
+    /// Begins the next file. The compaction's snapshot must cover everything appended so far; until it is
+    /// written, a coordinator recovers from the earlier files.
     pub(crate) fn begin_compaction(&mut self) -> Result<Compaction, JournalError> {
         let next = self.generation + 1;
-        // A file that others follow has no torn tail.
+        // A file with a successor must not have a torn tail.
         self.file.sync_wanted()?;
         let path = journal_path(&self.directory, next);
         self.file = JournalFile::create(&path, self.header.clone(), self.fsync)?;
@@ -147,7 +143,7 @@ impl Journal {
     }
 }
 
-/// A snapshot that is to be written, by whatever thread.
+/// A snapshot to be written, on any thread.
 #[derive(Debug)]
 pub(crate) struct Compaction {
     directory: PathBuf,
@@ -156,12 +152,12 @@ pub(crate) struct Compaction {
 }
 
 impl Compaction {
-    /// Where the snapshot will be.
+    /// The path of the snapshot.
     pub(crate) fn path(&self) -> PathBuf {
         snapshot_path(&self.directory, self.generation)
     }
 
-    /// Writes the snapshot, then removes what it takes the place of.
+    /// Writes the snapshot, then removes the files that it replaces.
     pub(crate) fn write(self, snapshot: &impl Serialize) -> Result<(), JournalError> {
         snapshot::write(&self.path(), &self.header, snapshot)?;
         remove_older(&self.directory, self.generation, &list(&self.directory)?)
@@ -179,7 +175,7 @@ fn remove_older(directory: &Path, first: u64, generations: &Generations) -> Resu
     Ok(())
 }
 
-/// The last snapshot, and the files that were followed by others before the next one was written.
+/// Reads the last snapshot and the files between it and the current file.
 fn read_before_last(
     directory: &Path,
     generations: &Generations,
@@ -224,17 +220,17 @@ impl Generations {
         self.snapshots.iter().map(|(number, _)| *number).max()
     }
 
-    /// What a coordinator goes on from.
+    /// The generation from which a coordinator recovers.
     fn first(&self) -> u64 {
         self.last_snapshot().unwrap_or(1)
     }
 
-    /// What is appended to.
+    /// The generation that is appended to.
     fn last(&self) -> u64 {
         self.journals.last().copied().unwrap_or(1).max(self.first())
     }
 
-    /// Refuses a journal that goes on from a file that is not there: what it held would be forgotten.
+    /// Fails if a file that the journal depends on is missing: its entries would be lost silently.
     fn check(&self, directory: &Path) -> Result<(), JournalError> {
         let last = self.last();
         let gap = (self.first()..last).rev().find(|number| !self.journals.contains(number));
@@ -246,8 +242,8 @@ impl Generations {
         })
     }
 
-    /// What is missing when the file of the current generation holds nothing, for people. A compaction that
-    /// was cut short leaves the file before it, and nothing is missing.
+    /// Describes the loss if the current generation's file is empty. After an interrupted compaction the
+    /// previous file is still there and nothing is lost.
     fn loss(&self, path: &Path, current: u64) -> Option<String> {
         let (path, empty) = (path.display(), self.journals.contains(&current));
         if self.journals.iter().any(|&number| number < current) {

@@ -1,7 +1,5 @@
-//! What is delivered exactly once between a worker and its coordinator, whatever becomes of connections.
-//!
-//! Owns the worker's number, the numbering of reports and orders, and what a welcome means for both. Pure:
-//! does not own a connection, nor what is done with an order.
+//! Exactly-once delivery between a worker and its coordinator across connections: numbering of reports and
+//! orders, and the effect of a welcome. Pure: performs no I/O.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +10,26 @@ use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerMemory, Wo
 /// The worker's side of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
-    /// The journal of the coordinator that gave the number, and the number.
+    /// The coordinator's journal that assigned the number, and the number.
     number: Option<(u64, WorkerId)>,
     reports: Outbox<WorkerReport>,
     orders: Inbox,
-    /// The first report that was not written to the present connection.
+    /// The first report not written to the present connection.
     unsent: u64,
-    /// Up to which order the coordinator was told that it was received.
+    /// The last order acknowledged to the coordinator.
     acknowledged: u64,
     progress: BTreeMap<AttemptId, AttemptProgress>,
     memory: WorkerMemory,
 }
 
-/// What a welcome means.
+/// The effect of a welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Welcomed {
-    /// All goes on.
+    /// The conversation continues.
     Back,
-    /// What this worker was is superseded; it is another one now.
+    /// The worker's identity is superseded by a new one.
     Anew,
-    /// The coordinator does not know what it has acknowledged: go to it as a new worker.
+    /// The coordinator lost what it acknowledged: register as a new worker.
     Forgotten,
 }
 
@@ -40,15 +38,15 @@ impl Exchange {
         self.number
     }
 
-    /// Orders up to this number were received.
+    /// The last order received.
     pub(super) fn received(&self) -> u64 {
         self.orders.received()
     }
 
-    /// A new connection begins; reports up to `received` are kept.
+    /// Begins a new connection; the coordinator has the reports up to `received`.
     pub(super) fn on_welcome(&mut self, journal: u64, worker: WorkerId, received: u64) -> Welcomed {
         if self.number != Some((journal, worker)) {
-            // The machine is the same one, whoever the worker is.
+            // Memory belongs to the machine, not to the worker's identity.
             let memory = std::mem::take(&mut self.memory);
             *self = Exchange { number: Some((journal, worker)), memory, ..Exchange::default() };
             return Welcomed::Anew;
@@ -63,14 +61,14 @@ impl Exchange {
         Welcomed::Back
     }
 
-    /// Takes in what the worker's loop tells.
+    /// Takes news from the worker's loop.
     pub(super) fn on_news(&mut self, news: WorkerNews) {
         match news {
             WorkerNews::Report(report) => {
                 if let WorkerReport::Happened { attempt, .. } | WorkerReport::Finished { attempt, .. } =
                     &report
                 {
-                    // What it reports now says more.
+                    // The report supersedes earlier progress.
                     self.progress.remove(attempt);
                 }
                 self.report(report);
@@ -82,12 +80,12 @@ impl Exchange {
         }
     }
 
-    /// Keeps a report until the coordinator has it.
+    /// Keeps a report until the coordinator acknowledges it.
     pub(super) fn report(&mut self, report: WorkerReport) {
         self.reports.push(report);
     }
 
-    /// The reports that were not written to the present connection; they count as written.
+    /// Returns the reports not written to the present connection and counts them as written.
     pub(super) fn take_unsent(&mut self) -> Vec<FromWorker> {
         let unsent = self.reports.unacknowledged_from(self.unsent);
         let messages: Vec<FromWorker> =
@@ -96,17 +94,17 @@ impl Exchange {
         messages
     }
 
-    /// What an order is; only a fresh one is to be followed.
+    /// Classifies an order; only a fresh one is to be followed.
     pub(super) fn on_order(&mut self, number: u64) -> Receipt {
         self.orders.accept(number)
     }
 
-    /// The coordinator keeps reports up to this number; false when there are none.
+    /// Drops the reports acknowledged up to this number; returns false if the number is invalid.
     pub(super) fn on_received(&mut self, through: u64) -> bool {
         self.reports.acknowledge(through).is_ok()
     }
 
-    /// That orders were received, unless that was said.
+    /// Returns the acknowledgement of orders that is due, if any.
     pub(super) fn take_acknowledgement(&mut self) -> Option<FromWorker> {
         let through = self.orders.received();
         let news = through > self.acknowledged;
@@ -114,7 +112,7 @@ impl Exchange {
         news.then_some(FromWorker::Received { through })
     }
 
-    /// A sign of life, how far attempts are, and how memory is.
+    /// Returns a heartbeat with the attempts' progress and the state of memory.
     pub(super) fn take_heartbeat(&mut self) -> FromWorker {
         let progress = std::mem::take(&mut self.progress).into_values().collect();
         FromWorker::Heartbeat { progress, memory: self.memory.clone() }
@@ -125,9 +123,9 @@ impl Exchange {
 #[derive(Debug)]
 pub(super) enum Followed {
     Nothing,
-    /// For the worker.
+    /// Deliver to the worker.
     Order(ToWorker),
-    /// The connection makes no sense any more, for this reason.
+    /// Drop the connection, for this reason.
     Broken(&'static str),
 }
 
@@ -230,7 +228,7 @@ mod tests {
         assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
         exchange.on_news(WorkerNews::Memory(holds(2)));
         assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
-        // It is told when it changes, which may be long after another coordinator has come.
+        // It is only sent on changes, possibly long after another coordinator has started.
         assert_eq!(exchange.on_welcome(7, WorkerId(9), 0), Welcomed::Anew);
         assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
     }

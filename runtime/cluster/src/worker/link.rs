@@ -1,8 +1,5 @@
-//! The link of a worker to its coordinator: connections, one after the other, for ever.
-//!
-//! Owns connecting, trying again, giving up a connection that is silent, and what the daemon says of it, once
-//! for each change. Does not own what is delivered (`exchange`), nor the attempts, which run on while there
-//! is no connection.
+//! The link of a worker to its coordinator: connects, reconnects and drops silent connections; each change is
+//! logged once. Attempts continue to run while there is no connection.
 //!
 //! ```text
 //!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
@@ -32,41 +29,41 @@ use super::worker_directory::random;
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose
-/// end has not been noticed yet.
+/// How long a worker whose name is taken retries. The holder may be an earlier life of it whose end has not
+/// been noticed yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a coordinator may take to let a worker go that was told to stop.
+/// How long to wait for the coordinator to release a stopping worker.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How often to say what, as the coordinator wants it.
+/// Heartbeat interval and silence limit, set by the coordinator.
 #[derive(Debug, Clone, Copy)]
 struct Rhythm {
     heartbeat: Duration,
     silence_max: Duration,
 }
 
-/// A connection on which the worker is welcome.
+/// An established connection.
 struct Together {
     sender: MessageSender,
     receiver: MessageReceiver,
     rhythm: Rhythm,
-    /// Time in which nothing was heard, as far as this daemon was there to hear it.
+    /// Time without a message, as measured while this daemon was running.
     silent: Duration,
 }
 
-/// The worker was told to stop.
+/// A request to stop.
 #[derive(Debug, Clone, Copy)]
 struct Leaving {
-    /// When it ends by itself.
+    /// The deadline.
     by: Instant,
-    /// What it runs saves its work until then.
+    /// Whether attempts are checkpointed first.
     saves: bool,
 }
 
 /// How a connection ended.
 enum End {
     Apart(Apart),
-    /// The worker is to end.
+    /// The worker is to exit.
     Leave,
 }
 
@@ -76,7 +73,7 @@ pub(super) struct Link<'a> {
     exchange: Exchange,
     registration: Option<Registration>,
     connection_log: ConnectionLog,
-    /// Says when the daemon is to stop.
+    /// Requests to stop the daemon.
     stop: &'a mut Stop,
     leaving: Option<Leaving>,
 }
@@ -88,7 +85,7 @@ impl<'a> Link<'a> {
         Link { resources, introduction, exchange, registration: None, connection_log, stop, leaving: None }
     }
 
-    /// Runs until the worker may leave or is told to stop; then no attempt of it is left.
+    /// Runs until the worker may leave or is stopped; no attempt is left then.
     pub(super) async fn run(mut self) -> Result<(), WorkerError> {
         let (mut pause, mut taken_since) = (RETRY_MIN, None::<Instant>);
         let ended = loop {
@@ -124,7 +121,7 @@ impl<'a> Link<'a> {
             }
             self.connection_log.on_apart(&apart);
             if self.leaving.is_some_and(|leaving| !leaving.saves || !self.runs_something()) {
-                // There is nobody left to say goodbye to.
+                // No connection: no need to sign off.
                 break Ok(());
             }
             if self.meanwhile(sleep(jittered(pause))).await.is_none() {
@@ -138,7 +135,7 @@ impl<'a> Link<'a> {
         ended
     }
 
-    /// Waits for something while there is no connection; `None` when the daemon is told to stop before.
+    /// Waits for a future while disconnected; `None` if the daemon is stopped first.
     async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> Option<T> {
         let mut something = std::pin::pin!(something);
         loop {
@@ -165,13 +162,13 @@ impl<'a> Link<'a> {
         self.registration.as_ref().is_some_and(Registration::runs_something)
     }
 
-    /// When it ends by itself, and whether anything that it is told yet can make that earlier.
+    /// Returns the deadline to exit, and whether a stop request can still make it earlier.
     fn patience(&self) -> (Option<Instant>, bool) {
         (self.leaving.map(|leaving| leaving.by), self.leaving.is_none_or(|leaving| leaving.saves))
     }
 
-    /// Asks the coordinator to let this worker go, as soon as there is a connection. Nothing that was said
-    /// before becomes later by it.
+    /// Asks the coordinator to release this worker once connected. A repeated request never moves the
+    /// deadline back.
     fn begin_to_leave(&mut self, request: &StopRequest) {
         let within = request.grace.unwrap_or(LEAVE_DEADLINE);
         let (by, saves) = (Instant::now() + within, request.grace.is_some());
@@ -192,7 +189,7 @@ impl<'a> Link<'a> {
         self.exchange.report(WorkerReport::Leaving { grace_millis, why });
     }
 
-    /// Begins to converse, as the worker that the coordinator says this is.
+    /// Starts the conversation under the identity that the coordinator assigned.
     fn on_welcome(&mut self, connection: Connection, welcome: &ToWorker) -> Result<Together, Apart> {
         let &ToWorker::Welcome { worker, journal, received, heartbeat_millis, silence_millis } = welcome
         else {
@@ -217,14 +214,14 @@ impl<'a> Link<'a> {
                 match registration {
                     Ok(registration) => self.registration = Some(registration),
                     Err(error) => {
-                        // As another worker next time, since this one cannot follow an order.
+                        // Reconnect as another worker, since this one cannot follow an order.
                         self.exchange = Exchange::default();
                         return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
                     }
                 }
                 self.connection_log.on_anew(superseded);
                 if self.leaving.is_some() {
-                    // What it had to save belonged to the worker that it was.
+                    // Its unsaved work belonged to its previous identity.
                     self.say_that_it_leaves(
                         Duration::ZERO,
                         String::from("it was told to stop before it joined"),
@@ -258,7 +255,7 @@ impl<'a> Link<'a> {
                     match self.on_received(received) {
                         Followed::Nothing => Ok(()),
                         Followed::Order(ToWorker::Leave { .. }) => {
-                            // It counts this worker as gone either way.
+                            // The coordinator counts this worker as gone either way.
                             let _ = together.send(self.exchange.take_acknowledgement()).await;
                             self.connection_log.on_leave();
                             return End::Leave;
@@ -325,7 +322,7 @@ impl<'a> Link<'a> {
 }
 
 impl Together {
-    /// Sends messages; a coordinator that takes nothing for too long is as good as silent.
+    /// Sends messages; a blocked coordinator counts as silent after a timeout.
     async fn send(&mut self, messages: impl IntoIterator<Item = FromWorker>) -> Result<(), &'static str> {
         let mut messages = messages.into_iter().peekable();
         if messages.peek().is_none() {
@@ -339,7 +336,7 @@ impl Together {
     }
 }
 
-/// What the loop tells next; never, while there is none.
+/// Returns the loop's next news; never resolves if there is no registration.
 async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews> {
     match registration {
         Some(registration) => registration.news().await,
@@ -347,10 +344,9 @@ async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews
     }
 }
 
-/// Between half of it and all of it, so that the workers of a coordinator that was away do not come
-/// all at once.
+/// Returns between half of the pause and all of it, so that workers do not reconnect all at once.
 fn jittered(pause: Duration) -> Duration {
-    // Without randomness they come together; that is no reason to stay away.
+    // Without randomness workers reconnect together, which is harmless.
     let permille = u32::try_from(random().unwrap_or(0) % 500).unwrap_or(0);
     pause * (1_000 - permille) / 1_000
 }

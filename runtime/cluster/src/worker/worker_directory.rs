@@ -1,7 +1,5 @@
-//! The directory of a worker of a cluster: whose it is, that one daemon has it, what an earlier one left.
-//!
-//! Owns making it, its lock and its name, and what is removed when a life of the worker begins. Does not own
-//! the names inside (`paths`) nor the bound of logs (`logs`).
+//! The directory of a worker of a cluster: creation, lock, name, and cleanup when a life of the worker
+//! begins.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -17,21 +15,21 @@ use super::error::WorkerError;
 use super::paths::WorkerPaths;
 use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 
-/// Directories of workers that nobody named, which are tried before a new one is made.
+/// The most directories of unnamed workers to try before creating a new one.
 const NAMELESS_MAX: usize = 10_000;
 
-/// A directory that this process alone uses.
+/// A directory locked by this process.
 #[derive(Debug)]
 pub(super) struct WorkerDirectory {
     pub(super) paths: WorkerPaths,
     pub(super) name: String,
-    /// Of this start of the daemon, at random.
+    /// Random number of this start of the daemon.
     pub(super) incarnation: u64,
     _lock: File,
 }
 
 impl WorkerDirectory {
-    /// Takes the directory that was asked for, or else one below `workers`.
+    /// Takes the requested directory, or one below `workers`.
     pub(super) fn take(
         name: Option<&str>,
         directory: Option<&Path>,
@@ -47,8 +45,8 @@ impl WorkerDirectory {
         }
     }
 
-    /// One that an earlier daemon of this host made for itself and that is free, or a new one: whoever starts
-    /// three workers without names gets three, and the same three again the next time.
+    /// Takes a free directory that an earlier daemon of this host created, or a new one. Starting three
+    /// unnamed workers twice uses the same three directories.
     fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
         let failed = WorkerError::io(format!("list {}", workers.display()));
@@ -67,8 +65,8 @@ impl WorkerDirectory {
         WorkerDirectory::open(&workers.join(&name), Some(&name))
     }
 
-    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left. One
-    /// that somebody else filled is refused.
+    /// Locks a directory, creates it if it is missing, and removes what jobs of an earlier daemon left. Fails
+    /// if the directory contains foreign files.
     fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerDirectory, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
@@ -87,14 +85,14 @@ impl WorkerDirectory {
     }
 }
 
-/// Removes everything jobs need while they run: a new life of the worker begins without it. Blocking.
+/// Removes everything that jobs need only while they run. Blocking.
 pub(super) fn clear_jobs(paths: &WorkerPaths) -> Result<(), WorkerError> {
     remove(&paths.jobs())?;
     make(&paths.jobs())
 }
 
-/// Removes the logs of jobs that were numbered by another journal: their numbers are given out again. Whether
-/// it was so. Blocking.
+/// Removes logs of jobs numbered by another journal, whose numbers are reused; returns whether there were
+/// any. Blocking.
 pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, WorkerError> {
     let text = format!("{journal:016x}\n");
     if fs::read(paths.journal()).is_ok_and(|found| found == text.as_bytes()) {
@@ -106,13 +104,13 @@ pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, Wo
     Ok(true)
 }
 
-/// Whether the directory of another worker can be seen from here: the same number is in it.
+/// Whether another worker's directory is visible from here: it contains the same incarnation number.
 pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
     let found = fs::read(WorkerPaths::new(directory).incarnation());
     found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
 }
 
-/// Whether the daemon of a directory that is within sight is a process that can be seen from here, too.
+/// Whether the daemon of a visible directory is also a process visible from here.
 pub(super) fn is_neighbour(directory: &Path) -> bool {
     let text = fs::read(WorkerPaths::new(directory).process()).unwrap_or_default();
     let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
@@ -124,7 +122,7 @@ fn this_process() -> Result<String, WorkerError> {
     identity.map(|text| text + "\n").map_err(WorkerError::io("say which process this is"))
 }
 
-/// The name of this host, as it knows itself.
+/// Returns this host's own name.
 pub(super) fn host_name() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let clean: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
@@ -151,7 +149,7 @@ fn check_name(name: &str) -> Result<(), WorkerError> {
     if good { Ok(()) } else { Err(WorkerError::Name { name: name.to_owned() }) }
 }
 
-/// The name that was asked for, the one the directory has, or a new one; kept in the directory.
+/// Settles the worker's name: requested, stored in the directory, or new. Stores it in the directory.
 fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
     let file = paths.name();
     let text = fs::read_to_string(&file).if_there();
@@ -200,7 +198,7 @@ fn remove(directory: &Path) -> Result<(), WorkerError> {
     removed.map_err(WorkerError::io(format!("remove {}", directory.display())))
 }
 
-/// Readers see the old text or the new one.
+/// Writes a file atomically.
 fn write(path: &Path, text: &str) -> Result<(), WorkerError> {
     let unfinished: PathBuf = path.with_extension("new");
     let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));

@@ -1,7 +1,5 @@
-//! The connections of clients: one task each, between the messages on the wire and the requests of the loop.
-//!
-//! Owns what a client may ask, in which order and how slowly, and everything that needs no decision: blobs
-//! and logs pass beside the loop. Does not own a single fact about jobs.
+//! The connections of clients: one task each, which translates between wire messages and requests to the
+//! loop. Limits rate and order; transfers blobs and logs without involving the loop.
 
 mod chains;
 mod checks;
@@ -32,21 +30,20 @@ use uploads::Uploads;
 use super::requests::{Refusal, Reply, Request};
 use crate::blobs::{BlobStore, PinnedBlob};
 
-/// What operators give as a reason is kept with the job, and is no place for more.
+/// The longest operator's reason kept with a job, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
 
-/// What a client may take of the coordinator.
+/// Limits on a client.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientLimits {
     /// The largest program or side file, in bytes.
     pub(crate) blob_bytes_max: u64,
-    /// A client that has nothing to ask for so long is disconnected; it connects again when it has.
+    /// An idle client is disconnected after this time; it reconnects on its next request.
     pub(crate) idle: Duration,
-    /// A client in the middle of something that neither sends nor takes anything for so long is
-    /// disconnected.
+    /// A client that stalls in the middle of an exchange is disconnected after this time.
     pub(crate) stalled: Duration,
-    /// A client that follows a job hears of it at least so often, so that it knows that the
-    /// connection is alive.
+    /// A client that follows a job receives a message at least this often, as proof that the connection is
+    /// alive.
     pub(crate) sign_of_life: Duration,
 }
 
@@ -61,7 +58,7 @@ impl Default for ClientLimits {
     }
 }
 
-/// What the tasks of all connections have in common.
+/// State shared by all connections.
 #[derive(Clone)]
 pub(crate) struct ClientDesk {
     requests: UnboundedSender<Request>,
@@ -70,7 +67,7 @@ pub(crate) struct ClientDesk {
     /// Opens the data servers of workers, for logs.
     secret: Secret,
     limits: ClientLimits,
-    /// Given one line for each connection that ends otherwise than it should.
+    /// Receives one line for each connection that ends abnormally.
     warn: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -86,13 +83,13 @@ impl ClientDesk {
         ClientDesk { requests, blobs, uploads, secret, limits, warn: Arc::new(warn) }
     }
 
-    /// Serves a client until it goes, breaks the rules or is silent for too long.
+    /// Serves a client until it disconnects, breaks the protocol or times out.
     pub(crate) async fn serve(self, connection: Connection, peer: SocketAddr) {
         let warn = Arc::clone(&self.warn);
         let (sender, receiver) = connection.split();
         let mut client = Client { desk: self, sender, receiver, pins: BTreeMap::new() };
         match client.serve().await {
-            // A client that is ended by its user goes without a word.
+            // A client killed by its user disconnects without notice.
             Ok(()) | Err(Parting::Transport(TransportError::Io(_) | TransportError::CutShort)) => {}
             Err(Parting::CoordinatorEnds) => {}
             Err(parting) => warn(&format!("disconnected client {peer}: {parting}")),
@@ -100,7 +97,7 @@ impl ClientDesk {
     }
 }
 
-/// Why a connection cannot go on.
+/// Why a connection ends.
 #[derive(Debug, Error)]
 enum Parting {
     #[error(transparent)]
@@ -118,7 +115,7 @@ enum Parting {
     SendsNothing(Duration),
     #[error("{0}")]
     Source(String),
-    /// It is told so and goes on.
+    /// Reported to the client; the connection continues.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the coordinator ends")]
@@ -130,7 +127,7 @@ struct Client {
     desk: ClientDesk,
     sender: MessageSender,
     receiver: MessageReceiver,
-    /// What it has offered for its next submission.
+    /// Blobs pinned for its next submission.
     pins: BTreeMap<Digest, PinnedBlob>,
 }
 
@@ -138,7 +135,7 @@ impl Client {
     async fn serve(&mut self) -> Result<(), Parting> {
         loop {
             let asked = timeout(self.desk.limits.idle, self.receiver.receive()).await;
-            // Nothing to ask for so long: it connects again when it has something.
+            // Idle: the client reconnects when it needs to.
             let Ok(asked) = asked else { return Ok(()) };
             let Some(asked) = asked? else { return Ok(()) };
             match self.answer(asked).await {
@@ -184,12 +181,12 @@ impl Client {
         }
     }
 
-    /// Takes a message to the loop as it is, and what the loop answers to the client.
+    /// Forwards a message to the loop, and the loop's answer to the client.
     async fn ask(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
         self.question(|reply| Request::Asked(asked, reply)).await
     }
 
-    /// Puts a question to the loop, which answers as long as it lives.
+    /// Sends a request to the loop, which answers as long as it runs.
     async fn question<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Parting> {
         let (reply, answer) = oneshot::channel();
         self.desk.requests.send(request(reply)).map_err(|_| Parting::CoordinatorEnds)?;
@@ -201,7 +198,7 @@ impl Client {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => self.ask(ToCoordinator::Submission(submission)).await,
         };
-        // From here on the loop holds what the job needs.
+        // From here on the loop holds the job's blobs.
         self.pins.clear();
         self.send(&answer?).await
     }

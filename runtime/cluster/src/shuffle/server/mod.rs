@@ -1,8 +1,5 @@
-//! The data server of a worker: sealed segments and logs for whoever belongs to the cluster.
-//!
-//! Owns accepting data connections, their limits, and one thread for each, so that a slow reader holds up
-//! nobody else. Does not own authentication (`transport`), where files lie (`ServedFiles`), nor what is said
-//! on one connection (`session`).
+//! The data server of a worker: serves sealed segments and logs to members of the cluster. Each connection
+//! has its own thread, so a slow reader does not hold up others.
 
 mod indexes;
 mod session;
@@ -24,23 +21,22 @@ use tokio::time::timeout;
 use self::indexes::Indexes;
 use self::session::Session;
 
-/// How long a peer that is put off for want of room may take to hear it.
+/// How long to spend on refusing a peer when the server is full.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
-/// When such a peer is to come back.
+/// When a refused peer is to retry.
 const BUSY_MILLIS: u32 = 500;
 const BUSY_SAID_EVERY: Duration = Duration::from_secs(60);
-/// A connection takes so many descriptors at most: its socket, two more for its end, and a file.
+/// Descriptors per connection, at most: its socket, two more for its end, and a file.
 const DESCRIPTORS_EACH: u64 = 4;
-/// Descriptors that are left to everything else.
+/// Descriptors reserved for everything else.
 const DESCRIPTORS_KEPT: u64 = 128;
 
-/// Where a worker keeps what it serves. Only ids come from the network, so no request can name another file.
+/// The files that a worker serves. Only ids come from the network, so no request can name another file.
 pub(crate) trait ServedFiles: Send + Sync {
-    /// The sealed output of a map attempt; `None` when the worker never heard of it.
+    /// The sealed output of a map attempt; `None` if the attempt is unknown.
     fn segment(&self, attempt: AttemptId) -> Option<PathBuf>;
 
-    /// The length of what an attempt has printed to a stream, and at most so many bytes of it from
-    /// `offset` on.
+    /// Returns the length of an attempt's stream, and up to the requested number of bytes from `offset` on.
     fn read_log(
         &self,
         attempt: AttemptId,
@@ -53,13 +49,13 @@ pub(crate) trait ServedFiles: Send + Sync {
 /// The limits of a data server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DataServerSettings {
-    /// Whether blocks are encrypted even for clients that do not ask for it.
+    /// Whether blocks are encrypted even for clients that do not request it.
     pub(crate) encrypt: bool,
-    /// Connections at a time. Each has a thread and at most one open file.
+    /// Concurrent connections; each has a thread and at most one open file.
     pub(crate) connections_max: usize,
-    /// Connections at a time from one address. All reduces of a host come from one.
+    /// Concurrent connections from one address, which all reduces of a host share.
     pub(crate) connections_per_peer_max: usize,
-    /// A peer that neither asks for nor takes anything for so long is disconnected.
+    /// A peer that is idle for this long is disconnected.
     pub(crate) idle_max: Duration,
 }
 
@@ -74,14 +70,14 @@ impl Default for DataServerSettings {
     }
 }
 
-/// A running data server; ends, with all its connections, when dropped.
+/// A running data server; stops and closes all connections when dropped.
 pub(crate) struct DataServer {
     address: SocketAddr,
     floor: Arc<Floor>,
     accepting: JoinHandle<()>,
 }
 
-/// What all sessions share.
+/// State shared by all sessions.
 struct Floor {
     files: Arc<dyn ServedFiles>,
     settings: DataServerSettings,
@@ -90,18 +86,18 @@ struct Floor {
     guests: Mutex<Guests>,
 }
 
-/// Who is connected.
+/// The open connections.
 #[derive(Default)]
 struct Guests {
     closed: bool,
     next: u64,
-    /// When somebody was told last that there is no room, as far as the log knows.
+    /// When the log last reported that the server is full.
     said_busy: Option<Instant>,
     sockets: BTreeMap<u64, (IpAddr, TcpStream)>,
 }
 
 impl DataServerSettings {
-    /// As many connections as there are descriptors for, where this process may open so many.
+    /// Limits the connections to the descriptors that this process may open.
     pub(crate) fn within(self, descriptors: u64) -> DataServerSettings {
         let fit = descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_EACH;
         let fit = usize::try_from(fit.max(8)).unwrap_or(usize::MAX);
@@ -110,7 +106,7 @@ impl DataServerSettings {
 }
 
 impl DataServer {
-    /// Serves on the current runtime. `log` is given one line about each thing that is wrong.
+    /// Serves on the current runtime. `log` receives one line per problem.
     pub(crate) fn start(
         mut listener: Listener,
         files: Arc<dyn ServedFiles>,
@@ -130,7 +126,7 @@ impl DataServer {
         DataServer { address, floor, accepting }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -142,7 +138,7 @@ impl Drop for DataServer {
         let mut guests = self.floor.guests();
         guests.closed = true;
         for (_, socket) in guests.sockets.values() {
-            // One that is gone already needs no shutting down.
+            // Fails only for a closed connection.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
@@ -176,7 +172,7 @@ impl Floor {
             .then(|| format!("{connections_per_peer_max} data connections from {peer} are open"))
     }
 
-    /// Gives the connection a thread.
+    /// Starts the connection's thread.
     fn seat(
         self: &Arc<Self>,
         role: Role,
@@ -201,14 +197,14 @@ impl Floor {
         Ok(started.map(drop)?)
     }
 
-    /// A panic while it was held leaves at worst an entry too many.
+    /// A panic while the lock was held leaves at worst one entry too many.
     fn guests(&self) -> MutexGuard<'_, Guests> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Guests {
-    /// Whether the log is to say again that there is no room.
+    /// Whether to log again that the server is full.
     fn says_busy(&mut self) -> bool {
         let due = self.said_busy.is_none_or(|said| said.elapsed() > BUSY_SAID_EVERY);
         if due {
@@ -217,7 +213,7 @@ impl Guests {
         due
     }
 
-    /// A number for the connection, unless the server is about to end.
+    /// Registers a connection and returns its number; `None` if the server is stopping.
     fn welcome(&mut self, peer: IpAddr, socket: TcpStream) -> Option<u64> {
         if self.closed {
             return None;
@@ -228,12 +224,12 @@ impl Guests {
     }
 }
 
-/// Says when to come back, in answer to the first message: closing with it unread would take the answer back.
+/// Answers the first message with a retry time: closing with it unread would discard the answer.
 async fn put_off(mut connection: Connection) {
     let talk = async {
         connection.receive::<ToDataServer>().await?;
         connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS }).await
     };
-    // A peer that does not listen is closed on all the same.
+    // Close even if the peer does not listen.
     let _ = timeout(REFUSAL_MAX, talk).await;
 }

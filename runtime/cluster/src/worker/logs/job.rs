@@ -1,6 +1,5 @@
-//! The logs of one job on one worker.
-//!
-//! Owns the files: which attempt prints to which, and that what it printed is kept when it has ended.
+//! The logs of one job on one worker. Attempts reuse a few slot files; when an attempt ends, its output is
+//! appended to the job's log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -20,12 +19,12 @@ use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
 use crate::shuffle::LogExtent;
 
-/// So much of what an attempt has printed that fails is told to the coordinator.
+/// The most stderr of a failed attempt sent to the coordinator, in bytes.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
-/// The name of an attempt takes so many bytes in its file, whatever its length.
+/// Fixed size of an attempt's name in its file.
 const NAME_BYTES: usize = 64;
 
-/// What the attempts of a job print.
+/// Logs of a job's attempts.
 #[derive(Debug)]
 pub(super) struct JobLogs {
     directory: PathBuf,
@@ -37,15 +36,15 @@ struct State {
     /// Opened when the first attempt has printed something.
     kept: Option<Kept>,
     idle: Vec<Slot>,
-    /// How many slots were ever made.
+    /// Slots created so far.
     made: u32,
-    /// In which slot they print.
+    /// The slot of each running attempt.
     running: BTreeMap<AttemptId, u32>,
-    /// The job has ended.
+    /// Whether the job has ended.
     over: bool,
 }
 
-/// The files that one attempt after the other prints to.
+/// Log files reused by one attempt after another.
 #[derive(Debug)]
 struct Slot {
     number: u32,
@@ -59,7 +58,7 @@ impl JobLogs {
         JobLogs { directory, state: Mutex::default() }
     }
 
-    /// The files of an attempt; the second result is for its process.
+    /// Opens the files of an attempt; the second result is for its process.
     pub(super) fn open(
         self: &Arc<JobLogs>,
         attempt: AttemptId,
@@ -104,7 +103,7 @@ impl JobLogs {
         Ok(Slot { number, name, stdout, stderr })
     }
 
-    /// Has what an attempt has printed so far read, which nobody moves meanwhile.
+    /// Passes an attempt's output so far to `read`; the files are not moved meanwhile.
     pub(super) fn read<T>(
         &self,
         attempt: AttemptId,
@@ -122,7 +121,7 @@ impl JobLogs {
         read(&extent)
     }
 
-    /// The job has ended; its last attempts may end after it.
+    /// Marks the job as ended; its last attempts may end later.
     pub(super) fn finish(&self) {
         let mut state = self.state();
         state.over = true;
@@ -132,18 +131,18 @@ impl JobLogs {
     fn tidy_up(&self, state: &mut State) {
         if state.over && state.running.is_empty() {
             state.idle.clear();
-            // What cannot be removed is empty, and goes with the job's logs.
+            // Files that cannot be removed are empty, and are removed with the job's logs.
             let _ = fs::remove_dir_all(running_in(&self.directory));
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // At worst a slot is not used again.
+        // At worst a slot is not reused.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The two streams of one attempt that runs.
+/// The two streams of a running attempt.
 #[derive(Debug)]
 pub(in crate::worker) struct LogFiles {
     job: Arc<JobLogs>,
@@ -155,18 +154,18 @@ pub(in crate::worker) struct LogFiles {
 }
 
 impl AttemptLogs for LogFiles {
-    /// Cuts what is longer than it may be.
+    /// Truncates logs that exceed their limit.
     fn keep_bound(&mut self) {
         for log in [&mut self.stdout, &mut self.stderr] {
-            // A log that cannot be cut must not end an attempt; the next try may succeed.
+            // A failed truncation must not end an attempt; the next try may succeed.
             let _ = log.keep_bound();
         }
     }
 
-    /// The end of what it has printed on standard error, if there is anything, for whoever asks when this
-    /// worker is gone. Where something comes before it, the first line says how much.
+    /// Returns the end of its stderr, if any, to keep for when this worker is gone. If the text is cut, its
+    /// first line gives the omitted length.
     fn end_of_stderr(&self) -> Option<String> {
-        // What cannot be read now is here all the same.
+        // Unreadable output is still on this worker.
         let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
         let last = String::from_utf8_lossy(&last);
         Some(match before {
@@ -181,7 +180,7 @@ impl AttemptLogs for LogFiles {
 }
 
 impl LogFiles {
-    /// The attempt has ended, and nothing of it prints any more.
+    /// Closes the files of an ended attempt that prints nothing any more.
     pub(super) async fn close(mut self) {
         self.keep_bound();
         let silent =
@@ -189,7 +188,7 @@ impl LogFiles {
         if silent {
             return self.make_room(Ok(()));
         }
-        // Beside the loop; a panic has been printed, and leaves everything where it is.
+        // Off the loop's thread. A panic has been printed and leaves the files in place.
         let _ = spawn_blocking(move || {
             let kept = self.keep();
             self.make_room(kept);
@@ -197,7 +196,7 @@ impl LogFiles {
         .await;
     }
 
-    /// Copies what was printed behind what others have printed, and empties the files.
+    /// Appends the output to the job's log and empties the files.
     fn keep(&self) -> io::Result<()> {
         let running = running_in(&self.job.directory);
         let mut state = self.job.state();
@@ -214,8 +213,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// The files are for the next attempt, unless what is in them could not be kept: then they stay
-    /// what they are.
+    /// Releases the files for the next attempt, or leaves them untouched if their content could not be kept.
     fn make_room(self, kept: io::Result<()>) {
         let LogFiles { job, attempt, number, name, stdout, stderr } = self;
         if let Err(error) = kept {
@@ -231,7 +229,7 @@ impl LogFiles {
     }
 }
 
-/// What attempts have printed that have ended.
+/// Output of ended attempts.
 #[derive(Debug)]
 struct Kept {
     log: File,
@@ -248,8 +246,8 @@ impl Kept {
         Ok(Kept { log, index, end })
     }
 
-    /// Appends what is in a file, under a heading. The index names it when it is there, so that what is cut
-    /// short is not.
+    /// Appends a file's content under a heading. The index entry is written last, so a partial copy is never
+    /// listed.
     fn keep(&mut self, attempt: &str, stream: LogStream, from: &Path) -> io::Result<()> {
         let mut from = File::open(from)?;
         if from.metadata()?.len() == 0 {
@@ -262,7 +260,7 @@ impl Kept {
         let bytes = match copied {
             Ok(bytes) => bytes,
             Err(error) => {
-                // A disk that is full: what is there goes again, as far as that is possible.
+                // On a full disk, remove the partial copy if possible.
                 self.log.set_len(self.end)?;
                 return Err(error);
             }
@@ -273,9 +271,9 @@ impl Kept {
     }
 }
 
-/// Where what an ended attempt has printed is; nothing, when it has printed nothing or never ran here.
+/// Finds an ended attempt's output; empty if it printed nothing or never ran here.
 pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream) -> io::Result<LogExtent> {
-    // A worker that keeps nothing of the job cannot say that nothing was printed.
+    // Without the job's directory this worker cannot claim that nothing was printed.
     fs::metadata(directory)
         .map_err(|error| io::Error::new(error.kind(), format!("nothing of {attempt} is kept here")))?;
     let path = index_path(directory);
@@ -285,7 +283,7 @@ pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream)
     Ok(LogExtent { path: log_path(directory), offset, bytes: Some(bytes) })
 }
 
-/// Keeps what was printed to files that an earlier daemon left. Blocking.
+/// Appends output that an earlier daemon left in slot files. Blocking.
 pub(super) fn keep_left(directory: &Path) -> io::Result<()> {
     let running = running_in(directory);
     let Some(entries) = fs::read_dir(&running).if_there()? else { return Ok(()) };
