@@ -1,8 +1,5 @@
-//! The mark of a directory that is ours: a file that says what the directory is for.
-//!
-//! Owns the file, and the refusal of a directory that somebody else filled: daemons remove and replace what
-//! lies in theirs. Does not own what they keep there, nor whether another daemon uses it at this moment (they
-//! lock files of their own).
+//! The mark file of a directory used by napreduce. Daemons remove and replace files in their directories, so
+//! a non-empty directory without a mark is refused.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,14 +13,14 @@ use thiserror::Error;
 
 /// The name of the mark.
 pub(crate) const MARK: &str = "napreduce.json";
-/// What a start that was cut short may have left of one.
+/// An unfinished mark of an interrupted start.
 const UNFINISHED: &str = "napreduce.json.new";
-/// Version of the text of a mark.
+/// Version of the mark's format.
 const VERSION: u32 = 1;
 const MARK_BYTES_MAX: u64 = 4096;
 
 listed! {
-    /// What a directory of ours is for.
+    /// The purpose of a directory.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum DirectoryKind {
@@ -34,10 +31,10 @@ listed! {
     }
 }
 
-/// A directory that is not taken into use.
+/// Why a directory is refused.
 #[derive(Debug, Error)]
 pub enum DirectoryMarkError {
-    /// There is something in it, and nothing says that we put it there.
+    /// It contains files but no mark.
     #[error(
         "{} is not empty (it holds {found:?}) and no {}: there is no {MARK} in it; choose one that is empty or \
          missing, since what is in it could be lost",
@@ -46,43 +43,43 @@ pub enum DirectoryMarkError {
     NotOurs {
         /// The directory.
         path: PathBuf,
-        /// What it was to be.
+        /// The intended purpose.
         kind: DirectoryKind,
-        /// The name of something in it.
+        /// The name of a file in it.
         found: String,
     },
-    /// It is ours, but for something else.
+    /// Its mark has another purpose.
     #[error("{} is a {}, not a {}; choose another directory", .path.display(), .is, .kind)]
     OfAnotherKind {
         /// The directory.
         path: PathBuf,
-        /// What it was to be.
+        /// The intended purpose.
         kind: DirectoryKind,
-        /// What it is.
+        /// The actual purpose.
         is: DirectoryKind,
     },
-    /// The mark cannot be understood.
+    /// The mark is invalid.
     #[error("{} is not understood: {reason}; choose another directory", .path.display())]
     Unknown {
         /// The mark.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// The system does not let us.
+    /// A system call failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl DirectoryMarkError {
-    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    /// Returns the exit status: 2 if another directory has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         if matches!(self, DirectoryMarkError::Io { .. }) { 1 } else { 2 }
     }
@@ -94,10 +91,10 @@ struct Mark {
     directory: DirectoryKind,
 }
 
-/// Makes a directory that is there ours, if it is empty; one that is not must bear our mark. Two daemons that
-/// come at the same time both succeed.
+/// Marks an existing directory if it is empty; otherwise checks its mark. Two daemons that start at the same
+/// time both succeed.
 ///
-/// `foreign` says of a name whether it is somebody else's; `made_before` whether a version without marks made
+/// `foreign` returns whether a name is a foreign file; `made_before` whether a version without marks created
 /// the directory.
 pub(crate) fn take_directory(
     path: &Path,
@@ -107,7 +104,7 @@ pub(crate) fn take_directory(
 ) -> Result<(), DirectoryMarkError> {
     let failed = |doing| move |source| DirectoryMarkError::Io { doing, path: path.to_owned(), source };
     let directory = File::open(path).map_err(failed("open"))?;
-    // Of two, one looks and marks after the other. A file system without locks has them write the same text.
+    // Serializes two daemons. On a file system without locks both write the same text.
     let _ = flock(&directory, FlockOperation::LockExclusive);
     if let Some(is) = read(path)? {
         let of_another = || DirectoryMarkError::OfAnotherKind { path: path.to_owned(), kind, is };

@@ -1,14 +1,11 @@
-//! Why a blob could not be kept, found or taken in.
-//!
-//! Owns the texts. Does not own whose fault it was: a client that sends another blob than it said is its own,
-//! a full disk is the machine's.
+//! Errors of storing, finding or receiving a blob.
 
 use std::io;
 
 use napreduce_protocol::Digest;
 use thiserror::Error;
 
-/// What went wrong with a blob.
+/// Why a blob operation failed.
 #[derive(Debug, Error)]
 pub(crate) enum BlobError {
     #[error("cannot {doing}: {source}")]
@@ -22,7 +19,7 @@ pub(crate) enum BlobError {
          use by jobs; give it more or wait for a job to end"
     )]
     Full { digest: Digest, bytes: u64, limit: u64, held: u64, directory: String },
-    /// The thread that was writing is gone.
+    /// The writer thread ended early.
     #[error("the writing of blob {digest} was broken off")]
     BrokenOff { digest: Digest },
 }
@@ -32,7 +29,7 @@ impl BlobError {
         BlobError::Io { doing: doing.into(), source }
     }
 
-    /// Whether whoever sent the blob is to blame.
+    /// Whether the sender of the blob caused the error, as opposed to this machine.
     pub(crate) fn is_senders(&self) -> bool {
         matches!(self, BlobError::Length { .. } | BlobError::Digest { .. })
     }

@@ -1,7 +1,5 @@
-//! For which processor a program was built, from the header of its file.
-//!
-//! Owns the few fields of an ELF file that say it, and their names as Rust calls them. Does not own whether
-//! the system will execute it.
+//! Detects the processor architecture of a program from its ELF header. Does not check that the system can
+//! execute it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +15,7 @@ const BYTE_ORDER: usize = 5;
 const BIG_ENDIAN: u8 = 2;
 const MACHINE: usize = 18;
 
-/// Why a file is no program for anybody here.
+/// Why a file is not a supported program.
 #[derive(Debug, Error)]
 pub(crate) enum ExecutableError {
     #[error("cannot read the program {path}: {source}")]
@@ -28,7 +26,7 @@ pub(crate) enum ExecutableError {
     UnknownMachine { path: String, machine: u16 },
 }
 
-/// The architecture of a program, as `std::env::consts::ARCH` calls it. Blocking.
+/// Returns the architecture of a program, as `std::env::consts::ARCH` names it. Blocking.
 pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, ExecutableError> {
     let shown = || path.display().to_string();
     let mut header = [0; HEADER_BYTES];
@@ -48,7 +46,7 @@ pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, Executab
         .ok_or_else(|| ExecutableError::UnknownMachine { path: shown(), machine })
 }
 
-/// Numbers as the ELF specification assigns them.
+/// Maps the machine numbers of the ELF specification.
 fn name(machine: u16, wide: bool) -> Option<&'static str> {
     Some(match machine {
         2 => "sparc",

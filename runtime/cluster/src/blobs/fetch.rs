@@ -1,6 +1,4 @@
-//! Fetching a blob from the coordinator.
-//!
-//! Owns the conversation and its deadlines. Does not own when to try again: whoever needs the blob decides.
+//! Fetches a blob from the coordinator. The caller decides whether to retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,7 @@ use thiserror::Error;
 use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
 use crate::cluster_directory::ClusterDirectoryError;
 
-/// A coordinator that sends nothing for so long is not waited for.
+/// How long the coordinator may send nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const AWAITED: &str = "the next piece of a blob";
 
@@ -28,13 +26,13 @@ pub(crate) enum FetchError {
     Refused { digest: Digest, address: String, reason: String },
     #[error(transparent)]
     Blob(#[from] BlobError),
-    /// Nothing says where the coordinator is.
+    /// The coordinator's address is unknown.
     #[error(transparent)]
     Nowhere(#[from] ClusterDirectoryError),
 }
 
 impl FetchError {
-    /// Whether another try may succeed without anybody doing anything.
+    /// Whether a retry may succeed without intervention.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             FetchError::Transport { .. } | FetchError::Nowhere(_) => true,
@@ -44,7 +42,7 @@ impl FetchError {
     }
 }
 
-/// The blob from the store, or else from the coordinator at `address`, verified.
+/// Returns the blob from the store, or else from the coordinator at `address`, verified.
 pub(crate) async fn fetch(
     address: &str,
     secret: &Secret,

@@ -1,7 +1,5 @@
-//! Blobs: programs and side files, named by the digest of their bytes.
-//!
-//! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at,
-//! except to say for which processor a program is.
+//! Content-addressed storage for programs and side files: blobs are named by their digest, verified, and
+//! evicted beyond a size limit.
 
 #[cfg(feature = "daemon")]
 mod error;

@@ -1,7 +1,4 @@
-//! A file as chunks, for sending: read by a thread of its own, no further ahead than the reader of
-//! the chunks allows.
-//!
-//! Owns the pace. Does not own what the chunks are sent as.
+//! Reads a file as chunks for sending, on its own thread. A bounded channel keeps it close to the reader.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,10 +7,10 @@ use napreduce_protocol::CHUNK_BYTES;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::spawn_blocking;
 
-/// Chunks that may wait for the network.
+/// Chunks buffered for the network.
 const CHUNKS_WAITING_MAX: usize = 2;
 
-/// The first `length` bytes of a file in chunks; one that is shorter ends with an error.
+/// Returns the first `length` bytes of a file in chunks; a shorter file ends with an error.
 pub(crate) fn chunks_of(mut file: File, length: u64) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel(CHUNKS_WAITING_MAX);
     spawn_blocking(move || {
@@ -23,7 +20,7 @@ pub(crate) fn chunks_of(mut file: File, length: u64) -> Receiver<io::Result<Vec<
             let mut chunk = vec![0; size];
             let read = file.read_exact(&mut chunk).map(|()| chunk);
             let failed = read.is_err();
-            // A receiver that is gone has lost its connection.
+            // A dropped receiver has lost its connection.
             if sender.blocking_send(read).is_err() || failed {
                 return;
             }

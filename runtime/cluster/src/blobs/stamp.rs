@@ -1,13 +1,11 @@
-//! What the file system knows about a file: enough to see that it has been changed or replaced.
-//!
-//! Owns what is compared. Does not own what a file should hold, which only its digest says.
+//! File system metadata that shows whether a file was changed or replaced.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file at one moment. Nobody can change the file and keep the time of change, unlike that of modification.
+/// A file's identity at one moment. Unlike the modification time, the change time cannot be set by users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -18,12 +16,12 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Of what is at `path` now, be it a link.
+    /// Stamps the file at `path` without following links.
     pub(crate) fn at(path: &Path) -> io::Result<Stamp> {
         fs::symlink_metadata(path).map(|metadata| Stamp::of(&metadata))
     }
 
-    /// Of a file that is open, or was found.
+    /// Stamps an open or listed file.
     pub(crate) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             device: metadata.dev(),

@@ -1,8 +1,5 @@
-//! A directory of blobs within a bound of bytes.
-//!
-//! Owns which blobs are there, which of them jobs need, and which make room for others: those that
-//! nobody needs, the longest unused first. Does not own their writing (`writer`). Several processes
-//! must not share a directory.
+//! A directory of blobs with a size limit. Unpinned blobs are evicted, least recently used first. The
+//! directory must not be shared between processes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -28,11 +25,11 @@ pub(crate) struct BlobStore {
 #[derive(Debug, Default)]
 struct Index {
     kept: BTreeMap<Digest, Kept>,
-    /// Of blobs that are being written.
+    /// Bytes of blobs that are being written.
     reserved: u64,
-    /// Counts uses; the larger the more recent.
+    /// Use counter; larger is more recent.
     uses: u64,
-    /// Makes the names of unfinished files differ.
+    /// Makes the names of unfinished files unique.
     writers: u64,
 }
 
@@ -41,12 +38,12 @@ struct Kept {
     bytes: u64,
     used: u64,
     pins: usize,
-    /// The file when its content was compared with its name, if it was since the store was opened.
+    /// The file's stamp when its content was last verified since the store was opened.
     verified: Option<Stamp>,
 }
 
 impl BlobStore {
-    /// Opens a directory, made if it is missing; what an earlier process left unfinished is removed.
+    /// Opens a directory, creating it if it is missing; removes unfinished files of an earlier process.
     pub(crate) fn open(directory: impl Into<PathBuf>, bytes_max: u64) -> Result<Arc<BlobStore>, BlobError> {
         let directory = directory.into();
         let shown = directory.display();
@@ -59,11 +56,11 @@ impl BlobStore {
         Ok(Arc::new(BlobStore { directory, bytes_max, index: Mutex::new(index) }))
     }
 
-    /// Keeps a blob from being evicted for as long as the result lives; `None` when it is not here.
+    /// Keeps a blob from being evicted while the result lives; `None` if it is not stored.
     ///
-    /// Its content is compared with its name the first time after opening, since a crash of the machine may
-    /// have torn it, and whenever the file is not the one that was compared, since tasks run as the same
-    /// user; one that differs is removed and not here. Blocking.
+    /// The content is verified on first use after opening, since a machine crash may have torn it. It is
+    /// verified again whenever the file changed, since tasks run as the same user. A blob that differs is
+    /// removed and counts as missing. Blocking.
     pub(crate) fn pin(self: &Arc<Self>, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
         let verified = {
             let mut index = self.index();
@@ -79,7 +76,7 @@ impl BlobStore {
         if as_verified || self.verify(digest)? { Ok(Some(pinned)) } else { Ok(None) }
     }
 
-    /// Begins to take in a blob; room for it is made at once.
+    /// Starts to write a blob and reserves its bytes.
     pub(crate) fn writer(self: &Arc<Self>, blob: Blob) -> Result<BlobWriter, BlobError> {
         let number = {
             let mut index = self.index();
@@ -92,19 +89,19 @@ impl BlobStore {
         BlobWriter::create(Arc::clone(self), blob, unfinished)
     }
 
-    /// Where a blob is, or would be.
+    /// The path of a blob, stored or not.
     pub(super) fn path(&self, digest: Digest) -> PathBuf {
         self.directory.join(digest.to_string())
     }
 
-    /// A writer of so many bytes has ended.
+    /// Releases the reservation of a writer.
     pub(super) fn release(&self, bytes: u64) {
         self.index().reserved -= bytes;
     }
 
-    /// Puts what a writer has verified in its place.
+    /// Moves a verified file into place.
     pub(super) fn add(self: &Arc<Self>, blob: Blob, unfinished: &Path) -> io::Result<PinnedBlob> {
-        // Under the lock, so that nobody evicts a former copy of it in between, and thereby this one.
+        // Under the lock, so that evicting an older copy cannot remove this one.
         let mut index = self.index();
         let path = self.path(blob.digest);
         fs::rename(unfinished, &path)?;
@@ -112,7 +109,7 @@ impl BlobStore {
         index.uses += 1;
         let used = index.uses;
         let fresh = Kept { bytes: blob.bytes, used, pins: 0, verified };
-        // Another writer of the same blob may have been faster; then its pins count on.
+        // If another writer of the same blob was faster, its pins stay counted.
         let kept = index.kept.entry(blob.digest).or_insert(fresh);
         kept.bytes = blob.bytes;
         kept.used = used;
@@ -121,17 +118,17 @@ impl BlobStore {
         Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
     }
 
-    /// Whether nothing was ever put into it, or everything was evicted.
+    /// Whether the store is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.index().kept.is_empty()
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        // Nothing is left half done by a panic: every change is one statement.
+        // A panic leaves the index consistent: every change is one statement.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what nobody needs, the longest unused first, until the blob fits.
+    /// Evicts unpinned blobs, least recently used first, until the blob fits.
     fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
         let held: u64 = index.kept.values().filter(|kept| kept.pins > 0).map(|kept| kept.bytes).sum();
         let held = held.saturating_add(index.reserved);
@@ -156,7 +153,7 @@ impl BlobStore {
         removed.map_err(|error| BlobError::io(format!("remove {}", path.display()), error))
     }
 
-    /// Whether a blob is what its name says; otherwise it is removed. The caller holds a pin.
+    /// Whether a blob matches its digest; removes it otherwise. The caller holds a pin.
     fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
         let path = self.path(digest);
         let failed = |error| BlobError::io(format!("read {}", path.display()), error);
@@ -168,7 +165,7 @@ impl BlobStore {
                 kept.verified = now;
                 Ok(true)
             }
-            // A writer of the same blob has put a good one in its place meanwhile.
+            // Another writer of the same blob has replaced the file by a good one meanwhile.
             Some(kept) if now.is_some() && kept.verified == now => Ok(true),
             _ => {
                 if now.is_some() {
@@ -180,8 +177,8 @@ impl BlobStore {
         }
     }
 
-    /// Removes a file that is not what it should be. Jobs that have pinned it go on with what they have open,
-    /// and their pins count on when it is sent again.
+    /// Removes a damaged file. Jobs that pinned it continue with open descriptors; their pins apply again
+    /// when the blob is sent again.
     fn lose(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
         self.remove_file(digest)?;
         if let Some(kept) = index.kept.get_mut(&digest) {
@@ -191,14 +188,14 @@ impl BlobStore {
     }
 }
 
-/// The file when it was what its name says. Nobody but its owner may read or execute it afterwards, and
-/// nobody write.
+/// Returns the file's stamp if its content matches the digest. Restricts its permissions to read and execute
+/// by the owner.
 fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A link in its place.
+        // A symbolic link.
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -215,7 +212,7 @@ fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
     Ok((found == digest && before == after).then_some(after))
 }
 
-/// What is in the directory, in the order in which it was written.
+/// Indexes the directory's files in the order in which they were written.
 fn scan(directory: &Path) -> io::Result<Index> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -238,31 +235,29 @@ fn scan(directory: &Path) -> io::Result<Index> {
     Ok(index)
 }
 
-/// A blob that stays where it is for as long as this value lives.
+/// A blob that is not evicted while this value lives.
 #[derive(Debug)]
 pub(crate) struct PinnedBlob {
     store: Arc<BlobStore>,
-    /// Its name.
     pub(super) digest: Digest,
 }
 
 impl PinnedBlob {
-    /// The file, which its owner may read and execute.
+    /// The file, readable and executable by its owner.
     ///
-    /// A program that has just been written may for a moment be refused as busy, when a process that
-    /// is being started at the same time still holds the descriptor it was written through; whoever
-    /// executes it tries again.
+    /// Executing a program that has just been written may fail as busy: a process being started at the same
+    /// time may still hold the writing descriptor. The caller has to retry.
     pub(crate) fn path(&self) -> PathBuf {
         self.store.path(self.digest)
     }
 
-    /// Whether the file is the one whose content was compared with its name. Blocking.
+    /// Whether the file is still the verified one. Blocking.
     pub(crate) fn is_as_verified(&self) -> bool {
         let verified = self.store.index().kept.get(&self.digest).and_then(|kept| kept.verified);
         verified.is_some() && Stamp::at(&self.path()).ok() == verified
     }
 
-    /// Opens it; the file and its length. Blocking.
+    /// Opens the file; returns it and its length. Blocking.
     pub(crate) fn open(&self) -> Result<(File, u64), BlobError> {
         let path = self.path();
         let opened = open_regular(&path).and_then(|file| Ok((file.metadata()?.len(), file)));

@@ -1,7 +1,4 @@
-//! Taking in a blob: a file under a temporary name that becomes a blob when it is complete and what it claims
-//! to be.
-//!
-//! Owns the checks and the removal of what is not. Does not own room (`store`) nor where the bytes come from.
+//! Writes a blob to a temporary file, which is renamed once its length and digest are verified.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -16,15 +13,14 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::BlobError;
 use super::store::{BlobStore, PinnedBlob};
 
-/// How the names of unfinished files end.
+/// Suffix of unfinished files.
 pub(super) const UNFINISHED: &str = ".unfinished";
-/// Chunks that may wait for the disk.
+/// Chunks buffered for the disk.
 const CHUNKS_WAITING_MAX: usize = 4;
-/// It may be a program, so its owner may execute it. Nobody has any business writing to it, nor anybody else
-/// any with it.
+/// Readable and executable by the owner, since a blob may be a program; no other access.
 pub(super) const MODE: u32 = 0o500;
 
-/// A blob that is being written. Dropped before its end it leaves nothing.
+/// A blob being written. Dropping it early removes the file.
 pub(crate) struct BlobWriter {
     store: Arc<BlobStore>,
     blob: Blob,
@@ -35,13 +31,13 @@ pub(crate) struct BlobWriter {
 }
 
 impl BlobWriter {
-    /// The room has been reserved by the store.
+    /// Creates the file; the store has reserved the bytes.
     pub(super) fn create(
         store: Arc<BlobStore>,
         blob: Blob,
         unfinished: PathBuf,
     ) -> Result<BlobWriter, BlobError> {
-        // From here on the drop of this value gives the room back.
+        // From here on, dropping this value releases the reservation.
         let mut writer =
             BlobWriter { store, blob, unfinished, file: None, digester: Digester::default(), written: 0 };
         let opened = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&writer.unfinished);
@@ -49,7 +45,7 @@ impl BlobWriter {
         Ok(writer)
     }
 
-    /// Appends bytes; more than were announced are refused.
+    /// Appends bytes; fails if they exceed the announced length.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         let written = self.written.saturating_add(bytes.len() as u64);
         if written > self.blob.bytes {
@@ -62,7 +58,7 @@ impl BlobWriter {
         Ok(())
     }
 
-    /// Makes it a blob of the store, if it is the one that was announced.
+    /// Adds the blob to the store if it matches the announced length and digest.
     pub(crate) fn finish(mut self) -> Result<PinnedBlob, BlobError> {
         let digest = self.blob.digest;
         if self.written != self.blob.bytes {
@@ -72,7 +68,7 @@ impl BlobWriter {
         if found != digest {
             return Err(BlobError::Digest { digest, found });
         }
-        // Closed before it gets its name: a file that is open for writing cannot be executed.
+        // Closed before the rename: a file open for writing cannot be executed.
         let synced = self.file.take().map_or(Ok(()), |file| file.sync_data());
         let added = synced.and_then(|()| self.store.add(self.blob, &self.unfinished));
         added.map_err(|error| self.io("finish", error))
@@ -90,13 +86,12 @@ impl BlobWriter {
 impl Drop for BlobWriter {
     fn drop(&mut self) {
         self.store.release(self.blob.bytes);
-        // Not there when it has become a blob. Otherwise what cannot be removed now is removed at
-        // the next opening.
+        // Fails if the file has become a blob. Any other leftover is removed when the store is next opened.
         let _ = fs::remove_file(&self.unfinished);
     }
 }
 
-/// A blob that is being written by a thread of its own, for async callers.
+/// A blob written by its own thread, for async callers.
 pub(crate) struct BlobIntake {
     blob: Blob,
     chunks: Sender<Vec<u8>>,
@@ -117,18 +112,18 @@ impl BlobIntake {
         BlobIntake { blob, chunks, writing, left: blob.bytes }
     }
 
-    /// How many bytes are still to come.
+    /// Bytes still missing.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes bytes; false when the writing has failed, which [`BlobIntake::finish`] explains.
+    /// Passes a chunk on; returns false after a write error, which [`BlobIntake::finish`] returns.
     pub(crate) async fn push(&mut self, chunk: Vec<u8>) -> bool {
         self.left = self.left.saturating_sub(chunk.len() as u64);
         self.chunks.send(chunk).await.is_ok()
     }
 
-    /// The blob, or why there is none.
+    /// Returns the blob, or the first error.
     pub(crate) async fn finish(self) -> Result<PinnedBlob, BlobError> {
         drop(self.chunks);
         let digest = self.blob.digest;

@@ -1,6 +1,5 @@
-//! Telling the coordinator, for as long as a program runs, that more jobs of its chain may come.
-//!
-//! Owns a thread with a connection of its own, made again whenever it breaks: that it is open says that the
+//! Keeps a chain of jobs alive while the program runs. A thread holds a connection to the coordinator and
+//! reconnects it; the open connection shows that the program lives, even while it is stopped.
 //! program is there, also while it is stopped. Does not own what the coordinator concludes from it.
 
 use std::path::PathBuf;
@@ -17,11 +16,11 @@ use tokio::sync::watch;
 use super::session::{Patience, Session, Trouble, exchange};
 use super::{ClientError, ClusterPlace};
 
-/// How long somebody waits at the end of a program for the coordinator to hear of it.
+/// How long the end of a program waits for the coordinator's acknowledgement.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// A chain that the coordinator was told of. Dropped without `end` it is left to the
-/// coordinator.
+/// A chain registered with the coordinator. If it is dropped without `end`, the coordinator cleans up after a
+/// grace period.
 #[derive(Debug)]
 struct ChainConnection {
     over: watch::Sender<bool>,
@@ -29,7 +28,7 @@ struct ChainConnection {
 }
 
 impl ChainConnection {
-    /// Returns when the coordinator knows of the chain, and a restart of it will not change that. Blocking.
+    /// Registers the chain; returns once the coordinator has journaled it. Blocking.
     fn start(place: ClusterPlace, chain: u128, root: PathBuf) -> Result<ChainConnection, ClientError> {
         let (over, done) = watch::channel(false);
         let (begun, known) = channel();
@@ -39,7 +38,7 @@ impl ChainConnection {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let keeping = move || {
             let kept = runtime.block_on(keep(place, chain, root, begun, done));
-            // Nobody waits for it any more when the program ends.
+            // Fails if the program ends and no longer waits.
             let _ = ending.send(kept);
         };
         thread::Builder::new().name("chain".to_owned()).spawn(keeping).map_err(failed)?;
@@ -55,7 +54,7 @@ impl ChainConnection {
 
 impl ChainKeeper for ChainConnection {
     fn end(self: Box<Self>) -> Result<(), String> {
-        // A thread that has ended before says why.
+        // A thread that ended early returns its error.
         let _ = self.over.send(true);
         match self.ended.recv_timeout(LAST_WORD) {
             Ok(ended) => ended.map_err(|error| error.to_string()),
@@ -66,17 +65,16 @@ impl ChainKeeper for ChainConnection {
 }
 
 impl ClusterPlace {
-    /// Returns when the coordinator knows of a chain of jobs, and a restart of it will not change that.
-    /// Blocking.
+    /// Registers a chain of jobs; returns once the coordinator has journaled it. Blocking.
     ///
     /// # Errors
-    /// When the coordinator cannot be told, or refuses.
+    /// If the coordinator is unreachable or refuses.
     pub fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, ClientError> {
         Ok(Box::new(ChainConnection::start(self.clone(), chain, root)?))
     }
 }
 
-/// Holds the chain until it is over, and then says so.
+/// Holds the chain until it is over, then reports its end.
 async fn keep(
     place: ClusterPlace,
     chain: u128,
@@ -90,11 +88,11 @@ async fn keep(
         let kept = session.persist(async |connection| {
             exchange(connection, HoldChain { chain, root: root.clone() }).await?;
             if let Some(begun) = begun.take() {
-                // Whoever started this waits for it.
+                // The starter waits for it.
                 let _ = begun.send(());
             }
             tokio::select! {
-                // A sender that is gone was not told to end anything: the program is ending otherwise.
+                // A dropped sender means that the program ends without ending the chain.
                 _ = over.wait_for(|over| *over) => {}
                 received = connection.receive::<FromCoordinator>() => {
                     return Err(match received {
@@ -110,14 +108,14 @@ async fn keep(
             Ok(())
         });
         match kept.await {
-            // As long as the program goes on, the coordinator may come back.
+            // Retry while the program runs: the coordinator may come back.
             Err(ClientError::Unreachable { .. }) if begun.is_none() && goes_on(&over) => {}
             kept => return kept,
         }
     }
 }
 
-/// Whether the program neither is done nor was ended otherwise.
+/// Whether the program is still running its chain.
 fn goes_on(over: &watch::Receiver<bool>) -> bool {
     over.has_changed().is_ok() && !*over.borrow()
 }

@@ -1,4 +1,4 @@
-//! The blocking client: `ask` for requests that take one answer, a method for each conversation of more messages.
+//! The blocking client: `ask` for requests with one answer, a method for each longer exchange.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -16,22 +16,23 @@ use super::session::{Patience, Session, Trouble, exchange, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
 use super::{ClientError, ClusterPlace};
 
-/// A piece of a log comes from another host.
+/// Log pieces come from another host.
 const PIECE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What there was of a log.
+/// The state of a log that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogRead {
-    /// Bytes that were written, from the offset on.
+    /// Bytes written, from the offset on.
     pub written: u64,
-    /// Bytes of the whole log when it was read.
+    /// Length of the whole log when it was read.
     pub length: u64,
-    /// Whether its attempt had ended by then: it will never be longer.
+    /// Whether the attempt had ended, so that the log is complete.
     pub has_ended: bool,
 }
 
-/// A connection to the coordinator of a cluster, made again when it breaks. Must not be used inside
-/// an async runtime.
+/// A connection to the coordinator of a cluster, which reconnects when it breaks. Must not be used inside an
+/// async runtime.
+///
 ///
 /// ```no_run
 /// use napreduce_cluster::{ClusterClient, ClusterPlace, Patience};
@@ -62,15 +63,15 @@ impl ClusterClient {
         Ok(ClusterClient { session, runtime })
     }
 
-    /// Hands in a job; its program and files are sent unless the coordinator has them. Inputs and output must
-    /// be absolute and on storage that every worker sees.
+    /// Submits a job; uploads its program and files unless the coordinator has them. Inputs and output must
+    /// be absolute paths on storage shared by all workers.
     pub fn submit(&mut self, plan: JobPlan, options: &SubmitOptions) -> Result<JobId, ClientError> {
         let parcel = Parcel::pack(plan, options, &AtomicBool::new(false))?;
         self.runtime.block_on(parcel.send(&mut self.session, &Cell::new(false)))
     }
 
-    /// Submits a job and follows it to its end. Meanwhile SIGINT, SIGTERM and SIGHUP do as the options say; a
-    /// second one ends the program at once.
+    /// Submits a job and follows it to its end. The options determine the effect of SIGINT, SIGTERM and
+    /// SIGHUP; a second signal ends the program at once.
     pub fn run(
         &mut self,
         plan: JobPlan,
@@ -80,29 +81,29 @@ impl ClusterClient {
         self.runtime.block_on(run::run(&mut self.session, plan, submit, follow))
     }
 
-    /// Follows a job to its end, likewise.
+    /// Follows a submitted job to its end, as `run` does.
     pub fn follow(&mut self, job: JobId, options: &FollowOptions) -> Result<JobReport, JobError> {
         self.runtime.block_on(run::follow(&mut self.session, job, options))
     }
 
-    /// Asks the coordinator for something and returns its answer.
+    /// Sends a request to the coordinator and returns its answer.
     ///
     /// # Errors
-    /// When it refuses, or does not answer in time. If a request that is not repeatable may have been carried out or
-    /// not, that is [`ClientError::Unanswered`].
+    /// If the coordinator refuses or does not answer in time. [`ClientError::Unanswered`] if a request that
+    /// is not repeatable may have been carried out.
     pub fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, ClientError> {
         self.runtime.block_on(self.session.ask(request))
     }
 
-    /// Submits the definition of a job again, with another output if one is given; returns the new job. The
-    /// program and the files that it took along come from the coordinator.
+    /// Submits the definition of a job again, optionally with another output; returns the new job. The
+    /// coordinator supplies the program and side files.
     pub fn rerun(&mut self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, ClientError> {
         let of = RerunOf { job, reason: reason.to_owned() };
         self.ask(RerunJob { token: random_token()?, of, output: output.map(Path::to_owned) })
     }
 
-    /// Writes the log of an attempt from `offset` on, as it is now, and says how much there was. When the
-    /// connection breaks it goes on where it was. An offset behind the end asks for the length alone.
+    /// Writes the current log of an attempt from `offset` on and returns its state. Resumes after a broken
+    /// connection. An offset beyond the end returns the length alone.
     pub fn log(
         &mut self,
         attempt: AttemptId,

@@ -1,6 +1,4 @@
-//! What can go wrong between a client and its cluster.
-//!
-//! Owns the texts and the exit statuses they lead to. Does not own how a job can fail (`report`).
+//! Errors of a client, and their exit statuses.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,13 +10,13 @@ use thiserror::Error;
 use super::ClusterPlace;
 use crate::cluster_directory::ClusterDirectoryError;
 
-/// Of a program whose service is not there; what `sysexits.h` calls it.
+/// `EX_UNAVAILABLE` of `sysexits.h`.
 const UNAVAILABLE: u8 = 69;
 
-/// Why a cluster did not do what it was asked.
+/// Why a request to a cluster failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The cluster is not named as it should be.
+    /// The cluster's name is invalid.
     #[error("{0}")]
     Usage(String),
     /// The cluster directory cannot be used.
@@ -27,29 +25,29 @@ pub enum ClientError {
     /// No coordinator answered in time.
     #[error("no coordinator answers for {place} since {waited:.0?}: {last}; {advice}")]
     Unreachable {
-        /// Which cluster.
+        /// The cluster.
         place: String,
-        /// How long it was tried.
+        /// How long the client tried.
         waited: Duration,
-        /// What the last try led to.
+        /// The last error.
         last: String,
         /// What to do.
         advice: String,
     },
-    /// Somebody is there, but will never answer.
+    /// A process answers, but it is incompatible or foreign.
     #[error("cannot talk to the coordinator of {place}: {reason}")]
     Incompatible {
-        /// Which cluster.
+        /// The cluster.
         place: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The coordinator will not do it.
+    /// The coordinator refused the request.
     #[error("{reason}")]
     Refused {
-        /// The exit status for whoever asked: 1 it failed, 2 it was asked wrongly.
+        /// The exit status: 1 for a failure, 2 for a wrong request.
         status: u8,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A program or side file cannot be sent.
@@ -57,16 +55,16 @@ pub enum ClientError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A device, a pipe or a directory.
+    /// The path is a device, a pipe or a directory.
     #[error("cannot take {path} along: it is not a regular file")]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
-    /// A side file that is larger than one may be.
+    /// A side file exceeds the limit.
     #[error(
         "cannot take {path} along: it has more than {limit} bytes; allow more with --conf side-file-max=SIZE, or put it \
          on storage that all workers see and name it by its path there"
@@ -74,40 +72,39 @@ pub enum ClientError {
     FileTooLarge {
         /// The file.
         path: PathBuf,
-        /// Bytes that a side file may have.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The program cannot be executed by anybody.
+    /// The program is not executable on any supported machine.
     #[error("{0}")]
     Program(String),
-    /// The connection broke, and asking again might do it twice.
+    /// The connection broke; a retry might repeat the action.
     #[error("the connection broke before {place} answered; look with `nap task list` before trying again")]
     Unanswered {
-        /// Which cluster.
+        /// The cluster.
         place: String,
     },
-    /// Output that was asked for cannot be written.
+    /// The requested output cannot be written.
     #[error("cannot write: {0}")]
     Output(io::Error),
-    /// Something the client itself needs could not be had.
+    /// The client lacks a local resource.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The coordinator answered another question.
+    /// The answer does not match the request.
     #[error("internal error: the coordinator answered something else: {answer}; please report it")]
     Nonsense {
-        /// What it said.
+        /// The answer.
         answer: String,
     },
 }
 
 impl ClientError {
-    /// The exit status of a program that ends with it: 69 when no coordinator did anything because none was
-    /// there, or none that this program can talk to.
+    /// Returns the exit status: 69 if no coordinator was reachable or compatible, so that nothing was done.
     pub fn exit_status(&self) -> u8 {
         match self {
             ClientError::Refused { status, .. } => *status,

@@ -1,7 +1,5 @@
-//! The client of a cluster: what submitters and the operator's binary ask of its coordinator.
-//!
-//! Owns the conversation, patience with a coordinator that is away, and the answers as plain data. Does not
-//! own how they are printed.
+//! The client of a cluster, for job programs and the operator's binary: requests to the coordinator, with
+//! retries and plain data as answers.
 
 mod chain;
 mod cluster_client;

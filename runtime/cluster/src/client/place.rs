@@ -1,8 +1,5 @@
-//! Where a cluster is: its directory on this machine, or the address of its coordinator and a copy
-//! of its secret.
-//!
-//! Owns the reading of `DIR|HOST:PORT` and what is said to somebody whose cluster does not answer. Does not
-//! own the directory's layout (`cluster_directory`).
+//! The location of a cluster: its directory on this machine, or its coordinator's address and a copy of the
+//! secret. Parses `DIR|HOST:PORT`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,15 +10,15 @@ use napreduce_protocol::Secret;
 use super::ClientError;
 use crate::cluster_directory::{ClusterDirectory, ClusterDirectoryError};
 
-/// Names the secret file of a cluster that is named by an address.
+/// Environment variable with the secret file of a cluster given by address.
 const SECRET_VARIABLE: &str = "NAPREDUCE_SECRET_FILE";
 
-/// How to get to a coordinator.
+/// How to reach a coordinator.
 #[derive(Debug, Clone)]
 pub enum ClusterPlace {
-    /// A cluster directory, which says where the coordinator is; it may say another address after a restart.
+    /// A cluster directory, which records the coordinator's address; it may change on a restart.
     Directory(ClusterDirectory),
-    /// A coordinator elsewhere.
+    /// A remote coordinator.
     Address {
         /// `HOST:PORT`.
         address: String,
@@ -31,8 +28,7 @@ pub enum ClusterPlace {
 }
 
 impl ClusterPlace {
-    /// Reads what was given as `DIR|HOST:PORT`; what looks like an address and is no directory needs
-    /// a secret file.
+    /// Parses `DIR|HOST:PORT`. An address that is not an existing directory requires a secret file.
     pub fn parse(named: impl AsRef<OsStr>, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
         let named = named.as_ref();
         if named.is_empty() {
@@ -53,7 +49,7 @@ impl ClusterPlace {
         Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(named.into()))?))
     }
 
-    /// The coordinator at `HOST:PORT`, whose secret is in a file.
+    /// Returns the place of a coordinator at `HOST:PORT`, with the secret from a file.
     pub fn at(address: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
         if !is_address(address) {
             return Err(ClientError::Usage(format!("{address:?} is not HOST:PORT, such as 10.0.0.1:7000")));
@@ -69,11 +65,11 @@ impl ClusterPlace {
         Ok(ClusterPlace::Address { address: address.to_owned(), secret })
     }
 
-    /// Where to connect to now, and the secret.
+    /// Returns the current address and the secret.
     pub(crate) fn look_up(&self) -> Result<(String, Secret), ClusterDirectoryError> {
         match self {
             ClusterPlace::Directory(directory) => {
-                // That it is somebody else's is said before what cannot be read in it.
+                // Report a foreign owner before an unreadable file.
                 directory.check()?;
                 Ok((directory.coordinator_address()?, directory.secret()?))
             }
@@ -81,7 +77,7 @@ impl ClusterPlace {
         }
     }
 
-    /// Whether something is about to start a coordinator there, as far as can be seen from here.
+    /// Whether a coordinator is about to start there, as far as visible from here.
     pub(crate) fn is_starting(&self) -> bool {
         match self {
             ClusterPlace::Directory(directory) => directory.is_held(),
@@ -89,7 +85,7 @@ impl ClusterPlace {
         }
     }
 
-    /// What starts a coordinator there.
+    /// Returns the command that starts a coordinator there.
     pub(super) fn advice(&self) -> String {
         match self {
             ClusterPlace::Directory(directory) => {
@@ -102,7 +98,7 @@ impl ClusterPlace {
     }
 }
 
-/// As people read it.
+/// For people.
 impl fmt::Display for ClusterPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

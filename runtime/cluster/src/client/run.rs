@@ -1,8 +1,4 @@
-//! A job of a cluster as if it ran here: submitted, followed, and ended or left alone when somebody
-//! presses Ctrl-C.
-//!
-//! Owns what a signal to this program means and what is said then. Does not own the conversation
-//! with the coordinator.
+//! Runs a job on a cluster as if it were local: submits it, follows it, and on Ctrl-C kills or detaches it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,29 +17,29 @@ use super::session::{Session, Trouble, receive};
 use super::submission::Parcel;
 use super::{ClientError, SubmitOptions};
 
-/// The coordinator says something about a job that is followed every few seconds.
+/// The coordinator sends news of a followed job every few seconds.
 const FOLLOW_SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long somebody who pressed Ctrl-C waits to hear what became of a submission that was on its way.
+/// How long to wait after Ctrl-C for the result of a pending submission.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// What Ctrl-C does to a job that is followed. A second one always ends this program at once.
+/// The effect of Ctrl-C on a followed job. A second one always ends this program at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnInterrupt {
-    /// It is killed, and its end awaited.
+    /// Kills the job and waits for its end.
     #[default]
     Kill,
-    /// It goes on without us.
+    /// Leaves the job running.
     Detach,
 }
 
-/// How a job is followed.
+/// Options for following a job.
 #[derive(Debug, Clone, Default)]
 pub struct FollowOptions {
     /// When progress is shown.
     pub progress: ProgressMode,
-    /// Nothing but errors on standard error; wins over `progress`.
+    /// Prints only errors on standard error; overrides `progress`.
     pub quiet: bool,
-    /// What Ctrl-C does.
+    /// The effect of Ctrl-C.
     pub on_interrupt: OnInterrupt,
 }
 
@@ -84,8 +80,7 @@ pub(super) async fn run(
     }
 }
 
-/// Reads what a job takes along. That is done on a thread of its own, so that nobody who presses Ctrl-C has
-/// to wait for it.
+/// Reads a job's program and files on a thread of its own, so that Ctrl-C need not wait for it.
 async fn pack(
     plan: JobPlan,
     options: &SubmitOptions,
@@ -137,14 +132,13 @@ async fn attend(
     };
     display.end();
     match (interrupts.arrived(), ended) {
-        // It came too late to do anything to this job, but it must not be lost on a driver that has
-        // more to do.
+        // The signal came too late for this job, but a driver with more jobs must see it.
         (Some(signal), Ok(report)) => Err(complete(signal, &report)),
         (_, ended) => ended,
     }
 }
 
-/// What was asked for when a signal comes.
+/// Applies the effect of a signal.
 async fn interrupted(
     session: &mut Session,
     job: JobId,
@@ -157,10 +151,10 @@ async fn interrupted(
         return Err(JobError::Interrupted { signal, left });
     }
     let reason = format!("interrupted by {}", signal_name(signal).unwrap_or("a signal"));
-    // A conversation that was broken off in the middle cannot go on.
+    // A conversation that was interrupted halfway cannot continue.
     session.disconnect();
     match session.ask(KillJob { job, reason }).await {
-        // Refused: it has ended already, as we are about to hear.
+        // Refused: the job has already ended, and its end will follow.
         Ok(()) | Err(ClientError::Refused { .. }) => {}
         Err(error) => {
             let left = format!("{job} may go on: {error}");
@@ -182,7 +176,7 @@ fn complete(signal: i32, report: &JobReport) -> JobError {
     JobError::Interrupted { signal, left }
 }
 
-/// Shows progress until the job has ended, however often the coordinator is restarted meanwhile.
+/// Shows progress until the job has ended, across coordinator restarts.
 async fn until_end(
     session: &mut Session,
     job: JobId,

@@ -1,6 +1,4 @@
-//! What a job takes along: its program and its side files.
-//!
-//! Owns their digests and their way to the coordinator. Does not own what workers do with them.
+//! Reads, digests and uploads a job's program and side files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -17,30 +15,30 @@ use super::ClientError;
 use super::session::{Trouble, exchange, receive};
 use crate::blobs::{chunks_of, program_architecture};
 
-/// This program, also when its file was replaced or removed while it runs.
+/// This program, even if its file was replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// The coordinator writes what it takes in to its disk before it answers.
+/// The coordinator writes a blob to disk before it answers.
 const TAKEN_DEADLINE: Duration = Duration::from_secs(120);
 
-/// A file that is a blob.
+/// A file to send as a blob.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) blob: Blob,
 }
 
-/// A program, and for which processor it is.
+/// A program and its processor architecture.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramFile {
     pub(super) file: SourceFile,
     pub(super) architecture: String,
 }
 
-/// What bounds the reading of files for their digests.
+/// Limits on reading files for their digests.
 pub(super) struct Reading<'a> {
-    /// The most bytes a side file may have.
+    /// The largest side file, in bytes.
     pub(super) bytes_max: u64,
-    /// Set when nobody wants to know any more.
+    /// Set when the result is no longer wanted.
     pub(super) given_up: &'a AtomicBool,
 }
 
@@ -54,7 +52,7 @@ impl SourceFile {
         if file.metadata().map_err(failed)?.len() > limit {
             return Err(too_large());
         }
-        // One that grows, or does not tell its length, is read no further than it is too large.
+        // Files that grow or have no length are read just beyond the limit.
         let source = Watched { file: file.take(limit.saturating_add(1)), given_up: reading.given_up };
         let (digest, bytes) = Digest::of(source).map_err(failed)?;
         if bytes > limit {
@@ -64,7 +62,7 @@ impl SourceFile {
     }
 }
 
-/// A file that is read until nobody wants to know any more.
+/// A reader that stops when the result is no longer wanted.
 struct Watched<'a> {
     file: io::Take<File>,
     given_up: &'a AtomicBool,
@@ -80,7 +78,7 @@ impl Read for Watched<'_> {
 }
 
 impl ProgramFile {
-    /// The program that this process runs; its digest is computed once in its life.
+    /// Returns this process's program; its digest is computed once.
     pub(super) fn own(given_up: &AtomicBool) -> Result<ProgramFile, ClientError> {
         static OWN: OnceLock<ProgramFile> = OnceLock::new();
         if let Some(own) = OWN.get() {
@@ -98,7 +96,7 @@ impl ProgramFile {
     }
 }
 
-/// Has the coordinator keep a file for the next submission; it is sent only if it is not there.
+/// Has the coordinator pin a file for the next submission; uploads it if missing.
 pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), Trouble> {
     let blob = source.blob;
     if exchange(connection, OfferBlob { blob }).await? {
@@ -117,10 +115,10 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
     }
 }
 
-/// Opens a regular file: anything else may have no end, or is never ready.
+/// Opens a regular file; other kinds may block or have no end.
 fn open(path: &Path) -> Result<File, ClientError> {
     let failed = |source| ClientError::File { path: path.to_owned(), source };
-    // Without the flag the opening of a pipe waits for somebody who writes to it.
+    // Without the flag, opening a pipe blocks until it has a writer.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     match file.metadata().map_err(failed)?.is_file() {
         true => Ok(file),

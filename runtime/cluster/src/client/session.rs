@@ -1,7 +1,5 @@
-//! A connection to a coordinator that is made again when it breaks.
-//!
-//! Owns patience: how often and how long to try, and which errors no patience helps against. Does not own
-//! what is asked.
+//! A connection to a coordinator that reconnects: how often and how long to retry, and which errors are
+//! final.
 
 use std::time::Duration;
 
@@ -18,31 +16,30 @@ use crate::cluster_directory::ClusterDirectoryError;
 const MINUTE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// A connection that has lasted so long was a good one.
+/// A connection that lasted this long resets the retry limit.
 const LASTING: Duration = Duration::from_secs(5);
-/// No answer takes so long. The longest waits for a part of another client's upload.
+/// Upper bound on any answer; the longest waits for another client's upload.
 pub(super) const ANSWER_DEADLINE: Duration = MINUTE;
 
-/// Waiting is told when it has lasted so long, and then at this interval.
+/// When a wait is first reported.
 const TELL_FIRST: Duration = Duration::from_secs(1);
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// A coordinator that is killed in the middle of a handshake looks as if it refused the secret, but
-/// not so often.
+/// Limit on refused secrets: a coordinator killed during a handshake looks like a refusal, but rarely.
 const REFUSALS_MAX: u32 = 3;
 
-/// How long to go on trying. By default a minute each; a second for a cluster that is not up.
+/// How long to retry. By default a minute each; a second for a cluster that is not up.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Before the coordinator has answered for the first time: long enough for one that is restarted.
+    /// Before the coordinator's first answer: long enough for a restart.
     pub first: Duration,
-    /// After that, likewise.
+    /// After the first answer.
     pub later: Duration,
-    /// While the cluster directory names no coordinator and nothing is starting one: long enough for one
-    /// that was started in the same breath. `first` is the limit of this, too.
+    /// While the cluster directory records no coordinator and none is starting. Long enough for one started
+    /// at the same time; limited by `first`.
     pub absent: Duration,
-    /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
+    /// For the answer of a listening coordinator. Commands have a minute.
     pub answer: Duration,
-    /// Whether standard error is told what is waited for.
+    /// Whether to report waiting on standard error.
     pub tell: bool,
 }
 
@@ -58,13 +55,13 @@ impl Default for Patience {
     }
 }
 
-/// Why one try has failed.
+/// Why one try failed.
 #[derive(Debug, Error)]
 pub(super) enum Trouble {
     /// Another try may succeed.
     #[error("{0}")]
     Passing(String),
-    /// Another try may succeed, but most likely the cluster is not up.
+    /// Another try may succeed, but the cluster is most likely not up.
     #[error(transparent)]
     Absent(ClusterDirectoryError),
     #[error(transparent)]
@@ -77,14 +74,14 @@ impl Trouble {
     }
 }
 
-/// The connection, and what is known of the cluster.
+/// The connection and the cluster's place.
 #[derive(Debug)]
 pub(super) struct Session {
     place: ClusterPlace,
     patience: Patience,
     connection: Option<Connection>,
     answered_before: bool,
-    /// How often in a row the secret seemed to be refused.
+    /// Apparent refusals of the secret in a row.
     refusals: u32,
 }
 
@@ -93,17 +90,17 @@ impl Session {
         Session { place, patience, connection: None, answered_before: false, refusals: 0 }
     }
 
-    /// Gives up a connection whose conversation was broken off.
+    /// Drops a connection whose conversation was interrupted.
     pub(super) fn disconnect(&mut self) {
         self.connection = None;
     }
 
-    /// Connects, if that has not happened yet.
+    /// Connects unless connected.
     pub(super) async fn connect(&mut self) -> Result<(), ClientError> {
         self.persist(async |_| Ok(())).await
     }
 
-    /// Asks, again if the connection breaks and the request is repeatable.
+    /// Sends a request; repeats it on a new connection if it is repeatable.
     pub(super) async fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, ClientError> {
         let message = request.into();
         if R::REPEATABLE {
@@ -125,9 +122,8 @@ impl Session {
         }
     }
 
-    /// Does something with the connection, again from its beginning on a new one whenever it breaks, until
-    /// the patience is at its end. Patience begins anew with a connection that has lasted a while: one that
-    /// breaks at once each time is no better than none.
+    /// Runs an exchange, restarting it on a new connection whenever that breaks, until the retry limit. The
+    /// limit is reset only by a connection that lasted: one that always breaks at once counts as an outage.
     pub(super) async fn persist<T>(
         &mut self,
         mut act: impl AsyncFnMut(&mut Connection) -> Result<T, Trouble>,
@@ -160,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Waits before the next try, or gives up: at once when no try can help.
+    /// Waits before the next try; fails if the limit is reached or the error is final.
     async fn pause(&self, outage: &mut Outage, trouble: Trouble) -> Result<(), ClientError> {
         if let Trouble::Final(error) = trouble {
             return Err(error);
@@ -202,13 +198,13 @@ impl Session {
 
     async fn try_to_connect(&mut self) -> Result<Connection, Trouble> {
         let (address, secret) = self.place.look_up().map_err(|error| match error {
-            // One that is starting says so in a moment.
+            // A starting coordinator publishes its address soon.
             error if error.is_absence() && self.place.is_starting() => Trouble::Passing(error.to_string()),
             error if error.is_absence() => Trouble::Absent(error),
             ClusterDirectoryError::DamagedRecord { .. } => Trouble::Passing(error.to_string()),
             other => Trouble::Final(other.into()),
         })?;
-        // A coordinator that is stopped takes connections and says nothing.
+        // A stopped coordinator accepts connections but does not answer.
         let limit = HANDSHAKE_DEADLINE.min(self.patience.first.max(self.patience.later));
         let connected = transport::connect(&address, Role::Client, &secret, limit).await;
         let refused = matches!(connected, Err(TransportError::SecretRefused));
@@ -231,7 +227,7 @@ impl Session {
 struct Outage {
     began: Option<Instant>,
     backoff: Duration,
-    /// How long it must have lasted to be told.
+    /// How long it must last to be reported.
     tell_after: Duration,
 }
 
@@ -241,7 +237,7 @@ impl Default for Outage {
     }
 }
 
-/// Sends a request and receives its answer; a refusal is a final trouble.
+/// Sends a request and receives its answer; a refusal is final.
 pub(super) async fn exchange<R: Request>(
     connection: &mut Connection,
     request: R,
@@ -259,7 +255,7 @@ pub(super) async fn exchange_within<R: Request>(
     Ok(R::answer(answer).map_err(|other| ClientError::nonsense(&other))?)
 }
 
-/// Receives a message within limits; a refusal is a final trouble.
+/// Receives a message within limits; a refusal is final.
 pub(super) async fn receive(
     connection: &mut Connection,
     deadline: Duration,

@@ -1,7 +1,4 @@
-//! Handing in a job.
-//!
-//! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not
-//! own what becomes of it.
+//! Submits a job. A repeated submission does not create a second job.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -15,17 +12,17 @@ use super::ClientError;
 use super::sending::{ProgramFile, Reading, SourceFile, offer};
 use super::session::{ANSWER_DEADLINE, Session, exchange_within};
 
-/// What is said about a job beside its plan. Unless more is said it is this program without side files,
-/// for the user that runs it.
+/// Options of a submission besides the plan. The default is this program, without side files, for the current
+/// user.
 #[derive(Debug, Clone)]
 pub struct SubmitOptions {
-    /// Who submits it.
+    /// The submitting user.
     pub user: String,
-    /// Files it takes along.
+    /// Side files.
     pub files: Vec<SideFileSource>,
-    /// Bytes that each of them may have.
+    /// The size limit of each side file, in bytes.
     pub file_bytes_max: u64,
-    /// The program its tasks run; `None` is the one that this process runs.
+    /// The program that tasks run; `None` for this process's program.
     pub program: Option<PathBuf>,
 }
 
@@ -40,14 +37,14 @@ impl Default for SubmitOptions {
     }
 }
 
-/// A job with everything that belongs to it.
+/// A job with its program and files.
 pub(super) struct Parcel {
     submission: Submission,
     sources: Vec<SourceFile>,
 }
 
 impl Parcel {
-    /// Reads every file once, for its digest, unless that is given up.
+    /// Reads every file once for its digest, unless cancelled.
     pub(super) fn pack(
         plan: JobPlan,
         options: &SubmitOptions,
@@ -78,8 +75,8 @@ impl Parcel {
         Ok(Parcel { submission, sources })
     }
 
-    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks.
-    /// Until `handed_in` is set there is no job.
+    /// Uploads missing blobs, then submits the job; restarts if the connection breaks. No job exists until
+    /// `handed_in` is set.
     pub(super) async fn send(
         self,
         session: &mut Session,

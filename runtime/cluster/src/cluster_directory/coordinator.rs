@@ -1,7 +1,5 @@
-//! Which coordinator runs for a cluster directory: its record for others to read.
-//!
-//! Owns that file. Does not own whether that coordinator still answers: its record outlives a kill, and the
-//! next coordinator of the directory replaces it.
+//! The record of a cluster directory's coordinator, `coordinator.json`. It outlives a killed coordinator, and
+//! the next one replaces it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -18,22 +16,22 @@ use super::place::ClusterDirectory;
 
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 
-/// What a coordinator says about itself in `coordinator.json`.
+/// The content of `coordinator.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorRecord {
     /// `HOST:PORT` to connect to.
     pub address: String,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// The version of napreduce it is.
+    /// Its version of napreduce.
     pub version: String,
-    /// When it started, in seconds since 1970.
+    /// Its start time, in seconds since 1970.
     pub started: u64,
 }
 
 impl ClusterDirectory {
-    /// Says where this process, which holds the lock, listens. The record is for this machine: of all its
-    /// addresses it names the loopback one.
+    /// Records this process, which holds the lock, as the coordinator. An unspecified address is recorded as
+    /// loopback, since the record is for this machine.
     pub fn publish_coordinator(&self, mut address: SocketAddr) -> Result<(), ClusterDirectoryError> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -51,19 +49,19 @@ impl ClusterDirectory {
         replace(&path, &record).map_err(ClusterDirectoryError::io("write", path))
     }
 
-    /// Takes the record away when the coordinator ends by itself.
+    /// Removes the record when the coordinator ends normally.
     pub fn withdraw_coordinator(&self) -> Result<(), ClusterDirectoryError> {
         let path = self.coordinator_file();
         let removed = fs::remove_file(&path).if_there().map(drop);
         removed.map_err(ClusterDirectoryError::io("remove", path))
     }
 
-    /// Where to connect to.
+    /// Returns the coordinator's address.
     pub fn coordinator_address(&self) -> Result<String, ClusterDirectoryError> {
         Ok(self.coordinator()?.address)
     }
 
-    /// What the coordinator that was started last has said about itself.
+    /// Returns the record of the last started coordinator.
     pub fn coordinator(&self) -> Result<CoordinatorRecord, ClusterDirectoryError> {
         let path = self.coordinator_file();
         let found = read_regular(&path, RECORD_BYTES_MAX)
@@ -79,8 +77,7 @@ impl ClusterDirectory {
     }
 }
 
-/// Readers see the old record or the new one. Only the holder of the lock writes, so one name for the new
-/// will do.
+/// Replaces the record atomically. Only the lock's holder writes, so one temporary name suffices.
 fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
     let unfinished = path.with_extension("json.new");
     let mut text = serde_json::to_vec_pretty(record)?;

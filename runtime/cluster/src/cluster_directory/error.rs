@@ -1,7 +1,4 @@
-//! What can be wrong with a cluster directory.
-//!
-//! Owns the reasons and their wording: each names the directory and what to do. Does not own what a secret
-//! file can have wrong (`transport`).
+//! Errors of a cluster directory; each message names the directory and a remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,10 +9,10 @@ use thiserror::Error;
 
 use crate::directory_mark::DirectoryMarkError;
 
-/// A cluster directory that cannot be used as asked.
+/// Why a cluster directory cannot be used.
 #[derive(Debug, Error)]
 pub enum ClusterDirectoryError {
-    /// Neither a flag nor the environment says where it is.
+    /// Neither a flag nor the environment names it.
     #[error("no cluster directory: HOME is not set; pass --dir DIR or set NAPREDUCE_DIR")]
     Nowhere,
     /// It does not exist.
@@ -24,7 +21,7 @@ pub enum ClusterDirectoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// Others may look into it.
+    /// Other users have access.
     #[error(
         "cluster directory {} is open to others (mode {mode:04o}); run: chmod 700 {}",
         .path.display(), .path.display()
@@ -35,7 +32,7 @@ pub enum ClusterDirectoryError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error(
         "cluster directory {} belongs to {}, not to you ({}); choose another with --dir",
         .path.display(), whom(*.owner), whom(*.user)
@@ -43,18 +40,18 @@ pub enum ClusterDirectoryError {
     OfAnother {
         /// The directory.
         path: PathBuf,
-        /// The id of its owner.
+        /// The owner's user id.
         owner: u32,
-        /// The id of the user who asks.
+        /// This process's user id.
         user: u32,
     },
-    /// No coordinator has said where it is.
+    /// No coordinator has published its address.
     #[error("no coordinator is running for {}; start one with: nap up --dir {}", .path.display(), .path.display())]
     NoCoordinator {
         /// The directory.
         path: PathBuf,
     },
-    /// Another one runs already.
+    /// Another coordinator is running.
     #[error(
         "a coordinator ({running}) is already running for {}; stop it first or choose another directory with --dir",
         .path.display()
@@ -62,10 +59,10 @@ pub enum ClusterDirectoryError {
     CoordinatorRuns {
         /// The directory.
         path: PathBuf,
-        /// Which one, as far as is known.
+        /// The running process, as far as known.
         running: String,
     },
-    /// Another `nap up` runs already.
+    /// Another `nap up` is running.
     #[error(
         "nap up ({running}) is already running for {}; end it first, add a worker to it with nap worker, or choose \
          another directory with --dir",
@@ -74,37 +71,37 @@ pub enum ClusterDirectoryError {
     UpRuns {
         /// The directory.
         path: PathBuf,
-        /// Which one, as far as is known.
+        /// The running process, as far as known.
         running: String,
     },
-    /// The coordinator's own description cannot be understood.
+    /// The coordinator's record is invalid.
     #[error("{} is damaged: {reason}; restart the coordinator, which writes it anew", .path.display())]
     DamagedRecord {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// It is no cluster directory.
+    /// It is not a cluster directory.
     #[error(transparent)]
     Mark(#[from] DirectoryMarkError),
-    /// The secret cannot be had.
+    /// The secret is not available.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The system does not let us.
+    /// A system call failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl ClusterDirectoryError {
-    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    /// Returns the exit status: 2 if another directory has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             ClusterDirectoryError::Mark(error) => error.exit_status(),
@@ -112,7 +109,7 @@ impl ClusterDirectoryError {
         }
     }
 
-    /// Whether it says only that no coordinator is there.
+    /// Whether the error means only that no coordinator is running.
     pub fn is_absence(&self) -> bool {
         matches!(self, ClusterDirectoryError::Missing { .. } | ClusterDirectoryError::NoCoordinator { .. })
     }

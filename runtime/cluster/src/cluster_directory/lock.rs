@@ -1,8 +1,5 @@
-//! Locks on a cluster directory: one coordinator and one `nap up` run for it at a time.
-//!
-//! Owns the files, in which the holder's process id stands. A lock ends with the process that holds
-//! it, however that ends: what it leaves in the file is no obstacle. Does not own where the
-//! coordinator is (`coordinator`).
+//! Locks on a cluster directory: at most one coordinator and one `nap up`. The lock files contain the
+//! holder's process id. The kernel releases a lock when its process ends; leftover content is harmless.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -16,7 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 use super::error::ClusterDirectoryError;
 use super::place::ClusterDirectory;
 
-/// Held as long as it lives, and let go of by the system however its process ends.
+/// A lock, held while this value lives; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
     file: File,
@@ -24,7 +21,7 @@ pub struct DirectoryLock {
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // A number that stays is no obstacle; it only makes a client wait longer.
+        // A leftover id is harmless: it only makes a client wait longer.
         let _ = self.file.set_len(0);
     }
 }
@@ -51,8 +48,8 @@ impl ClusterDirectory {
         })
     }
 
-    /// Whether a process that has taken one of the locks is still there: then a coordinator is there or about
-    /// to be. Asks for no lock, which would be in the way of whoever takes it at this moment.
+    /// Whether a lock's holder is alive, so that a coordinator is running or starting. Does not try the lock
+    /// itself, which would disturb a process that takes it at this moment.
     pub(crate) fn is_held(&self) -> bool {
         [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
             let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
@@ -61,7 +58,7 @@ impl ClusterDirectory {
     }
 }
 
-/// The lock, or the process that holds it if that has said so already.
+/// Takes the lock, or returns the holder's process id if it is already recorded.
 fn take(path: &Path) -> Result<Result<DirectoryLock, Option<u32>>, ClusterDirectoryError> {
     let failed = |doing| ClusterDirectoryError::io(doing, path);
     let opened =

@@ -1,7 +1,5 @@
-//! The directory that makes a cluster of one machine need no address: its secret, its coordinator, its files.
-//!
-//! Owns where things are in it, who may enter, and that one coordinator and one `nap up` run for it. Does not
-//! own what the parts keep in their sub-directories.
+//! The cluster directory: secret, coordinator record and files of a cluster, so that a local cluster needs no
+//! address. Checks access and locks.
 
 mod coordinator;
 mod error;

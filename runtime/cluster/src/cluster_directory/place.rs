@@ -1,7 +1,4 @@
-//! Which directory it is, that it is private, and the names inside.
-//!
-//! Owns the layout of the top level. Does not own the coordinator's record (`coordinator`) nor locks
-//! (`lock`).
+//! Locates a cluster directory, checks that it is private, and defines its layout.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -15,8 +12,8 @@ use super::error::ClusterDirectoryError;
 use crate::directory_mark::{DirectoryKind, take_directory};
 
 const MODE: u32 = 0o700;
-/// What may be in a directory before a coordinator is started there: what people write, and what workers of
-/// other clusters make, each of which has a mark of its own.
+/// Files allowed in a directory before its first coordinator: configuration, and workers of other clusters,
+/// which have their own marks.
 const WELCOME: [&str; 2] = ["napreduce.toml", "workers"];
 
 /// The directory of a cluster.
@@ -26,8 +23,8 @@ pub struct ClusterDirectory {
 }
 
 impl ClusterDirectory {
-    /// The one that was asked for: by flag, by `NAPREDUCE_DIR`, or else `napreduce` in the user's directory
-    /// for state.
+    /// Returns the requested directory: the flag, `NAPREDUCE_DIR`, or else `napreduce` in the user's state
+    /// directory.
     pub fn resolve(flag: Option<PathBuf>) -> Result<ClusterDirectory, ClusterDirectoryError> {
         ClusterDirectory::resolve_from(flag, |name| std::env::var_os(name))
     }
@@ -38,7 +35,7 @@ impl ClusterDirectory {
     ) -> Result<ClusterDirectory, ClusterDirectoryError> {
         let path_in = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let asked = flag.or_else(|| path_in("NAPREDUCE_DIR"));
-        // The rule for XDG directories: a relative one is to be ignored.
+        // The XDG specification requires ignoring relative paths.
         let of_state = || path_in("XDG_STATE_HOME").filter(|path| path.is_absolute());
         let of_home = || path_in("HOME").map(|home| home.join(".local/state"));
         let by_default = || of_state().or_else(of_home).map(|state| state.join("napreduce"));
@@ -48,8 +45,7 @@ impl ClusterDirectory {
         Ok(ClusterDirectory { path })
     }
 
-    /// Makes the directory and its secret, unless they are there. A directory that somebody else
-    /// filled is refused.
+    /// Creates the directory and its secret unless they exist. Fails if the directory contains foreign files.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         if let Some(parent) = self.path.parent() {
@@ -61,23 +57,23 @@ impl ClusterDirectory {
             Err(error) => return Err(failed("make cluster directory")(error)),
         }
         self.check()?;
-        // A version without marks left its secret.
+        // Versions without marks left a secret.
         let made_before = || Secret::read_file(&self.secret_file()).is_ok();
         take_directory(&self.path, DirectoryKind::Cluster, |name| !WELCOME.contains(&name), made_before)?;
         Ok(Secret::read_or_create_file(&self.secret_file())?)
     }
 
-    /// The cluster's secret.
+    /// Reads the cluster's secret.
     pub fn secret(&self) -> Result<Secret, ClusterDirectoryError> {
         self.check()?;
         Ok(Secret::read_file(&self.secret_file())?)
     }
 
-    /// A directory somebody made for us with `mkdir` is ours to close, as long as nothing is in it.
+    /// Makes an empty directory of this user private, such as one created with `mkdir`.
     fn close_if_empty(&self) -> Result<(), ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         let metadata = fs::metadata(&self.path).map_err(failed("inspect cluster directory"))?;
-        // That it is somebody else's is said when it is checked, not that it cannot be read.
+        // A foreign owner is reported by the check, as the more helpful error.
         if metadata.uid() != rustix::process::geteuid().as_raw() {
             return Ok(());
         }
@@ -89,7 +85,7 @@ impl ClusterDirectory {
         Ok(())
     }
 
-    /// Refuses a directory that is somebody else's, or that others can look into.
+    /// Fails if the directory belongs to another user or others have access.
     pub fn check(&self) -> Result<(), ClusterDirectoryError> {
         let (path, user) = (self.path.clone(), rustix::process::geteuid().as_raw());
         let metadata = match fs::metadata(&path) {
@@ -115,33 +111,33 @@ impl ClusterDirectory {
         Ok(())
     }
 
-    /// Who has closed the directory that it is in, if that is another user.
+    /// Returns the owner of the parent directory if that is another user who has closed it.
     fn owner_of_closed_parent(&self, user: u32) -> Option<u32> {
         let seen = self.path.ancestors().skip(1).find_map(|parent| fs::metadata(parent).ok())?;
         (seen.uid() != user && seen.mode() & 0o001 == 0).then(|| seen.uid())
     }
 
-    /// Its path, absolute.
+    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file with the secret.
+    /// The secret's file.
     pub fn secret_file(&self) -> PathBuf {
         self.path.join("secret")
     }
 
-    /// The file that says where the coordinator is.
+    /// The coordinator's record.
     pub fn coordinator_file(&self) -> PathBuf {
         self.path.join("coordinator.json")
     }
 
-    /// What the running coordinator holds a lock on.
+    /// The coordinator's lock file.
     pub(super) fn coordinator_lock_file(&self) -> PathBuf {
         self.path.join("coordinator.lock")
     }
 
-    /// What a running `nap up` holds a lock on.
+    /// The lock file of `nap up`.
     pub(super) fn up_lock_file(&self) -> PathBuf {
         self.path.join("up.lock")
     }
@@ -151,7 +147,7 @@ impl ClusterDirectory {
         self.path.join("coordinator")
     }
 
-    /// What the worker of that name keeps.
+    /// The directory of the named worker.
     pub fn worker_directory(&self, name: &str) -> PathBuf {
         self.path.join("workers").join(name)
     }

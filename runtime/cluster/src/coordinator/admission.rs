@@ -1,8 +1,5 @@
-//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a
-//! queue that there is not.
-//!
-//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_engine`) nor what a
-//! job's code can save (the framework, which says so in the plan).
+//! Admission of jobs: rejects unknown queues, and jobs that the rules would checkpoint but whose code cannot
+//! save its state.
 
 use napreduce_engine::{PolicyChoice, PreemptionSettings, TaskKind};
 use napreduce_local::coordinator::spec_of;
@@ -12,8 +9,8 @@ use super::ClusterCoordinator;
 use super::requests::Refusal;
 
 impl ClusterCoordinator {
-    /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or
-    /// that the policy does not let in.
+    /// Fails if the job cannot be checkpointed as the rules require, its queue is unknown, or the policy
+    /// rejects it.
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let (scheduler, preemption) = (&*self.configuration.scheduler, &self.configuration.preemption);
         check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
@@ -22,13 +19,13 @@ impl ClusterCoordinator {
         self.local.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
     }
 
-    /// Whether a job may be in a queue of this name.
+    /// Checks that jobs may use a queue of this name.
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
         check_queue(&*self.configuration.scheduler, &self.configuration.queues, queue).map_err(Refusal::wrong)
     }
 }
 
-/// Refuses a name that is most likely a mistake. A policy without a list of queues accepts any name.
+/// Rejects unknown queue names. A policy without a list of queues accepts any name.
 fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Result<(), String> {
     let Some(own) = scheduler.queues() else { return Ok(()) };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();

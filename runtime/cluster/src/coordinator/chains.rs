@@ -1,8 +1,6 @@
-//! Chains of jobs: what passes from one job to the next is removed when nobody can want it any more.
-//!
-//! Owns when that is: the program has said that it is done, or was not heard of for a while, and no job of
-//! the chain runs. Jobs that run are left alone, also when their program is gone. Does not own the directory
-//! and its removal (`chain`).
+//! Chains of jobs: removes intermediate data when no job can need it. That is when no job of the chain runs
+//! and its program has finished or has been disconnected for a while. Running jobs are never ended, even if
+//! their program is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,20 +14,20 @@ use napreduce_protocol::FromCoordinator;
 use super::requests::{Refusal, Reply};
 use super::{ClusterCoordinator, ClusterInput};
 
-/// Between two tries to remove a directory that could not be removed.
+/// Delay before a failed removal is retried.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
-/// What of a chain needs no journal.
+/// The part of a chain that is not journaled.
 #[derive(Debug)]
 struct Watched {
-    /// Connections of its program.
+    /// Open connections of its program.
     holders: usize,
-    /// When the last of them was closed, or this coordinator was started.
+    /// When the last of them was closed, or this coordinator started.
     heard: Instant,
-    /// Its root is being removed.
+    /// Whether its root is being removed.
     removing: bool,
-    /// Its program, which waits for that.
+    /// Its program's requests that wait for the removal.
     waiting: Vec<Reply>,
     retry: Duration,
     retry_at: Instant,
@@ -48,14 +46,14 @@ impl Default for Watched {
     }
 }
 
-/// The programs of chains, as far as they are connected.
+/// Chains whose programs are or were connected.
 #[derive(Debug, Default)]
 pub(super) struct ChainWatch {
     watched: BTreeMap<u128, Watched>,
 }
 
 impl ClusterCoordinator {
-    /// A program is there whose jobs are a chain.
+    /// Registers a program's connection to its chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
         let held = match self.local.state.chains.get(&chain) {
             _ if !chain::is_root(&root, chain) => {
@@ -74,11 +72,11 @@ impl ClusterCoordinator {
         if held.is_ok() {
             self.chains.watched.entry(chain).or_default().holders += 1;
         }
-        // Whoever is gone does not want to know.
+        // Fails if the program is gone.
         self.local.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
     }
 
-    /// A connection of its program is closed.
+    /// Unregisters a closed connection.
     pub(super) fn release_chain(&mut self, chain: u128) {
         if let Some(watched) = self.chains.watched.get_mut(&chain) {
             watched.holders = watched.holders.saturating_sub(1);
@@ -86,32 +84,31 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes
-    /// until the end of another job.
+    /// Ends a chain. The reply is sent after its data is removed, unless that has to wait for another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
         if self.local.state.chains.get(&chain).is_some_and(|known| !known.over) {
             self.local.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
         }
         if !self.local.state.chains.contains_key(&chain) || self.is_live(chain) {
-            // Whoever is gone does not want to know.
+            // Fails if the program is gone.
             return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
         self.chains.watched.entry(chain).or_default().waiting.push(reply);
         self.look_after_chains();
     }
 
-    /// Whether a job of the chain runs.
+    /// Whether a job of the chain is running.
     fn is_live(&self, chain: u128) -> bool {
         self.local.state.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
     }
 
-    /// Removes what no job can want any more.
+    /// Removes the data of chains that no job can need.
     pub(super) fn look_after_chains(&mut self) {
         if self.local.state.chains.is_empty() {
             return;
         }
         let now = Instant::now();
-        // A job on its way in may be one of them.
+        // A job being admitted may belong to a chain.
         let mut live: BTreeSet<u128> =
             self.local.state.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
         if !self.local.claiming.is_empty() {
@@ -137,7 +134,7 @@ impl ClusterCoordinator {
             let inputs = self.inputs.clone();
             tokio::task::spawn_blocking(move || {
                 let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
-                // A coordinator that has ended does it again when it is back.
+                // After its end a coordinator repeats the removal when it restarts.
                 let _ = inputs.send(ClusterInput::ChainRemoved { chain, removed });
             });
         }
@@ -147,7 +144,7 @@ impl ClusterCoordinator {
         let known = self.local.state.chains.get(&chain);
         let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
         let watched = self.chains.watched.entry(chain).or_default();
-        // When it could not be removed, the program need not wait for the next try.
+        // If the removal failed, the program need not wait for the retry.
         let waiting = std::mem::take(&mut watched.waiting);
         match removed {
             Ok(removal) => {

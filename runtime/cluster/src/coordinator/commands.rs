@@ -1,7 +1,5 @@
-//! What operators have done to jobs, attempts and workers.
-//!
-//! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an
-//! entry leads to (the engine).
+//! Commands of operators on jobs, attempts and workers: checks and journal entries. The engine applies the
+//! entries.
 
 use napreduce_engine::{AttemptId, Event, JobId, Primitive, WorkerId};
 use napreduce_local::coordinator::Extra;
@@ -12,7 +10,7 @@ use super::ClusterCoordinator;
 use super::requests::{Refusal, unknown_job};
 
 impl ClusterCoordinator {
-    /// Carries out a message that orders something; it is answered when what it led to is in the journal.
+    /// Carries out a command; the reply is sent after its effects are journaled.
     pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
         match asked {
             ToCoordinator::KillJob(KillJob { job, reason }) => self.kill_job(job, reason)?,
@@ -46,7 +44,7 @@ impl ClusterCoordinator {
         Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
     }
 
-    /// Does it to those live attempts of a task that it can be done to, or to the one that is named.
+    /// Applies a command to the named attempt, or to all suitable live attempts of a task.
     fn command_task(&mut self, asked: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
         let CommandTask { task, attempt, command, reason } = asked;
         self.check_active(task.job)?;
@@ -83,7 +81,7 @@ impl ClusterCoordinator {
         Ok(able)
     }
 
-    /// Whether it can be done to an attempt; why not, beginning with its name.
+    /// Checks whether a command applies to an attempt; the error begins with the attempt's name.
     fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
         let engine = &self.local.state.engine;
         let can = match command {
@@ -95,7 +93,7 @@ impl ClusterCoordinator {
         can.map_err(|why| format!("{attempt}: {why}"))
     }
 
-    /// Suspends a job as a whole, or lets it go on.
+    /// Suspends or resumes a whole job.
     fn command_job(&mut self, asked: CommandJob) -> Result<(), Refusal> {
         let CommandJob { job, command, reason } = asked;
         self.check_active(job)?;
@@ -115,7 +113,7 @@ impl ClusterCoordinator {
         Ok(())
     }
 
-    /// Gives a job another priority or queue, where the policy makes a difference of it.
+    /// Changes a job's priority or queue if the policy uses it.
     fn change_job(&mut self, asked: ChangeJob) -> Result<(), Refusal> {
         let ChangeJob { job, change, reason } = asked;
         self.check_active(job)?;

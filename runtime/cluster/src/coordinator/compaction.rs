@@ -1,7 +1,5 @@
-//! Snapshots in the place of a journal that has grown.
-//!
-//! Owns when one is made, and that the loop does no more for it than copy what it knows. Does not own the
-//! files (`journal`) nor what is in a snapshot (`recovery`).
+//! Compaction of the journal by snapshots. The loop only copies its state; another thread writes the
+//! snapshot.
 
 use std::io;
 use std::time::Instant;
@@ -13,7 +11,7 @@ use super::{ClusterCoordinator, ClusterInput};
 use crate::journal::JournalError;
 
 impl ClusterCoordinator {
-    /// Syncs the journal when that is due, and begins a snapshot when it has grown and none is being written.
+    /// Syncs the journal if due, and begins a snapshot if the journal has grown and none is being written.
     pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
         self.journal.sync_if_due()?;
         if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some() {
@@ -37,7 +35,7 @@ impl ClusterCoordinator {
         self.compacting = Some(tokio::spawn(async move {
             let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
             let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
-            // A coordinator that has ended hears nothing, and has waited for it.
+            // Fails only after the coordinator's end, which waits for the snapshot.
             let _ = inputs.send(ClusterInput::Compacted(written));
         }));
         Ok(())
@@ -52,11 +50,10 @@ impl ClusterCoordinator {
         }
     }
 
-    /// The last snapshot: a later version of this program may decide otherwise, but it can read what
-    /// was decided.
+    /// Writes a final snapshot: a later version may decide differently, but can read past decisions.
     pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
         if let Some(compacting) = self.compacting.take() {
-            // What became of it matters no more: another one is written.
+            // Its result does not matter: another snapshot follows.
             let _ = compacting.await;
         }
         let rules = self.journal.header().rules.clone();

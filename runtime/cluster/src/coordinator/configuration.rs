@@ -1,6 +1,4 @@
-//! What can be chosen about a coordinator.
-//!
-//! Owns the values and their defaults. Does not own flags and files that set them (the operator's binary).
+//! The configuration of a coordinator, with defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +8,48 @@ use napreduce_engine::{EngineSettings, PolicyChoice, PreemptionSettings, ReadPol
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
 
-/// How a coordinator works.
+/// Configuration of a coordinator.
 #[derive(Debug, Clone)]
 pub struct CoordinatorConfiguration {
-    /// Its cluster directory; made if it is missing.
+    /// Its cluster directory; created if missing.
     pub directory: ClusterDirectory,
-    /// `HOST:PORT` to listen at; port 0 means any.
+    /// `HOST:PORT` to listen on; port 0 for any.
     pub bind: String,
-    /// How often workers say that they are there.
+    /// Interval of workers' heartbeats.
     pub heartbeat: Duration,
-    /// A worker that is silent for so long is lost: 25 heartbeats.
+    /// Silence after which a worker is lost; by default 25 heartbeats.
     pub liveness: Duration,
-    /// When the journal is forced to the disk.
+    /// When the journal is synced to disk.
     pub fsync: FsyncPolicy,
-    /// The journal is replaced by a snapshot when it has grown by so many bytes.
+    /// Journal size in bytes that triggers a snapshot.
     pub journal_bytes_max: u64,
-    /// How many ended jobs are kept in history.
+    /// The most ended jobs in the history.
     pub history_max: usize,
-    /// How many bytes their files may have; the oldest go first.
+    /// Size limit of the history in bytes; the oldest jobs are removed first.
     pub history_bytes_max: u64,
-    /// Whether the end of what attempts have printed that failed is kept, of 20 of each job.
+    /// Whether to keep the last output of failed attempts, for 20 attempts per job.
     pub failed_logs: bool,
-    /// When a straggler gets a second attempt that races it; `None` for never.
+    /// When a straggler gets a speculative attempt; `None` for never.
     pub speculation: Option<SpeculationSettings>,
-    /// A task fails for good when so many workers died while it ran there alone; never, when zero.
+    /// Fail a task after it alone has crashed this many workers; zero for never.
     pub crashes_max: u32,
-    /// Bytes of programs and side files that are kept for later jobs.
+    /// Size limit of stored programs and side files in bytes.
     pub blob_bytes_max: u64,
-    /// Who gets a free slot, and whose slot is taken for whom.
+    /// The scheduling policy.
     pub scheduler: Arc<dyn PolicyChoice>,
-    /// How the choice that the journal was begun with is read.
+    /// Parses the policy recorded in the journal.
     pub read_policy: ReadPolicy,
-    /// What a chain of jobs passes on is removed when its program was not heard of for so long and none
-    /// of its jobs runs: as long as a client waits for a coordinator that is away.
+    /// How long a chain's program may be disconnected before its intermediate data is removed, if no job
+    /// runs. As long as a client waits for an unreachable coordinator.
     pub chain_grace: Duration,
-    /// What becomes of a primitive that the scheduler prefers.
+    /// How preferred preemption methods are adjusted.
     pub preemption: PreemptionSettings,
-    /// Queues that jobs may name though the scheduler makes no difference between them, beside `default`.
+    /// Queues that jobs may name in addition to `default` if the policy does not distinguish queues.
     pub queues: Vec<String>,
 }
 
 impl CoordinatorConfiguration {
-    /// Every default, on the loopback interface.
+    /// The defaults, on the loopback interface.
     pub fn new(
         directory: ClusterDirectory,
         scheduler: Arc<dyn PolicyChoice>,
@@ -80,7 +78,7 @@ impl CoordinatorConfiguration {
 }
 
 impl CoordinatorConfiguration {
-    /// What the engine decides by.
+    /// The rules of the engine.
     pub(crate) fn rules(&self) -> EngineRules {
         let (speculation, crashes_max, preemption) = (self.speculation, self.crashes_max, self.preemption);
         let settings = EngineSettings { speculation, crashes_max, preemption, ..EngineSettings::default() };

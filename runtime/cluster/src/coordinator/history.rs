@@ -1,7 +1,4 @@
-//! What is answered about jobs that have ended: from their files, beside the loop.
-//!
-//! Owns which questions those are. Does not own the files (`napreduce_history`) nor answers about jobs
-//! that have not.
+//! Answers about ended jobs, read from the history outside the loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +15,7 @@ use super::outcomes::outcomes_of_ended;
 use super::requests::{LogHolder, Refusal, Reply, send, unknown_job};
 
 impl ClusterCoordinator {
-    /// The job that a message asks about, if it has ended or is not known.
+    /// Returns the job that a request is about, if it has ended or is unknown.
     pub(super) fn ended_that_is_meant(&self, asked: &ToCoordinator) -> Option<JobId> {
         let job = match asked {
             ToCoordinator::GetJob(GetJob { job })
@@ -43,7 +40,7 @@ impl ClusterCoordinator {
         });
     }
 
-    /// How the cluster was, read beside the loop.
+    /// Reads past states of the cluster outside the loop.
     pub(super) fn answer_about_window(&self, asked: GetWindow, reply: Reply) {
         let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || {
@@ -67,7 +64,7 @@ impl ClusterCoordinator {
         });
     }
 
-    /// Reads a job beside the loop, and answers with what `make` makes of it.
+    /// Reads a job outside the loop and answers with the result of `make`.
     fn read_ended<T: Send + 'static>(
         &self,
         job: JobId,
@@ -81,7 +78,7 @@ impl ClusterCoordinator {
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
     }
 
-    /// Of the workers that are there, by their names: one may have come back under another number.
+    /// Data addresses of present workers by name: a worker may have returned under another number.
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
         for identity in self.local.state.links.values().map(Link::identity) {
@@ -91,8 +88,8 @@ impl ClusterCoordinator {
     }
 }
 
-/// Returns a function that describes the cluster that a job runs on for its history: policy and workers as they are now.
-/// Putting it together takes longer than the loop should wait.
+/// Returns a function that describes the job's cluster for the history: policy and workers as of now.
+/// Building the description takes too long for the loop.
 pub(super) fn recorded_cluster(
     state: &CoordinatorState,
     configuration: &CoordinatorConfiguration,
@@ -116,7 +113,7 @@ pub(super) fn recorded_cluster(
     }
 }
 
-/// Whoever is answered may start the next coordinator: by then the history is let go of.
+/// Releases the history before the answer is sent: the receiver may start the next coordinator.
 fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
@@ -125,7 +122,7 @@ fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal>
     }
 }
 
-/// Where the logs of an attempt are.
+/// Finds the worker with an attempt's logs.
 pub(super) fn log_holder(
     detail: &JobDetail,
     logs: &[KeptLog],
@@ -140,7 +137,7 @@ pub(super) fn log_holder(
     Ok(LogHolder { address, stderr, has_ended: ran.ended_millis.is_some() })
 }
 
-/// Also of a job whose tasks are over and whose output is not settled.
+/// Explains a job whose tasks are over, including one whose output is not committed yet.
 pub(super) fn explain_ended(detail: &JobDetail) -> Vec<Reason> {
     let (job, how) = (detail.summary.job, detail.summary.phase.in_words());
     let why = detail.summary.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));

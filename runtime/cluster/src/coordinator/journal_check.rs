@@ -1,7 +1,5 @@
-//! A journal looked at: what it holds, and whether a coordinator could go on from it.
-//!
-//! Owns what is said of it. Nothing is changed: a torn end is left as it is. Does not own the way back to a
-//! coordinator's state (`recovery`).
+//! Checks a journal: lists its content and whether a coordinator could recover from it. Read-only: a torn
+//! tail is left in place.
 
 use std::path::Path;
 
@@ -12,33 +10,32 @@ use super::recovery::{RecoveryError, replay};
 use super::replay::ReplayError;
 use crate::journal::Journal;
 
-/// What the journal of a coordinator holds.
+/// The content of a coordinator's journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalCheck {
-    /// The scheduler by which it was decided last.
+    /// The last scheduler.
     pub scheduler: String,
-    /// When it was begun, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub begun_millis: u64,
-    /// When its last entry was written, likewise.
+    /// Time of the last entry, in milliseconds since 1970.
     pub last_millis: u64,
-    /// Whether there is a snapshot of what was before the entries.
+    /// Whether a snapshot precedes the entries.
     pub has_snapshot: bool,
-    /// Entries since the snapshot, or since it was begun.
+    /// Entries since the snapshot or the creation.
     pub entries: usize,
-    /// Workers that a coordinator would expect back.
+    /// Workers that a coordinator would expect to return.
     pub workers: usize,
-    /// Jobs that have not ended, newest first.
+    /// Unfinished jobs, newest first.
     pub jobs: Vec<JobSummary>,
-    /// What a coordinator would leave out of it, for people.
+    /// Data that a coordinator would ignore, as messages for people.
     pub remarks: Vec<String>,
 }
 
-/// Reads the journal in the directory of a coordinator (`DIR/coordinator`, or a copy of it) to its end, as a
-/// coordinator does that is started there, and changes nothing. One may be writing there meanwhile.
+/// Reads the journal in a coordinator's directory (`DIR/coordinator`, or a copy) as a starting coordinator
+/// does, without changing it. A coordinator may be running.
 ///
 /// # Errors
-/// When there is none, or when it is damaged: with the file, the byte and what to do. Also when it is of
-/// another version.
+/// If there is no journal, it is damaged (with file, offset and remedy), or it is of another version.
 pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<JournalCheck, ReplayError> {
     let read = Journal::read(directory)?;
     let (header, mut recovered) =

@@ -1,4 +1,4 @@
-//! The coordinator of a cluster: the local one, with a journal, a history, programs of jobs and workers behind connections.
+//! The coordinator of a cluster: the local one with a journal, a history, job programs and remote workers.
 //!
 //! ```text
 //! connections -- inputs, requests --> this loop -- entries --> journal
@@ -67,7 +67,7 @@ pub use server::{CoordinatorError, run_coordinator};
 enum ClusterInput {
     /// For the local coordinator.
     Local(Input),
-    /// A worker said hello on a new connection.
+    /// A worker sent hello on a new connection.
     Connected {
         connection: u64,
         hello: Box<Hello>,
@@ -82,14 +82,14 @@ enum ClusterInput {
     Disconnected {
         connection: u64,
     },
-    /// A snapshot is written, or not.
+    /// The result of writing a snapshot.
     Compacted(Result<(), JournalError>),
-    /// The directory of a chain of jobs was removed, or not.
+    /// The result of removing a chain's directory.
     ChainRemoved {
         chain: u128,
         removed: Result<Removal, String>,
     },
-    /// End when what has arrived is in the journal; jobs go on with the next coordinator.
+    /// Stop once received events are journaled; jobs continue under the next coordinator.
     Stop,
 }
 
@@ -97,12 +97,12 @@ struct ClusterCoordinator {
     local: Coordinator,
     configuration: CoordinatorConfiguration,
     journal: Journal,
-    /// Tasks beside the loop read and write it.
+    /// Used by tasks outside the loop.
     history: Arc<dyn HistoryStore>,
     definitions: Arc<Definitions>,
     chains: ChainWatch,
     samples: Samples,
-    /// A snapshot that is being written.
+    /// A snapshot being written.
     compacting: Option<JoinHandle<()>>,
     connections: BTreeMap<u64, WorkerId>,
     inputs: UnboundedSender<ClusterInput>,
@@ -125,7 +125,7 @@ impl ClusterCoordinator {
             blobs,
         };
         let own = inputs.clone();
-        // A coordinator that has ended does it again when it is back.
+        // After its end a coordinator repeats the work when it restarts.
         let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
         ClusterCoordinator {
             local: Coordinator::new(state, Some(Box::new(services)), Arc::new(send_back)),
@@ -143,7 +143,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until stopped.
     async fn run(
         mut self,
         mut requests: UnboundedReceiver<Request>,
@@ -173,7 +173,7 @@ impl ClusterCoordinator {
         self.compact_at_the_end().await
     }
 
-    /// Keeps every event from now on with what followed.
+    /// Records every later event and its effects.
     #[cfg(test)]
     fn record(&mut self, recording: Option<napreduce_local::coordinator::Recording>) {
         self.local.state.recorded = recording;
@@ -199,7 +199,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Writes the journal, and then releases what follows.
+    /// Writes the journal, then releases the effects.
     fn conclude(&mut self) -> Result<(), JournalError> {
         let journal = &mut self.journal;
         self.local.conclude(|entries, sync| {
@@ -252,7 +252,7 @@ impl ClusterServices for JobServices {
     }
 }
 
-/// Keeps the blobs of a job in the store as long as the result lives. A worker that asks for one that is missing reports it.
+/// Pins a job's blobs while the result lives. A missing blob is reported by the worker that requests it.
 /// Blocking.
 fn pin(accepted: &Accepted, blobs: &Arc<BlobStore>) -> Pins {
     let all = accepted.program.into_iter().chain(accepted.files.iter().map(|file| file.blob));

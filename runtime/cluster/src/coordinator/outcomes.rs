@@ -1,7 +1,4 @@
-//! What has become of the commands of operators.
-//!
-//! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the
-//! commands (`commands`) nor what is kept of preemptions (`napreduce_history`).
+//! Outcomes of operators' commands: when a command counts as done, refused or superseded.
 
 use napreduce_engine::{AttemptId, AttemptState};
 use napreduce_history::PreemptionBook;
@@ -12,12 +9,13 @@ use super::ClusterCoordinator;
 use super::requests::Refusal;
 
 impl ClusterCoordinator {
-    /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.
+    /// Returns the outcomes for the given attempts of a job, or for all live attempts if the command was for
+    /// the whole job.
     pub(super) fn outcomes(&self, asked: &GetOutcomes) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
         let &GetOutcomes { job, ref attempts, command } = asked;
         let view = self.local.state.view();
         let (Some(known), Some(kept)) = (view.job(job), self.local.state.jobs.get(&job)) else {
-            // Its end came first, which is what a kill wants.
+            // The job ended first, which satisfies a kill.
             return Ok(outcomes_of_ended(&*self.find(job)?, asked));
         };
         let live: Vec<AttemptId> = known.attempts().collect();
@@ -30,7 +28,7 @@ impl ClusterCoordinator {
     }
 }
 
-/// Of attempts of a job whose tasks are over.
+/// Outcomes for attempts of a job whose tasks are over.
 pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<(AttemptId, CommandOutcome)> {
     let command = asked.command;
     let ended = |attempt: &AttemptId| {
@@ -43,7 +41,7 @@ pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<
     asked.attempts.iter().map(ended).collect()
 }
 
-/// `state` is that of a live attempt, and whether it waits to go on.
+/// `state` is a live attempt's state, and whether it waits to resume.
 fn outcome(
     state: Option<(AttemptState, bool)>,
     book: &PreemptionBook,
@@ -60,17 +58,17 @@ fn outcome(
         (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
         (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
-        // It went on and has ended since, or its task is not held any more.
+        // It resumed and has ended since, or its task is not suspended any more.
         (TaskCommand::Resume, None) => CommandOutcome::Done,
         (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
         (_, Some(_)) => {
-            // What was asked for before is no answer: only the last request is.
+            // Only the last request counts; earlier ones are not an answer.
             last.and_then(|last| ended_as(last, command)).unwrap_or(CommandOutcome::Pending)
         }
     }
 }
 
-/// What the end of a request means for a command; none while it is open.
+/// Maps the end of a request to a command's outcome; `None` while it is open.
 fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOutcome> {
     let end = last.end?;
     Some(match (command, end) {
@@ -84,7 +82,7 @@ fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOut
     })
 }
 
-/// Nothing is told of an attempt that is not live any more.
+/// The outcome for an attempt that is not live any more.
 fn gone(command: TaskCommand) -> CommandOutcome {
     match command {
         TaskCommand::Kill => CommandOutcome::Done,

@@ -1,7 +1,4 @@
-//! The queues of the policy, with what their jobs hold and want.
-//!
-//! Owns the sums over jobs and over the parts of a queue. Does not own which queues there are, and which job
-//! is in which (the policy).
+//! Lists the policy's queues with the sums of what their jobs hold and want.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +8,7 @@ use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 use super::ClusterCoordinator;
 
 impl ClusterCoordinator {
-    /// What the policy tells apart, as it is now.
+    /// Lists the policy's queues.
     pub(super) fn list_queues(&self) -> QueueListing {
         let view = self.local.state.view();
         let queues = self.local.state.engine.queues().map(|shares| summed(&shares, &view));
@@ -19,18 +16,18 @@ impl ClusterCoordinator {
     }
 }
 
-/// What all jobs could use beside what they hold.
+/// Slots that all jobs could use in addition to those they hold.
 fn wanted(view: &ClusterView<'_>) -> SlotsWanted {
     let of = |kind| view.jobs().map(|job| u64::from(job.demand(kind) - job.holding(kind))).sum();
     SlotsWanted { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }
 }
 
-/// Every queue with its own jobs and those of its parts.
+/// Sums every queue with its sub-queues.
 fn summed(shares: &[QueueShare], view: &ClusterView<'_>) -> Vec<QueueSummary> {
     let mut queues: Vec<QueueSummary> = shares.iter().map(|share| alone(share, view)).collect();
     let at: BTreeMap<&str, usize> =
         shares.iter().enumerate().map(|(at, share)| (share.name.as_str(), at)).collect();
-    // Each stands after the one that it is part of: from the end on, what is added is complete.
+    // A sub-queue follows its parent, so sums are complete in reverse order.
     for part in (0..shares.len()).rev() {
         let Some(&whole) = shares[part].parent.as_deref().and_then(|parent| at.get(parent)) else { continue };
         let QueueSummary { map, reduce, running, waiting, .. } = queues[part].clone();
@@ -45,7 +42,7 @@ fn summed(shares: &[QueueShare], view: &ClusterView<'_>) -> Vec<QueueSummary> {
     queues
 }
 
-/// A queue with its own jobs.
+/// Sums a queue's own jobs.
 fn alone(share: &QueueShare, view: &ClusterView<'_>) -> QueueSummary {
     let holds = |job: &&JobId| {
         view.job(**job).is_some_and(|job| TaskKind::ALL.into_iter().any(|kind| job.holding(kind) > 0))
@@ -102,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Two map slots, and two jobs of one map each in `etl`, one of three in `adhoc`.
+    /// Two map slots; two jobs of one map each in `etl`, one of three in `adhoc`.
     fn busy(scheduler: SchedulerName) -> Engine {
         let policy = SchedulerConfiguration::named(scheduler).build().expect("a policy");
         let mut engine = Engine::new(policy, EngineSettings::default());

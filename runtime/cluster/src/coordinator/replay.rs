@@ -1,7 +1,5 @@
-//! A journal gone through again, with everything that was decided by it.
-//!
-//! Owns the reading of a cluster directory that another process may be writing. Does not own a change of
-//! anything: a torn end is left as it is.
+//! Replays a journal with all its decisions. Read-only, since another process may be writing: a torn tail is
+//! left in place.
 
 use std::sync::{Arc, PoisonError};
 
@@ -13,25 +11,25 @@ use super::recovery::{RecoveryError, replay};
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{Journal, JournalError};
 
-/// A journal cannot be gone through again.
+/// Why a journal cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// Nothing was ever written there.
+    /// The directory has no journal.
     #[error("{0} holds no journal of a coordinator; name the directory of a cluster that was used")]
     NoJournal(String),
-    /// It cannot be read.
+    /// The journal is not readable.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// It can be read, but no coordinator could go on from it.
+    /// The journal is readable, but a coordinator could not recover from it.
     #[error("{0}")]
     Recovery(String),
 }
 
-/// What the coordinator of a cluster decided since its journal's last snapshot, found anew: the same engine
-/// under the same rules is given the same events.
+/// Recomputes the decisions since the journal's last snapshot by giving the same events to the same engine
+/// with the same rules.
 ///
 /// # Errors
-/// When there is no journal, or it is damaged, or of another version.
+/// If there is no journal, it is damaged, or it is of another version.
 pub fn replay_journal(
     directory: &ClusterDirectory,
     read_policy: ReadPolicy,

@@ -1,7 +1,5 @@
-//! What the connections of clients ask of the coordinator's loop, and how it answers.
-//!
-//! Owns what passes between a connection's task and the loop beside the messages themselves, which are
-//! handled as they came. Does not own blobs, which connections read and write beside the loop.
+//! Requests from client connections to the coordinator's loop, and their replies. Blobs are transferred
+//! outside the loop.
 
 use std::sync::Arc;
 
@@ -11,22 +9,22 @@ use napreduce_protocol::{FromCoordinator, JobError, ToCoordinator};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-/// Why a request is not carried out.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub(crate) struct Refusal {
-    /// The exit status of whoever asked: 1 it failed, 2 it was asked wrongly.
+    /// The exit status: 1 for a failure, 2 for a wrong request.
     pub(crate) status: u8,
     pub(crate) reason: String,
 }
 
 impl Refusal {
-    /// It was asked wrongly: there is no such thing, or it cannot be done with it.
+    /// A wrong request: its object does not exist or does not allow it.
     pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
         Refusal { status: 2, reason: reason.into() }
     }
 
-    /// It was asked rightly, and failed.
+    /// A valid request that failed.
     pub(crate) fn failed(error: impl ToString) -> Refusal {
         Refusal { status: 1, reason: error.to_string() }
     }
@@ -36,40 +34,40 @@ impl Refusal {
     }
 }
 
-/// Where an answer goes. Whoever asked may be gone by then; then nobody wants to know.
+/// The channel of an answer. A client that is gone drops it.
 pub(crate) type Reply<T = FromCoordinator> = oneshot::Sender<Result<T, Refusal>>;
 
-/// Who has the logs of an attempt.
+/// The holder of an attempt's logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogHolder {
-    /// The data address of the worker it ran on, or why there is none.
+    /// The data address of its worker, or why it is unavailable.
     pub(crate) address: Result<String, String>,
-    /// The end of its standard error, where the coordinator has that, too.
+    /// The end of its standard error, if the coordinator has it.
     pub(crate) stderr: Option<Arc<str>>,
     /// Whether the attempt has ended.
     pub(crate) has_ended: bool,
 }
 
-/// What a connection asks of the loop.
+/// A request to the loop.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// A message that takes one answer, as it came.
+    /// A client's message with one answer.
     Asked(ToCoordinator, Reply),
     Follow {
         job: JobId,
         reply: Reply<Following>,
     },
-    /// Where the logs of an attempt can be read.
+    /// Finds an attempt's logs.
     LogHolder {
         attempt: AttemptId,
         reply: Reply<LogHolder>,
     },
-    /// What was submitted of a job, which may have ended.
+    /// Reads a job's definition, even if the job has ended.
     Definition {
         job: JobId,
         reply: Reply<Box<Accepted>>,
     },
-    /// The connection that held a chain is closed.
+    /// A chain's connection was closed.
     ReleaseChain {
         chain: u128,
     },
@@ -79,7 +77,7 @@ pub(super) fn unknown_job(job: JobId) -> Refusal {
     Refusal::wrong(format!("there is no {job}; see: nap job list"))
 }
 
-/// Whoever asked may be gone; then nobody wants to know.
+/// Fails only if the client is gone.
 pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
     let _ = reply.send(answer);
 }

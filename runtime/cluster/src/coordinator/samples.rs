@@ -1,6 +1,4 @@
-//! Looks at the cluster every few seconds, for its history.
-//!
-//! Owns when, and what has changed since the last look. Does not own files (`napreduce-history`).
+//! Samples the cluster every few seconds for the history; records changes only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +13,24 @@ use super::ClusterCoordinator;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(10);
-/// What stays as it is is said again, so that a coordinator that was away can be told from one that saw
-/// nothing new. Readers count on it.
+/// Interval at which unchanged values are repeated, so that a missing coordinator can be told from a quiet
+/// one. Readers depend on it.
 const REPEAT: Duration = Duration::from_secs(600);
 
-/// What was seen last.
+/// The last sample.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     looked: Option<Instant>,
     queues: Vec<QueueSample>,
-    /// When they were told last.
+    /// When all values were last recorded.
     told: Option<Instant>,
     workers: BTreeMap<WorkerId, WorkerSample>,
-    /// One that is being written.
+    /// A sample being written.
     writing: Option<JoinHandle<()>>,
 }
 
 impl Samples {
-    /// What of a look is worth keeping.
+    /// Returns the changes since the last sample.
     fn news(
         &mut self,
         now: Instant,
@@ -56,15 +54,14 @@ impl Samples {
             self.workers.get(&worker.worker).is_none_or(|known| !known.says_as(worker))
         };
         news.workers = workers.iter().filter(is_news).cloned().collect();
-        // Of those that are not listed any more, none comes back.
+        // Workers that are no longer listed never return.
         self.workers = workers.into_iter().map(|worker| (worker.worker, worker)).collect();
         (!news.queues.is_empty() || !news.workers.is_empty()).then_some(news)
     }
 }
 
 impl ClusterCoordinator {
-    /// Has what changed since the last look written, if it is time for one. A disk that does not keep up is
-    /// waited for.
+    /// Records changes if a sample is due. Skips samples while the disk is busy.
     pub(super) fn sample(&mut self) {
         let samples = &self.samples;
         let is_writing = samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
@@ -82,7 +79,7 @@ impl ClusterCoordinator {
         let Some(news) = samples.news(now, at_millis, queues, workers) else { return };
         samples.writing = Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = history.note(&news) {
-                // What has changed by then is missing; jobs do not depend on it.
+                // The changes are lost; jobs do not depend on them.
                 tracing::warn!(%error, "how the cluster is cannot be kept");
             }
         }));

@@ -1,6 +1,4 @@
-//! The coordinator of a cluster as a process: from the lock on its directory to the last byte of the journal.
-//!
-//! Owns the setting up, who may connect as what, and the graceful end. Does not own what connections say.
+//! The process of a cluster's coordinator: setup, access by role, and graceful shutdown.
 
 use std::fmt::Display;
 use std::io;
@@ -25,11 +23,10 @@ use crate::journal::JournalError;
 
 /// Threads for connections; the loop itself is one task.
 const THREADS: usize = 2;
-/// How long blocking work (commits, claims) may take when the coordinator ends; it is done again
-/// after a restart.
+/// Time limit for blocking work (commits, claims) at shutdown; it is repeated after a restart.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
-/// A coordinator cannot start or go on.
+/// Why a coordinator cannot start or continue.
 #[derive(Debug, Error)]
 pub enum CoordinatorError {
     /// Its directory.
@@ -38,24 +35,24 @@ pub enum CoordinatorError {
     /// Its journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What an earlier coordinator left, or where this one is to listen.
+    /// An earlier coordinator's state or the listening address is unusable.
     #[error("{0}")]
     Start(String),
-    /// Something of the system.
+    /// A system call failed.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The loop broke one of its own rules; a bug.
+    /// An invariant of the loop is broken: a bug.
     #[error("internal error: {0}; please report it")]
     Internal(String),
 }
 
 impl CoordinatorError {
-    /// The exit status of a program that ends with this: 2 when another directory has to be given, else 1.
+    /// Returns the exit status: 2 if another directory has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             CoordinatorError::Directory(error) => error.exit_status(),
@@ -64,12 +61,12 @@ impl CoordinatorError {
     }
 }
 
-/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end.
-/// Jobs and workers go on without it, and with the next coordinator of the directory. What has ended is kept
-/// by what `open_history` opens.
+/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP. Jobs and workers
+/// continue without it and under the next coordinator. Ended jobs go to the history that `open_history`
+/// opens.
 ///
 /// # Errors
-/// See [`CoordinatorError`]. What was accepted before is in the journal.
+/// See [`CoordinatorError`]. Jobs accepted before are in the journal.
 pub fn run_coordinator(
     configuration: CoordinatorConfiguration,
     open_history: OpenHistory,
@@ -119,7 +116,7 @@ async fn serve(
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(io("wait for signals"))?;
                 say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
-                // One that has ended by itself says so below.
+                // A loop that ended by itself returns its error below.
                 let _ = inputs.send(ClusterInput::Stop);
                 break coordinator.await;
             }
@@ -129,14 +126,14 @@ async fn serve(
     Ok(ended.map_err(|error| CoordinatorError::Internal(error.to_string()))??)
 }
 
-/// Where connections that have proved to belong to the cluster are taken in.
+/// Accepts authenticated connections.
 struct Intake {
     inputs: UnboundedSender<ClusterInput>,
     desk: ClientDesk,
     liveness: Duration,
 }
 
-/// Connections of workers are told apart by numbers.
+/// Numbers the connections of workers.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Intake {

@@ -1,6 +1,4 @@
-//! One connection of a worker: messages in, messages out.
-//!
-//! Owns its life: the hello, and its end when either side stops. Does not own which worker it is (the loop).
+//! One connection of a worker, from its hello until either side stops.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,8 +15,7 @@ use super::ClusterInput;
 /// Messages sent with one write.
 const BATCH: usize = 64;
 
-/// Serves a connection until it ends. `patience` is how long the worker may take to accept what is
-/// sent to it.
+/// Serves a connection until it ends. `patience` is the time limit for a write to the worker.
 pub(super) async fn serve_worker(
     connection: Connection,
     peer: SocketAddr,
@@ -50,7 +47,7 @@ pub(super) async fn serve_worker(
                 Err(_) => return Err("it accepts nothing more".to_owned()),
             }
         }
-        // The loop has no more use for this connection.
+        // The loop has dropped this connection.
         Ok(())
     };
     let ended = tokio::select! {
@@ -60,7 +57,7 @@ pub(super) async fn serve_worker(
     if let Err(why) = ended {
         tracing::info!(target: "coordinator", "the connection from {peer} ended: {why}");
     }
-    // A coordinator that has ended does not want to know.
+    // Fails only after the coordinator's end.
     let _ = inputs.send(ClusterInput::Disconnected { connection: number });
 }
 

@@ -156,7 +156,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Drops the output of failed attempts if the configuration does not keep it.
+    /// Whether to keep an extra: the output of failed attempts is optional and limited per job.
     fn keeps(&self, extra: &Extra) -> bool {
         let Extra::Printed { attempt, .. } = extra else { return true };
         self.configuration.failed_logs

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
-//!   together: Leave order, or told to stop and the answer does not come -> the life ends, the daemon ends
-//!   apart: told to stop -> the same at once; within a grace it goes on to look for a coordinator that takes what it has
+//!   together: Leave order, or stopped and no answer in time -> the life and the daemon end
+//!   apart: stopped -> the same at once; within a grace, it keeps looking for a coordinator to take its work
 //! ```
 
 use std::future::Future;

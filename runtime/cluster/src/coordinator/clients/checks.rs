@@ -1,7 +1,4 @@
-//! What is looked at before a submission reaches the loop: whether it contradicts itself, and whether its
-//! program and files are here.
-//!
-//! Owns the texts of refusal. Does not own the claim on the output directory, which the loop makes.
+//! Checks a submission before it reaches the loop: consistency, and that its program and files are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +7,11 @@ use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
 use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Refusal;
 
-/// Side files that one job may take along.
+/// The most side files of one job.
 pub(super) const FILES_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 255;
 
-/// Refuses what no worker could run. Reads the header of the program, which is in the page cache by now.
+/// Rejects submissions that workers could not run. Reads the program's header, which is in the page cache.
 pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
     let plan = &submission.plan;
     plan.check().map_err(Refusal::wrong)?;
@@ -63,17 +60,18 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     Ok(())
 }
 
-/// Whether the name of an input means the same on every worker.
+/// Whether an input's name means the same on every worker.
 fn is_everywhere(part: &Split) -> bool {
     part.path.is_absolute() || StorageScheme::of(&part.path).is_some()
 }
 
-/// Attempts that read different versions of an object would give an output of no input.
+/// Whether an object's version is pinned: attempts that read different versions would produce inconsistent
+/// output.
 fn is_pinned(part: &Split) -> bool {
     part.version.is_some() || StorageScheme::of(&part.path).is_none()
 }
 
-/// A name becomes a file in a directory of the job, and nothing else.
+/// Checks that a name is a plain file name.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let wrong = name.is_empty()
         || name == "."

@@ -1,6 +1,4 @@
-//! Following a job: its progress, not faster than anybody can read, then its end.
-//!
-//! Owns the pace. Does not own how far a job is.
+//! Follows a job: sends its progress at a limited rate, then its end.
 
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{Client, Parting};
 use crate::coordinator::requests::Request;
 
-/// What happens within it is told at once.
+/// Changes within this time are sent together.
 const COALESCED: Duration = Duration::from_millis(100);
 
 enum Next {
@@ -50,7 +48,7 @@ impl Client {
         let changed = async {
             sleep_until(told_at + COALESCED).await;
             let waited = sign_of_life.saturating_duration_since(Instant::now());
-            // Nothing new, or nothing that could ever be new: it is told again as a sign of life.
+            // No change in time: repeat the progress as a heartbeat.
             if !matches!(timeout(waited, progress.changed()).await, Ok(Ok(()))) {
                 sleep_until(sign_of_life).await;
             }

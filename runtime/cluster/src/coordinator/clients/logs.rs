@@ -1,7 +1,4 @@
-//! The log of an attempt, from the worker that keeps it to the client; or what the coordinator has of it.
-//!
-//! Owns the passing on, piece by piece. Does not own where logs lie (the worker) nor which worker it
-//! was (the loop).
+//! Forwards the log of an attempt from its worker to the client, or sends the coordinator's own copy.
 
 use std::time::Duration;
 
@@ -16,12 +13,12 @@ use tokio::time::timeout;
 use super::{Client, Parting, Refusal};
 use crate::coordinator::requests::{LogHolder, Request};
 
-/// A worker that does not send a piece of a log within so long is stopped or cut off.
+/// Time limit for a piece of a log from a worker.
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);
 const PIECE_BYTES: u64 =
     if PIECE_BYTES_MAX < CHUNK_BYTES as u64 { PIECE_BYTES_MAX } else { CHUNK_BYTES as u64 };
 
-/// A log that is being read.
+/// A log being read.
 struct LogReader {
     connection: Connection,
     attempt: AttemptId,
@@ -29,7 +26,7 @@ struct LogReader {
 }
 
 impl Client {
-    /// The log as it is now, from `offset` on.
+    /// Sends the current log from `offset` on.
     pub(super) async fn log(&mut self, asked: ReadLog) -> Result<(), Parting> {
         let ReadLog { attempt, stream, offset } = asked;
         let LogHolder { address, stderr, has_ended } =
@@ -47,7 +44,7 @@ impl Client {
             (Err(_), Some(kept)) if stream == LogStream::Stderr => return self.kept_log(&kept, offset).await,
             (Err(refusal), _) => return Err(refusal.into()),
         };
-        // It may grow meanwhile; what was there when it was asked for is sent.
+        // Send only the length at the time of the request, even if the log grows.
         let mut left = length.saturating_sub(offset);
         self.send(&FromCoordinator::LogLength(LogLength { bytes: left, length, has_ended })).await?;
         while left > 0 {
@@ -65,7 +62,7 @@ impl Client {
         Ok(())
     }
 
-    /// What is kept here of one whose worker does not answer.
+    /// Sends the coordinator's copy if the worker does not answer.
     async fn kept_log(&mut self, kept: &str, offset: u64) -> Result<(), Parting> {
         let at = usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
         let (length, left) = (kept.len() as u64, &kept.as_bytes()[at..]);
@@ -77,7 +74,7 @@ impl Client {
         Ok(())
     }
 
-    /// A log, how long it is now, and a piece of it.
+    /// Opens a log; returns its length and first piece.
     async fn begin_log(
         &self,
         holder: &str,
@@ -99,7 +96,7 @@ impl Client {
         let connected = transport::connect(holder, Role::Data, secret, HANDSHAKE_DEADLINE).await;
         let mut reader =
             LogReader { connection: connected.map_err(|error| error.to_string())?, attempt, stream };
-        // Logs are small, and messages alone need no second form of connection.
+        // Logs are small, so an encrypted connection suffices.
         match reader.ask(&ToDataServer::Open { encrypt: true }).await? {
             FromDataServer::Opened { encrypted: true } => Ok(reader),
             FromDataServer::Refused { reason } => Err(reason),
@@ -110,7 +107,7 @@ impl Client {
 }
 
 impl LogReader {
-    /// How long the log is now, and a piece of it.
+    /// Returns the current length and a piece of the log.
     async fn read(&mut self, offset: u64) -> Result<(u64, Vec<u8>), String> {
         let length = u32::try_from(PIECE_BYTES).unwrap_or(u32::MAX);
         let (attempt, stream) = (self.attempt, self.stream);

@@ -1,6 +1,4 @@
-//! Blobs on their way between a client and the store.
-//!
-//! Owns the order of the pieces and their limits. Does not own where blobs are kept (`blobs`).
+//! Transfers blobs between a client or worker and the store.
 
 use std::sync::Arc;
 
@@ -11,11 +9,11 @@ use tokio::time::timeout;
 use super::{Client, Parting, Refusal};
 use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
 
-/// The blobs of one submission.
+/// The most blobs of one submission.
 const PINS_MAX: usize = super::checks::FILES_MAX + 1;
 
 impl Client {
-    /// A blob for the client's next submission: nothing to do when it is here, else it is sent.
+    /// Pins a blob for the client's next submission; receives it if it is missing.
     pub(super) async fn take_in(&mut self, blob: Blob) -> Result<(), Parting> {
         let max = self.desk.limits.blob_bytes_max;
         if blob.bytes > max {
@@ -40,8 +38,8 @@ impl Client {
         self.send(&FromCoordinator::Done).await
     }
 
-    /// The pieces of a blob; they are taken to the end also when it cannot be kept, so that the
-    /// client hears why.
+    /// Receives a blob. Reads it to the end even if it cannot be stored, so that the client receives the
+    /// error.
     async fn receive_blob(&mut self, blob: Blob) -> Result<PinnedBlob, Parting> {
         let stalled = self.desk.limits.stalled;
         let mut intake = BlobIntake::start(Arc::clone(&self.desk.blobs), blob);
@@ -67,7 +65,7 @@ impl Client {
         Ok(intake.finish().await.map_err(Refusal::failed)?)
     }
 
-    /// A blob for a worker.
+    /// Sends a blob to a worker.
     pub(super) async fn hand_out(&mut self, digest: Digest) -> Result<(), Parting> {
         let pinned = self.pin(digest).await?;
         let missing = || Refusal::wrong(format!("blob {digest} is not here; submit its job again"));

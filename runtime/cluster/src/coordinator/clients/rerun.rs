@@ -1,7 +1,4 @@
-//! A job handed in once more by an operator: what was submitted then, from the coordinator itself.
-//!
-//! Owns that its program and files are here still. Does not own what is looked at before any submission
-//! reaches the loop.
+//! Reruns a job from the definition and blobs that the coordinator keeps.
 
 use std::sync::Arc;
 
@@ -14,7 +11,7 @@ use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Request;
 
 impl Client {
-    /// Answered as any submission is.
+    /// Answers like a submission.
     pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
         let job = asked.of.job;
         let definition = self.question(|reply| Request::Definition { job, reply }).await?;
@@ -51,7 +48,7 @@ fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -
     let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?.to_owned();
     plan.output = output.unwrap_or(plan.output);
     if StorageScheme::of(&plan.output).is_some() {
-        // What it saved would have no place.
+        // Its saved state would have no destination.
         plan.checkpoint = CheckpointSupport::default();
     }
     Ok(Submission { token, plan, user, program, architecture, files, rerun_of: Some(of) })
