@@ -1,4 +1,4 @@
-//! Running jobs on a cluster of machines: client, and with the feature `daemon` the daemons of coordinator and workers.
+//! Runs jobs on a cluster: the client, and with the feature `daemon` the daemons of coordinator and workers.
 //!
 //! The client submits, follows and commands jobs over encrypted connections. A daemon wraps the coordinator or the worker of
 //! `napreduce-local`: the coordinator gets a journal, a history and connections; the worker gets a directory, a data server

@@ -33,7 +33,6 @@ pub struct LogRead {
 /// A connection to the coordinator of a cluster, which reconnects when it breaks. Must not be used inside an
 /// async runtime.
 ///
-///
 /// ```no_run
 /// use napreduce_cluster::{ClusterClient, ClusterPlace, Patience};
 /// use napreduce_protocol::requests::ListJobs;

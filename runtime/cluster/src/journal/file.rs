@@ -1,6 +1,4 @@
-//! One journal file: opened, read to its last whole frame, appended to.
-//!
-//! Owns the handle and when it is forced to the disk. Does not own which file is the current one.
+//! One journal file: opening, reading up to its last whole frame, appending and syncing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,7 +10,7 @@ use napreduce_protocol::{open_regular, open_regular_with};
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
-/// A journal file that is being appended to.
+/// A journal file open for appending.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
@@ -24,25 +22,25 @@ pub(super) struct JournalFile {
 }
 
 impl JournalFile {
-    /// One whose next byte goes behind so many.
+    /// Creates a handle that appends after `bytes`.
     fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy) -> JournalFile {
         JournalFile { path: path.to_owned(), file, bytes, fsync, synced: Instant::now(), dirty: false }
     }
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) header: Header,
     pub(super) entries: Vec<Vec<u8>>,
-    /// Where its last whole frame ends.
+    /// The end of its last whole frame.
     pub(super) end: u64,
-    /// What was cut off, for people.
+    /// A message about a truncated tail.
     pub(super) cut: Option<String>,
 }
 
 impl Content {
-    /// `None` when not even a header is there.
+    /// Parses a file; `None` if it has no header.
     fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Content>, JournalError> {
         let (payloads, end, cut) = read_frames(path, bytes)?;
         let mut payloads = payloads.into_iter();
@@ -52,7 +50,7 @@ impl Content {
 }
 
 impl JournalFile {
-    /// Begins a file; the header is on the disk when this returns.
+    /// Creates a file; on return its header is synced.
     pub(super) fn create(
         path: &Path,
         header: Header,
@@ -69,8 +67,8 @@ impl JournalFile {
         Ok(journal)
     }
 
-    /// Opens a file that was begun; cuts off a last frame that was not written to its end. `None` when not
-    /// even the header is there: the coordinator died while it began the file.
+    /// Opens an existing file and truncates a torn last frame. `None` without a header: the coordinator died
+    /// while creating the file.
     pub(super) fn open(
         path: &Path,
         fsync: FsyncPolicy,
@@ -89,7 +87,7 @@ impl JournalFile {
         Ok(Some((JournalFile::at_end(path, file, content.end, fsync), content)))
     }
 
-    /// What a file holds up to its last whole frame, without touching it.
+    /// Reads a file up to its last whole frame without changing it.
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
         let failed = |error| JournalError::io("read", path, error);
         let mut bytes = Vec::new();
@@ -110,7 +108,7 @@ impl JournalFile {
         if self.fsync == FsyncPolicy::Always { self.sync() } else { self.sync_if_due() }
     }
 
-    /// Forces to the disk what the policy says must be there by now.
+    /// Syncs what the policy requires by now.
     pub(super) fn sync_if_due(&mut self) -> Result<(), JournalError> {
         match self.fsync {
             FsyncPolicy::Interval(interval) if self.dirty && self.synced.elapsed() >= interval => self.sync(),
@@ -118,7 +116,7 @@ impl JournalFile {
         }
     }
 
-    /// Forces everything to the disk, unless that was declined for good.
+    /// Syncs everything, unless the policy is never to sync.
     pub(super) fn sync_wanted(&mut self) -> Result<(), JournalError> {
         match self.fsync {
             FsyncPolicy::Never => Ok(()),
@@ -127,7 +125,7 @@ impl JournalFile {
         }
     }
 
-    /// Forces everything to the disk.
+    /// Syncs everything.
     fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;
         self.synced = Instant::now();

@@ -1,6 +1,4 @@
-//! Frames: a length, a checksum and the bytes.
-//!
-//! Owns the telling apart of a torn tail from damage. Does not own the files.
+//! Frames: a length, a checksum and the payload. Distinguishes a torn tail from damage.
 
 use std::io::{self, Read};
 
@@ -19,16 +17,16 @@ pub(super) fn push(buffer: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What lies at an offset.
+/// The data at an offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
-    /// A whole frame, and where the next one begins.
+    /// A whole frame, and the offset of the next one.
     Whole { payload: &'a [u8], next: usize },
-    /// The bytes end here.
+    /// The end of the bytes.
     End,
-    /// The last frame was not written to its end.
+    /// The last frame is incomplete.
     Torn { what: String },
-    /// Something else than was written, with whole frames after it.
+    /// An invalid frame that is followed by whole ones.
     Damaged { what: String },
 }
 
@@ -50,7 +48,7 @@ fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
         return Err(format!("{} bytes are no frame", rest.len()));
     };
     let (length, sum) = parse_head(head);
-    // Nothing is written with no bytes in it, but a file whose end was never written is full of zeros.
+    // Frames are never empty, but the unwritten end of a file is full of zeros.
     if length == 0 || length > PAYLOAD_BYTES_MAX {
         return Err(format!("a frame cannot have {length} bytes"));
     }
@@ -63,7 +61,7 @@ fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
     Ok((payload, offset + HEAD_BYTES + length))
 }
 
-/// The payload of the next frame of a file in which no frame is longer than `payload_bytes_max`.
+/// Reads the payload of a file's next frame; fails if it is longer than `payload_bytes_max`.
 pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact(&mut head).map_err(|error| match error.kind() {
@@ -91,8 +89,8 @@ fn parse_head(head: &[u8; HEAD_BYTES]) -> (usize, u32) {
     (usize::try_from(length).unwrap_or(usize::MAX), sum)
 }
 
-/// Whether a whole frame begins anywhere after a broken one: then it is not the last that is broken. Entries
-/// are JSON objects, so a beginning can be guessed from the brace and then verified by its checksum.
+/// Whether a whole frame follows a broken one, which is then not a torn tail. Entries are JSON objects: a
+/// brace marks a possible start, and the checksum verifies it.
 fn another_follows(bytes: &[u8], broken: usize) -> bool {
     let first = broken + HEAD_BYTES + 1;
     (first..bytes.len().saturating_sub(HEAD_BYTES))

@@ -1,8 +1,6 @@
-//! The coordinator's journal: every event handed to the engine, kept before what follows from it is
-//! carried out.
-//!
-//! Owns the files, their form, the cutting of a torn tail, and compaction by snapshot. Does not own what an
-//! entry means: its payload is JSON text of whoever writes it.
+//! The coordinator's write-ahead journal: events for the engine are stored before their effects are carried
+//! out. Torn tails are truncated, and snapshots compact the journal. Entries are JSON texts whose meaning is
+//! up to the caller.
 //!
 //! ```text
 //! journal-00000003.log        frames since snapshot 3: the header first, then entries
@@ -10,9 +8,9 @@
 //! frame                       length u32, crc32c u32, both little-endian, then that many bytes
 //! ```
 //!
-//! A snapshot is written while the next journal file is appended to already. It counts when it is complete
-//! under its name; then the files of smaller numbers are removed. A coordinator that dies before goes on from
-//! the snapshot before and every file since.
+//! A snapshot is written while the next journal file is already appended to. It becomes valid when it is
+//! complete under its name; then files with smaller numbers are removed. Until then, a coordinator recovers
+//! from the previous snapshot and every later file.
 
 mod directory;
 mod file;
@@ -31,18 +29,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-/// Version of the files' form and of the entries in them.
+/// Version of the format of files and entries.
 pub(crate) const JOURNAL_VERSION: u32 = 7;
 
-/// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing
-/// whatever is chosen here; only a machine that loses power does.
+/// When the journal is synced to disk. Every choice survives a killed coordinator; they differ on power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsyncPolicy {
-    /// Before anything that follows from it is carried out.
+    /// Before the effects are carried out.
     Always,
     /// At this interval.
     Interval(Duration),
-    /// When the system does it by itself.
+    /// Never; the system writes it back.
     Never,
 }
 
@@ -50,39 +47,37 @@ pub enum FsyncPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) version: u32,
-    /// Chosen at random when the journal was begun: numbers of jobs and workers mean something only
-    /// within it.
+    /// Random number of the journal. Numbers of jobs and workers are only valid within it.
     pub(crate) journal: u64,
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
-    /// How it was decided when this file was begun: otherwise something else would be made of the
-    /// same events.
+    /// The rules when this file was created: a replay needs the same ones.
     #[serde(flatten)]
     pub(crate) rules: EngineRules,
 }
 
-/// All that an engine decides by.
+/// All rules that an engine decides by.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct EngineRules {
     pub(crate) settings: EngineSettings,
-    /// The policy and its values, as `PolicyChoice::to_json` writes them.
+    /// The policy and its values, as written by `PolicyChoice::to_json`.
     pub(crate) scheduler: Value,
 }
 
-/// The journal cannot be read or written.
+/// Why a journal cannot be read or written.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {doing} {path}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// To what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A frame in the middle is not what was written.
+    /// A frame in the middle is damaged.
     #[error(
         "{path} is damaged at byte {offset}: {what}; what comes after cannot be trusted. Restore the file, or move the \
          directory away to begin anew without these jobs"
@@ -90,25 +85,25 @@ pub enum JournalError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the frame begins.
+        /// The frame's offset.
         offset: u64,
-        /// What is wrong.
+        /// The defect.
         what: String,
     },
-    /// A journal file goes on from a snapshot that is not there.
+    /// The snapshot that a journal file depends on is missing.
     #[error(
         "{snapshot} is missing, and {journal} goes on from it: the jobs before are in there. Restore the file, or move \
          {directory} away to begin anew without these jobs"
     )]
     SnapshotMissing {
-        /// The file that is missing.
+        /// The missing file.
         snapshot: PathBuf,
-        /// The file that is there.
+        /// The dependent file.
         journal: PathBuf,
-        /// Where both belong.
+        /// The directory of both.
         directory: PathBuf,
     },
-    /// Written by another version of this program.
+    /// The file is of another version.
     #[error(
         "{path} has version {found}, and this program writes {JOURNAL_VERSION}; let the jobs end with the program that wrote \
          it, then move the directory away"

@@ -1,8 +1,5 @@
-//! One snapshot file: a header, then what a coordinator knows, in segments that are written as they
-//! are encoded.
-//!
-//! Owns the form. It is JSON, like the journal; a segment is bounded, so that the memory for writing and
-//! reading it does not grow with the cluster. Does not own what is in it.
+//! A snapshot file: a header, then the coordinator's state as JSON in segments of bounded size. Memory for
+//! writing and reading therefore does not grow with the cluster.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -16,18 +13,18 @@ use super::file::read_header;
 use super::frame::{self, HEAD_BYTES};
 use super::{Header, JournalError};
 
-/// Ending of the names of snapshots.
+/// Extension of snapshots.
 pub(super) const JSON: &str = "json";
-/// Ending of those of earlier programs, whose version is refused.
+/// Extension of snapshots of earlier versions, which are refused.
 pub(super) const MESSAGE_PACK: &str = "msgpack";
 
-/// Bytes of a segment but the last.
+/// Bytes of every segment but the last.
 const SEGMENT_BYTES: usize = 1 << 20;
 /// First byte of a segment.
 const MORE_FOLLOWS: u8 = 0;
 const IS_LAST: u8 = 1;
 
-/// Writes a snapshot: complete under `path`, or not there.
+/// Writes a snapshot atomically.
 pub(super) fn write(path: &Path, header: &Header, content: &impl Serialize) -> Result<(), JournalError> {
     let unfinished = path.with_extension("unfinished");
     let write = || -> io::Result<()> {
@@ -84,7 +81,7 @@ impl<W: Write> Write for SegmentWriter<W> {
     }
 }
 
-/// A snapshot that was opened: its header is read, the rest is read when it is decoded.
+/// An opened snapshot whose header has been read.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     path: PathBuf,
@@ -103,7 +100,7 @@ impl Snapshot {
         Ok(Snapshot { path: path.to_owned(), header, segments })
     }
 
-    /// What it holds, and nothing after it.
+    /// Decodes the content; fails if data follows it.
     pub(crate) fn decode<T: DeserializeOwned>(mut self) -> Result<T, JournalError> {
         let mut decoder = serde_json::Deserializer::from_reader(&mut self.segments);
         let decoded = T::deserialize(&mut decoder);
@@ -118,12 +115,12 @@ impl Snapshot {
 #[derive(Debug)]
 struct SegmentReader {
     file: BufReader<File>,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     offset: u64,
     segment: Vec<u8>,
     read: usize,
     was_last: bool,
-    /// Where a frame is not what was written, and how.
+    /// Offset and description of a damaged frame.
     damage: Option<(u64, String)>,
 }
 
@@ -141,7 +138,7 @@ impl SegmentReader {
 }
 
 impl SegmentReader {
-    /// The payload of the next frame.
+    /// Reads the next frame's payload.
     fn frame(&mut self, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
         let began = self.offset;
         let frame = frame::read_from(&mut self.file, payload_bytes_max);

@@ -1,25 +1,22 @@
-//! Where a log is.
-//!
-//! Owns reading pieces of it. Does not own which log it is (`ServedFiles`).
+//! The location of a log in a file, and reading pieces of it.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// A log, or the part of a file that is one.
+/// A log: a file or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogExtent {
     pub(crate) path: PathBuf,
-    /// Where in the file it begins.
+    /// Its start in the file.
     pub(crate) offset: u64,
-    /// Up to the end of the file, without.
+    /// Its length; `None` for up to the end of the file.
     pub(crate) bytes: Option<u64>,
 }
 
 impl LogExtent {
-    /// Its length and so many bytes of it from `offset` on, as far as there are any. One that is empty needs
-    /// no file.
+    /// Returns its length and at most `most` bytes from `offset` on. An empty log need not have a file.
     pub(crate) fn read(&self, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
         if self.bytes == Some(0) {
             return Ok((0, Vec::new()));

@@ -1,4 +1,4 @@
-//! What can be chosen about the daemon of a worker of a cluster, with the defaults.
+//! The configuration of a worker's daemon, with defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,60 +8,56 @@ use napreduce_local::worker::{IsolationRules, SuspendRules, TASK_SILENCE_MAX, co
 
 use crate::client::ClusterPlace;
 
-/// How a worker's daemon is to be.
+/// Configuration of a worker's daemon.
 #[derive(Debug, Clone)]
 pub struct WorkerConfiguration {
-    /// The cluster it belongs to.
+    /// The cluster to join.
     pub cluster: ClusterPlace,
-    /// Its name, unique in the cluster; `None` for the one its directory has, or one made up from the
+    /// Its name, unique in the cluster; `None` for the name stored in its directory, or one derived from the
     /// host's.
     pub name: Option<String>,
-    /// Its own directory; `None` for `workers/<name>` in the cluster directory, or in the user's default
-    /// one.
+    /// Its own directory; `None` for `workers/<name>` in the cluster directory, or in the user's default one.
     pub directory: Option<PathBuf>,
-    /// How many map attempts it runs at once.
+    /// Concurrent map attempts.
     pub map_slots: u32,
-    /// How many reduce attempts it runs at once.
+    /// Concurrent reduce attempts.
     pub reduce_slots: u32,
-    /// Where it serves map output and logs, `HOST:PORT`; port 0 for any.
+    /// `HOST:PORT` to serve map output and logs on; port 0 for any.
     pub bind: String,
-    /// The host under which others reach that, or `HOST:PORT`; `None` for what it binds to.
+    /// The host, or `HOST:PORT`, that others connect to; `None` for the bound address.
     pub advertise: Option<String>,
-    /// The name of its rack: workers that say the same are near each other.
+    /// The name of its rack.
     pub rack: String,
-    /// Map output comes through connections even where it could be read in place.
+    /// Whether to fetch map output through connections even if it could be read in place.
     pub network_shuffle: bool,
-    /// Map output comes encrypted.
+    /// Whether to encrypt map output on the network.
     pub encrypt_shuffle: bool,
-    /// Bytes of programs and side files that are kept for other jobs.
+    /// Size limit of cached programs and side files in bytes.
     pub blob_bytes_max: u64,
-    /// Bytes that are kept of each stream of an attempt.
+    /// Size limit of each stream of an attempt in bytes.
     pub log_bytes_max: u64,
-    /// Bytes that are kept of the logs of all jobs that have ended.
+    /// Size limit of the logs of all ended jobs in bytes.
     pub logs_bytes_max: u64,
-    /// Of how many jobs that have ended logs are kept.
+    /// The most ended jobs with logs.
     pub logs_jobs_max: usize,
-    /// What must be free on the disk of its directory, or it takes no tasks; by the size of the
-    /// disk, without.
+    /// Free disk space below which it takes no tasks; `None` to derive it from the disk's size.
     pub disk_reserve: Option<u64>,
-    /// How many bytes of map output stay in memory; half of what there is to spare, without.
+    /// Limit of map output in memory in bytes; `None` for half of the spare memory.
     pub segment_memory: Option<u64>,
-    /// A task process that says nothing for so long is ended.
+    /// Silence after which a task process is killed.
     pub task_silence_max: Duration,
-    /// How long a coordinator that cannot be reached is asked again for a program before the attempt
-    /// fails.
+    /// How long to retry fetching a program from an unreachable coordinator before the attempt fails.
     pub fetch_patience: Duration,
     /// How attempts are suspended.
     pub suspend: SuspendRules,
-    /// What keeps attempts apart.
+    /// How attempts are isolated.
     pub isolation: IsolationRules,
-    /// How it leaves when somebody else ends it.
+    /// How it leaves when stopped from outside.
     pub leave: LeaveRules,
 }
 
 impl WorkerConfiguration {
-    /// A worker of this cluster with every default: as many slots of each kind as there are cores,
-    /// on loopback.
+    /// The defaults for a worker of this cluster: as many slots of each kind as cores, on loopback.
     pub fn new(cluster: ClusterPlace) -> WorkerConfiguration {
         WorkerConfiguration {
             cluster,
@@ -89,16 +85,16 @@ impl WorkerConfiguration {
     }
 }
 
-/// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation
-/// that is over.
+/// How a worker leaves when stopped from outside its cluster, for example when a pod is evicted or an
+/// allocation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaveRules {
-    /// What SIGTERM means.
+    /// The effect of SIGTERM.
     pub on_terminate: OnTerminate,
-    /// How long it has from then until it is gone: what runs there saves its work in the first half.
-    /// Kubernetes and many batch systems give 30 seconds.
+    /// Time from SIGTERM to exit; attempts save their work in the first half. Kubernetes and many batch
+    /// systems give 30 seconds.
     pub grace: Duration,
-    /// After so long it is killed, as it knows from the start: it leaves by itself before that.
+    /// Wall-time limit; it leaves before that.
     pub time_limit: Option<Duration>,
 }
 
@@ -108,20 +104,20 @@ impl Default for LeaveRules {
     }
 }
 
-/// What SIGTERM means to a worker. Ctrl-C and a hang-up always have it give back at once what it runs.
+/// The effect of SIGTERM on a worker. SIGINT and SIGHUP always hand back attempts at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnTerminate {
-    /// What runs there saves its work first.
+    /// Attempts save their work first.
     Drain,
-    /// What runs there is given back at once and done again elsewhere.
+    /// Attempts are handed back at once and restarted elsewhere.
     Leave,
 }
 
-/// What is left between the end of the grace and a time limit, for processes to end in.
+/// Time between the end of the grace and the limit, for processes to exit.
 const LIMIT_MARGIN: Duration = Duration::from_secs(2);
 
 impl LeaveRules {
-    /// How long it works until it begins to leave by itself, if it has a time limit.
+    /// Returns how long it works before it begins to leave, if it has a time limit.
     pub fn leaves_after(&self) -> Option<Duration> {
         self.time_limit.map(|limit| limit.saturating_sub(self.grace + LIMIT_MARGIN))
     }

@@ -1,12 +1,10 @@
-//! How a worker stands with its coordinator, as its log tells it: one line for each change.
-//!
-//! Owns the lines. Does not own what follows from a change (`link`).
+//! Logs the state of a worker's connection to its coordinator: one line per change.
 
 use napreduce_engine::WorkerId;
 
 use super::introduction::Apart;
 
-/// What was said last.
+/// The last logged state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     Nothing,
@@ -20,7 +18,7 @@ enum Said {
 pub(super) struct ConnectionLog {
     who: String,
     said: Said,
-    /// Whether no coordinator has let this worker in since it was started.
+    /// Whether no coordinator has accepted this worker since it started.
     pub(super) is_stranger: bool,
 }
 
@@ -46,7 +44,7 @@ impl ConnectionLog {
                 self.say(Said::Lost, &format!("lost the coordinator: {why}; running attempts go on"));
             }
             Apart::Starting => {}
-            // After a loss this is what was to be expected.
+            // Expected after a loss.
             Apart::Unreachable(_) if self.said == Said::Lost => {}
             Apart::Unreachable(why) => {
                 self.say(Said::Unreachable, &format!("waiting for a coordinator: {why}"))

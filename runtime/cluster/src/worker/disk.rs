@@ -1,23 +1,20 @@
-//! Whether the disk of a worker has room for attempts.
-//!
-//! Owns the look at it, and when that is news: short below a reserve, well again above twice that,
-//! so that it does not go to and fro. Does not own what follows (the engine) nor quotas, which only
-//! a failed write shows.
+//! Monitors free disk space. A disk is short below a reserve and well again above twice that, to avoid
+//! flapping. Quotas are not visible here; they only show in failed writes.
 
 use std::io;
 use std::path::PathBuf;
 
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
-/// What must be free unless it is said otherwise, if the disk is not so small that a share of it is less.
+/// Default reserve, unless a share of a small disk is less.
 const RESERVE_BYTES: u64 = 64 << 20;
 const RESERVE_SHARE: u64 = 50;
 
-/// The disk below a directory.
+/// The disk of a directory.
 #[derive(Debug)]
 pub(super) struct Disk {
     path: PathBuf,
-    /// What must be free at least; by the size of the disk, without.
+    /// Minimum free space; `None` to derive it from the disk's size.
     reserve: Option<u64>,
     short: bool,
 }
@@ -27,7 +24,7 @@ impl Disk {
         Disk { path, reserve, short: false }
     }
 
-    /// Looks at it; what it lacks now, if that has changed.
+    /// Checks the disk; returns the new shortage, if any, when the state has changed.
     pub(super) fn look(&mut self) -> Option<Option<String>> {
         let found = statvfs(&self.path).map_err(io::Error::from);
         self.judge(found.as_ref())

@@ -1,4 +1,4 @@
-//! The surroundings of a worker of a cluster, and where other workers' segments are found.
+//! The environment of a cluster worker's loop, and how it locates other workers' segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ use super::preparation::prepare;
 use super::worker_directory::{is_neighbour, is_within_sight};
 use crate::blobs::BlobStore;
 
-/// The surroundings of a worker of a cluster.
+/// The environment of a worker of a cluster.
 #[derive(Debug)]
 pub(super) struct WorkerEnvironment {
     pub(super) paths: WorkerPaths,
     pub(super) name: String,
-    /// The name of this host, for people.
+    /// This host's name, for people.
     pub(super) host: String,
     pub(super) configuration: WorkerConfiguration,
     pub(super) secret: Secret,
     pub(super) blobs: Arc<BlobStore>,
-    /// Held while a blob is fetched: others who want it find it then.
+    /// Held while a blob is fetched, so that concurrent requests fetch it once.
     pub(super) fetching: Mutex<()>,
     pub(super) logs: LogShelf,
     pub(super) isolation: Isolation,
@@ -71,7 +71,7 @@ impl Environment for WorkerEnvironment {
     }
 
     fn forget(&self, job: JobId) {
-        // What cannot be removed, or was never made, is looked for again when the next life begins.
+        // Leftovers are removed when the next life begins.
         let _ = fs::remove_dir_all(self.paths.job(job));
         self.logs.add(&self.paths, job);
     }
@@ -104,7 +104,7 @@ impl Environment for WorkerEnvironment {
 }
 
 impl WorkerEnvironment {
-    /// What of a worker can be seen from here.
+    /// Determines how much of another worker is visible from here.
     fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
         let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
         let sight = match seen {
@@ -129,7 +129,7 @@ impl WorkerEnvironment {
         let path = WorkerPaths::new(&peer.directory).segment(attempt);
         let seen = match sight {
             Sight::Nothing => false,
-            // One in its memory is a link that leads nowhere from here.
+            // A segment in its memory is a link that is dangling here.
             Sight::Disk => !path.is_symlink(),
             Sight::Everything => true,
         };
@@ -137,12 +137,12 @@ impl WorkerEnvironment {
     }
 }
 
-/// What of another worker can be seen from this one.
+/// How much of another worker is visible.
 #[derive(Debug, Clone, Copy)]
 enum Sight {
     Nothing,
-    /// Its directory, on storage that both have.
+    /// Its directory, on shared storage.
     Disk,
-    /// Its process, too.
+    /// Its directory and process.
     Everything,
 }

@@ -1,6 +1,4 @@
-//! Why a worker's daemon could not start, or ended.
-//!
-//! Owns the reasons and their wording. Does not own what goes wrong with an attempt (`TaskError`).
+//! Errors that prevent or end a worker's daemon.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,15 +10,15 @@ use crate::blobs::BlobError;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::directory_mark::DirectoryMarkError;
 
-/// A worker's daemon that cannot do what it was asked for.
+/// Why a worker's daemon failed.
 #[derive(Debug, Error)]
 pub enum WorkerError {
-    /// The name cannot be that of a directory and a worker.
+    /// The name is invalid.
     #[error(
         "{name:?} cannot be a worker's name; use up to 64 letters, digits, '-', '_' and '.', not '.' in front"
     )]
     Name {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The directory belongs to a worker of another name.
@@ -31,12 +29,12 @@ pub enum WorkerError {
     OtherName {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// The stored name.
         found: String,
-        /// Who was to have it.
+        /// The requested name.
         asked: String,
     },
-    /// Another daemon runs there.
+    /// Another daemon uses the directory.
     #[error(
         "another worker is running in {}; stop it first, or choose another name or directory",
         .path.display()
@@ -45,12 +43,12 @@ pub enum WorkerError {
         /// The directory.
         path: PathBuf,
     },
-    /// Tasks were to be put into control groups.
+    /// Control groups are required but unavailable.
     #[error(
         "no control groups for tasks: {why}; run the worker as root or where groups are delegated to it, or leave out --isolation"
     )]
     Isolation {
-        /// What is missing.
+        /// The missing requirement.
         why: String,
     },
     /// The directory is not a worker's.
@@ -59,18 +57,18 @@ pub enum WorkerError {
     /// The cluster directory cannot be used.
     #[error(transparent)]
     ClusterDirectory(#[from] ClusterDirectoryError),
-    /// The coordinator will never let this worker in as it is.
+    /// The coordinator permanently refuses this worker.
     #[error("the coordinator at {address} does not let this worker in: {reason}")]
     NotLetIn {
-        /// Where it was asked.
+        /// The coordinator's address.
         address: String,
-        /// What it said, or what its answer means.
+        /// Its reason, or the meaning of its answer.
         reason: String,
     },
-    /// Another worker of this name is in the cluster, and alive.
+    /// A live worker has the same name.
     #[error("the coordinator does not let this worker in: {reason}")]
     NameTaken {
-        /// Who has the name, and what to do.
+        /// The holder of the name, and a remedy.
         reason: String,
     },
     /// The data server cannot listen.
@@ -79,19 +77,18 @@ pub enum WorkerError {
     /// Programs and side files cannot be kept.
     #[error("cannot keep programs: {0}")]
     Blobs(String),
-    /// The system does not let us.
+    /// A system call failed.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, to what.
+        /// The failed operation and its object.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl WorkerError {
-    /// The exit status of a program that ends with this: 2 when another directory or name has to be given,
-    /// else 1.
+    /// Returns the exit status: 2 if another directory or name has to be given, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             WorkerError::Name { .. } | WorkerError::OtherName { .. } | WorkerError::NameTaken { .. } => 2,

@@ -1,6 +1,4 @@
-//! How a worker introduces itself: one connection, hello, and the answer.
-//!
-//! Owns what it says of itself, and why there is no connection. Does not own when it is tried again (`link`).
+//! Connects a worker to the coordinator: one connection, hello, and the answer.
 
 use std::time::Duration;
 
@@ -14,10 +12,10 @@ use tokio::time::timeout;
 use super::environment::WorkerEnvironment;
 use crate::client::ClusterPlace;
 
-/// How long a coordinator may take to answer `Hello`: the answer waits for its journal.
+/// Time limit for the answer to `Hello`, which waits for the journal.
 const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What a worker says of itself to every coordinator.
+/// A worker's description of itself.
 pub(super) struct Introduction {
     pub(super) incarnation: u64,
     pub(super) slots: Slots,
@@ -27,17 +25,17 @@ pub(super) struct Introduction {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum Apart {
-    /// There is none yet, but something is about to start one.
+    /// No coordinator yet, but one is starting.
     Starting,
-    /// It cannot be reached, or not understood.
+    /// Unreachable or incomprehensible.
     Unreachable(String),
-    /// It will not do with this worker, however often it is asked.
+    /// The coordinator permanently refuses this worker.
     NotLetIn { address: String, reason: String },
-    /// It said no.
+    /// The coordinator refused for now.
     Refused(String),
     /// Another worker has this name.
     NameTaken(String),
-    /// The connection was there and ended.
+    /// The connection ended.
     Lost(String),
 }
 
@@ -66,7 +64,7 @@ impl Introduction {
     }
 }
 
-/// Connects and says hello; the connection and the answer.
+/// Connects and sends hello; returns the connection and the answer.
 pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
     let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
     let (address, secret) =
@@ -76,8 +74,7 @@ pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Con
         })?;
     let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
     let mut connection = connected.map_err(|error| match (&error, place) {
-        // An address out of a directory may be that of a coordinator which is gone, and somebody
-        // else's by now.
+        // The recorded address may be that of a dead coordinator, now in use by a foreign process.
         (
             TransportError::SecretRefused | TransportError::OtherSecret | TransportError::OtherVersion { .. },
             ClusterPlace::Address { .. },

@@ -1,7 +1,4 @@
-//! Where everything of a worker of a cluster lies in its own directory.
-//!
-//! Owns the names, and their use by whoever is served. Does not own when files are made or removed
-//! (`worker_directory`, `job`), nor what lies on storage that all workers share (`output`).
+//! The layout of a cluster worker's directory.
 //!
 //! ```text
 //! DIR/lock, name, incarnation, process, journal
@@ -24,7 +21,7 @@ pub(crate) struct WorkerPaths {
 }
 
 impl WorkerPaths {
-    /// The paths inside `root`, which is absolute.
+    /// `root` must be absolute.
     pub(crate) fn new(root: impl Into<PathBuf>) -> WorkerPaths {
         WorkerPaths { root: root.into() }
     }
@@ -34,27 +31,27 @@ impl WorkerPaths {
         &self.root
     }
 
-    /// Locked by the daemon as long as it lives.
+    /// The lock file of the daemon.
     pub(super) fn lock(&self) -> PathBuf {
         self.root.join("lock")
     }
 
-    /// Holds the name of the worker.
+    /// The file with the worker's name.
     pub(super) fn name(&self) -> PathBuf {
         self.root.join("name")
     }
 
-    /// Holds the number of this start of the daemon, in hexadecimal.
+    /// The file with this start's incarnation number, in hexadecimal.
     pub(super) fn incarnation(&self) -> PathBuf {
         self.root.join("incarnation")
     }
 
-    /// Says which process the daemon is.
+    /// The file that identifies the daemon's process.
     pub(super) fn process(&self) -> PathBuf {
         self.root.join("process")
     }
 
-    /// Says by which coordinator's journal the jobs are numbered whose logs are here.
+    /// The file that identifies the journal by which the jobs in the logs are numbered.
     pub(super) fn journal(&self) -> PathBuf {
         self.root.join("journal")
     }
@@ -64,12 +61,12 @@ impl WorkerPaths {
         self.root.join("blobs")
     }
 
-    /// What jobs need while they run.
+    /// Data of running jobs.
     pub(super) fn jobs(&self) -> PathBuf {
         self.root.join("jobs")
     }
 
-    /// What one job needs while it runs.
+    /// Data of one running job.
     pub(super) fn job(&self, job: JobId) -> PathBuf {
         self.jobs().join(job.to_string())
     }
@@ -84,17 +81,17 @@ impl WorkerPaths {
         self.shuffle(attempt.task.job).join(format!("{attempt}.segment"))
     }
 
-    /// The directories of the attempts of a job.
+    /// The private directories of a job's attempts.
     pub(super) fn scratches(&self, job: JobId) -> PathBuf {
         self.job(job).join("scratch")
     }
 
-    /// The directory of one attempt alone.
+    /// The private directory of an attempt.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
         self.scratches(attempt.task.job).join(attempt.to_string())
     }
 
-    /// What attempts of a job have saved whose output is in a store.
+    /// Checkpoints of a job whose output is in an object store.
     pub(super) fn checkpoints(&self, job: JobId) -> PathBuf {
         self.job(job).join("checkpoints")
     }
@@ -104,12 +101,12 @@ impl WorkerPaths {
         self.job(job).join("files")
     }
 
-    /// What attempts print.
+    /// Logs of all jobs.
     pub(super) fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
 
-    /// What the attempts of one job print.
+    /// Logs of one job.
     pub(super) fn job_logs(&self, job: JobId) -> PathBuf {
         self.logs().join(job.to_string())
     }

@@ -1,7 +1,5 @@
-//! What a worker of a cluster does before the first attempt of a job: directories, the program, side files.
-//!
-//! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is
-//! wrong. Does not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
+//! Prepares a cluster worker for a job's first attempt: directories, program, side files. Retries an
+//! unreachable coordinator.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_arch
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
-/// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
+/// Prepares everything. On failure the waiting attempts fail, and the next one retries.
 pub(super) async fn prepare(
     environment: Arc<WorkerEnvironment>,
     description: Arc<JobDescription>,
@@ -57,7 +55,7 @@ pub(super) async fn prepare(
         })?;
         copies.push((own, stamp));
     }
-    // Keeps the program where it is. Tasks run as this user and could write to the copies.
+    // Keeps the program pinned. Tasks run as this user and could overwrite the copies.
     let is_intact = move || {
         pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
             && copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
@@ -100,7 +98,7 @@ fn not_made(environment: &WorkerEnvironment, error: &WorkerError) -> TaskError {
     }
 }
 
-/// Whose fault it is that a blob did not come.
+/// Returns which component caused a failed fetch.
 fn place_of(error: &FetchError) -> FaultPlace {
     match error {
         FetchError::Blob(BlobError::Io { source, .. }) => TaskError::local("", source).place,
@@ -131,7 +129,7 @@ fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result
     }
 }
 
-/// The name comes from whoever submitted the job: it must not lead out of the directory.
+/// The name comes from the submitter: it must not lead out of the directory.
 fn check_name(file: &SideFile) -> Result<(), TaskError> {
     let mut components = Path::new(&file.name).components();
     let one = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
@@ -145,9 +143,8 @@ fn check_name(file: &SideFile) -> Result<(), TaskError> {
     }
 }
 
-/// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of
-/// an earlier try, too. A link would do for reading, but whoever wrote to it would write to the side
-/// file of every other job.
+/// Copies a read-only side file into place atomically, replacing an earlier copy. With a link, a task that
+/// writes to the file would change it for every job.
 fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stamp> {
     fs::remove_file(unfinished).if_there()?;
     fs::copy(from.path(), unfinished)?;

@@ -1,10 +1,8 @@
-//! One life of a worker: from a welcome under one number until another number is given, or the end.
+//! One life of a worker: the period under one worker number. Lives do not overlap: attempts and files of one
+//! are removed before the next follows its first order.
 //!
-//! Owns that lives do not overlap: what an earlier one ran is gone and what it made is removed before the
-//! first order of the next is followed. Does not own the connection that orders come from (`link`).
-//!
-//! A life has a thread of its own, where directories and files of attempts are made. The link, with its
-//! heartbeat, never waits for a disk: a worker whose disk is slow is slow, not gone.
+//! A life has a thread of its own, which creates directories and files. The link with its heartbeat never
+//! waits for a disk, so a worker with a slow disk is not lost.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use tokio::task::spawn_blocking;
 use super::environment::WorkerEnvironment;
 use super::worker_directory::{clear_jobs, keep_logs_of};
 
-/// What all lives of a worker have in common.
+/// Resources shared by all lives of a worker.
 pub(super) struct Resources {
     pub(super) environment: Arc<WorkerEnvironment>,
     pub(super) spawner: Arc<Spawner>,
@@ -34,16 +32,16 @@ pub(super) struct Resources {
 pub(super) struct Registration {
     orders: UnboundedSender<ToWorker>,
     news: UnboundedReceiver<WorkerNews>,
-    /// Tells when the life has ended.
+    /// Resolves when the life has ended.
     ended: oneshot::Receiver<()>,
     running: Arc<AtomicUsize>,
 }
 
 impl Registration {
-    /// Begins a life as soon as the one before it has ended; orders wait until then.
+    /// Begins a life once the previous one has ended; orders wait until then.
     ///
     /// # Errors
-    /// When there can be no thread for it.
+    /// If its thread cannot be started.
     pub(super) fn begin(
         resources: &Resources,
         worker: WorkerId,
@@ -68,7 +66,7 @@ impl Registration {
         let (living, ended) = oneshot::channel();
         std::thread::Builder::new().name("attempts".into()).spawn(move || {
             run_soon_when_woken();
-            // Dropped at the end, also by a panic.
+            // Dropped at the end, even after a panic.
             let _living: oneshot::Sender<()> = living;
             runtime.block_on(async move {
                 if let Some(before) = before {
@@ -81,37 +79,37 @@ impl Registration {
         Ok(Registration { orders, news, ended, running })
     }
 
-    /// Whether there is work that could be saved.
+    /// Whether there is work to save.
     pub(super) fn runs_something(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 0
     }
 
-    /// Hands an order on.
+    /// Forwards an order.
     pub(super) fn order(&self, order: ToWorker) {
-        // Its loop listens until this end is dropped.
+        // Its loop receives until this end is dropped.
         let _ = self.orders.send(order);
     }
 
-    /// What it tells next.
+    /// Returns the next news.
     pub(super) async fn news(&mut self) -> Option<WorkerNews> {
         self.news.recv().await
     }
 
-    /// What it has told and nobody has heard yet.
+    /// Returns pending news, if any.
     pub(super) fn more_news(&mut self) -> Option<WorkerNews> {
         self.news.try_recv().ok()
     }
 
-    /// Ends every attempt, and waits until all of them are gone.
+    /// Ends every attempt and waits until all are gone.
     pub(super) async fn end(self) {
         let Registration { orders, news, ended, .. } = self;
         drop((orders, news));
-        // Nothing is ever sent. A panic has been printed; its attempts died with it.
+        // Resolves when the sender is dropped. A panic has been printed; its attempts died with it.
         let _ = ended.await;
     }
 }
 
-/// Beside the loop, since there may be much to remove.
+/// Off the loop's thread, since there may be much to remove.
 async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
     let cleared = spawn_blocking(move || {
         let name = environment.name.clone();
@@ -121,10 +119,10 @@ async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
             }
         });
         for error in [clear_jobs(&environment.paths), logs].into_iter().filter_map(Result::err) {
-            // Old files are in nobody's way: attempts are numbered anew and make what they need.
+            // Old files are harmless: attempts are renumbered and create what they need.
             tracing::warn!(target: "worker", worker = %name, "{error}");
         }
     });
-    // Only a panic ends it early; that was printed.
+    // Fails only after a panic, which was printed.
     let _ = cleared.await;
 }

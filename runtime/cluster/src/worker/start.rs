@@ -1,6 +1,4 @@
-//! The start of a worker's daemon: everything it needs, in the order in which it is needed.
-//!
-//! Owns the setting up and what signals mean. Does not own what happens then (`link`).
+//! Starts a worker's daemon: sets up its parts in order of dependence, and handles signals.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -31,19 +29,18 @@ use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 
-/// Processes of one program that wait for an attempt.
+/// The most prestarted processes of a program.
 const PRESTARTED_MAX: usize = 4;
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
 ///
-/// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT
-/// and SIGHUP (and SIGTERM, if the rules say so) ask it to go: its attempts are given back, and it ends
-/// within some seconds. A second signal ends it at once. Whichever way it ends, its attempts end with it.
-/// Must not be called from inside an async runtime.
+/// SIGTERM drains it: its attempts save their work, and it exits within its grace. SIGINT and SIGHUP (and
+/// SIGTERM, if configured) hand back its attempts, and it exits within some seconds. A second signal ends it
+/// at once. In every case its attempts end with it. Must not be called from inside an async runtime.
 ///
 /// # Errors
 ///
-/// See [`WorkerError`]. A coordinator that cannot be reached is none: it is waited for.
+/// See [`WorkerError`]. An unreachable coordinator is not an error: the worker retries.
 pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     run_soon_when_woken();
     let runtime = Builder::new_current_thread().enable_all().build();
@@ -79,17 +76,16 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         environment,
         segment_memory: SegmentMemory::new(configuration.segment_memory),
     };
-    // Borrowed below, so that the handlers stay until the end: they are what a second signal meets.
+    // Borrowed below, so that the handlers stay installed for a second signal.
     let mut stop = Stop::new(interrupts, configuration.leave, began);
     let ended = Link::new(resources, introduction, &mut stop).run().await;
     drop(server);
-    // Nothing of this worker is of any use to anybody now.
+    // The worker's data is useless now.
     let cleared = clear_jobs(&directory.paths);
     ended.and(cleared)
 }
 
-/// A slot that is free finds a process that is ready; more than a few are not started as fast as they would
-/// be taken.
+/// Prestarts a process per free slot, up to a few: more could not be started as fast as they are used.
 fn spawner(
     configuration: &WorkerConfiguration,
     groups: Option<Arc<ControlGroups>>,
@@ -176,8 +172,8 @@ impl ServedFiles for WorkerEnvironment {
     }
 }
 
-/// Where others reach the data server: as was said, or where it listens; if that is everywhere, at the
-/// address from which this host speaks to others.
+/// Returns the data server's advertised address: the configured one, or where it listens. A wildcard is
+/// replaced by this host's address towards the coordinator.
 fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String {
     match &configuration.advertise {
         Some(host) if host.parse::<IpAddr>().is_ok_and(|it| it.is_ipv6()) => {
@@ -193,16 +189,16 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
     }
 }
 
-/// Whether an address is for this machine alone, although the coordinator is on another one.
+/// Whether the address is loopback although the coordinator is on another machine.
 fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
     let host = data_address.rsplit_once(':').map_or(data_address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
-    // The source of packets to an address of this machine is that address.
+    // Packets to a local address have that address as their source.
     is_loopback && route.is_some_and(|(own, coordinator)| own != coordinator)
 }
 
-/// The address of this machine on the way to the coordinator, and that of the coordinator. Connecting a
+/// Returns this machine's address on the route to the coordinator, and the coordinator's. Connecting a
 /// datagram socket sends nothing.
 fn route(cluster: &ClusterPlace) -> Option<(IpAddr, IpAddr)> {
     let coordinator = match cluster {

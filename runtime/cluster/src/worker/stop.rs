@@ -1,7 +1,5 @@
-//! Why a worker's daemon is to end, and how long it has.
-//!
-//! Owns what a signal and the time limit mean. Does not own what follows (`link`), nor the second signal,
-//! which ends the process where it stands.
+//! Reasons for a worker's daemon to stop: signals and the time limit. A second signal ends the process at
+//! once.
 
 use std::time::Duration;
 
@@ -10,30 +8,30 @@ use tokio::time::{Instant, sleep_until};
 
 use super::configuration::{LeaveRules, OnTerminate};
 
-/// The daemon is to end.
+/// A request to stop the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StopRequest {
-    /// Who wants that, for people.
+    /// The reason, for people.
     pub(super) why: String,
-    /// How long what runs here has to save its work; without, it is given back at once.
+    /// Time for attempts to save their work; `None` to hand them back at once.
     pub(super) grace: Option<Duration>,
 }
 
-/// Waits for whatever ends a daemon.
+/// Waits for requests to stop.
 pub(super) struct Stop {
     interrupts: Interrupts,
     rules: LeaveRules,
-    /// When it is to begin to leave because of its time limit.
+    /// When to begin to leave because of the time limit.
     limit: Option<Instant>,
 }
 
 impl Stop {
-    /// `began` is when the process was started, from which its time limit counts.
+    /// `began` is the start of the process, from which the time limit counts.
     pub(super) fn new(interrupts: Interrupts, rules: LeaveRules, began: Instant) -> Stop {
         Stop { interrupts, rules, limit: rules.leaves_after().map(|after| began + after) }
     }
 
-    /// The next request. Dropped before it comes, nothing is lost.
+    /// Returns the next request. Cancel-safe.
     pub(super) async fn next(&mut self) -> StopRequest {
         let limit = self.limit;
         tokio::select! {
@@ -48,7 +46,7 @@ impl Stop {
         }
     }
 
-    /// People at a terminal do not want to wait; whoever manages pods and allocations says when it will kill.
+    /// A user at a terminal does not want to wait; managers of pods and allocations announce when they kill.
     fn request_of(&self, signal: i32) -> StopRequest {
         let why = signal_name(signal).unwrap_or("a signal").to_owned();
         let drains = why == "SIGTERM" && self.rules.on_terminate == OnTerminate::Drain;

@@ -1,7 +1,5 @@
-//! The indexes of segments that were asked for lately.
-//!
-//! Owns a bounded cache: a thousand reduces ask for the same footer, which is checked as a whole each time it
-//! is read. Does not own open files; keeping them would keep the disk space of segments that were removed.
+//! A bounded cache of recently used segment indexes: many reduces request the same footer, and each read
+//! verifies all of it. Files are not kept open, since that would keep the disk space of removed segments.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,14 +13,14 @@ use crate::blobs::Stamp;
 const ENTRIES_MAX: usize = 256;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Indexes by file, the one used last in front.
+/// Indexes by file, most recently used first.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     entries: Mutex<VecDeque<(Stamp, Arc<SegmentIndex>)>>,
 }
 
 impl Indexes {
-    /// The index of an open file.
+    /// Returns the index of an open file.
     pub(super) fn of(&self, file: &File, path: &Path) -> Result<Arc<SegmentIndex>, SegmentError> {
         let metadata =
             file.metadata().map_err(|source| SegmentError::Open { path: path.to_owned(), source })?;

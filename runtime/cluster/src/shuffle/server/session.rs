@@ -1,8 +1,5 @@
-//! One data connection as the server sees it: requests in, segments and logs out.
-//!
-//! Owns the queue of what was asked for, the credit, and the refusal of what breaks the rules. Does not own
-//! which files there are (`ServedFiles`). What is wrong with one item is told about that item; the connection
-//! goes on.
+//! The server's side of a data connection: receives requests; sends segments and logs within the client's
+//! credit. An error of one item is reported for that item, and the connection continues.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,13 +19,13 @@ use thiserror::Error;
 
 use super::{BUSY_MILLIS, Floor};
 
-/// Items that may wait on one connection.
+/// The most items queued on one connection.
 const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;
-/// What a refused peer may still send before the connection is closed on it.
+/// How many reads of a refused peer's data to do before closing.
 const FAREWELL_READS_MAX: usize = 64;
 const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Why a session ended before its peer ended it.
+/// Why a session ended early.
 #[derive(Debug, Error)]
 pub(super) enum SessionError {
     #[error("refused: {0}")]
@@ -43,15 +40,15 @@ pub(super) struct Session<'a> {
     role: Role,
     line: DataConnection,
     floor: &'a Floor,
-    /// What was asked for and not answered yet, in order.
+    /// Requested items, in order.
     waiting: VecDeque<(u32, FetchItem)>,
-    /// Bytes of blocks that may be sent.
+    /// Bytes of blocks that may still be sent.
     credit: u64,
 }
 
 /// Why a segment is not sent.
 enum Miss {
-    /// This host has no room for another open file just now.
+    /// This host has no descriptor for another file at the moment.
     Busy,
     Unavailable {
         gone: bool,
@@ -60,7 +57,7 @@ enum Miss {
 }
 
 impl From<SegmentError> for Miss {
-    /// Only absence and damage are for good.
+    /// Only missing and damaged segments are permanent errors.
     fn from(error: SegmentError) -> Miss {
         let reason = error.to_string();
         match error {
@@ -72,8 +69,8 @@ impl From<SegmentError> for Miss {
 }
 
 impl Session<'_> {
-    /// Serves until the peer has had enough, is silent for too long, or breaks the rules. `socket`
-    /// is the connection's.
+    /// Serves until the peer disconnects, is silent for too long, or breaks the protocol. `socket` is the
+    /// connection's.
     pub(super) fn serve(
         role: Role,
         mut connection: BlockingConnection,
@@ -93,7 +90,7 @@ impl Session<'_> {
                 part(socket);
                 Err(SessionError::Refused(reason))
             }
-            // Silence is no offence: a reader may have been stopped, and comes back.
+            // Silence is not an error: a reader may have been suspended, and reconnects.
             Err(SessionError::Transport(TransportError::Silent { .. })) => Ok(()),
             served => served,
         }
@@ -118,7 +115,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes in the next message; `false` when there will be none.
+    /// Handles the next message; returns false at the end of the stream.
     fn listen(&mut self) -> Result<bool, SessionError> {
         match self.line.receive()? {
             Some(message) => self.hear(message).map(|()| true),
@@ -176,7 +173,7 @@ impl Session<'_> {
         }
     }
 
-    /// Sends one segment's partition, or why it cannot be had; `false` when the peer has gone.
+    /// Sends a segment's partition or the reason for its absence; returns false if the peer is gone.
     fn answer(&mut self, partition: u32, item: FetchItem) -> Result<bool, SessionError> {
         let FetchItem { attempt, from_block } = item;
         match self.find(partition, item) {
@@ -251,7 +248,7 @@ impl Session<'_> {
     }
 }
 
-/// The first words: whether to go on encrypted; nothing when the peer has gone.
+/// Negotiates encryption; returns `None` if the peer is gone.
 fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bool>, SessionError> {
     match connection.receive()? {
         None => Ok(None),
@@ -268,8 +265,8 @@ fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bo
     }
 }
 
-/// Waits for a refused peer to hang up: closing while bytes of it are unread would take the refusal back.
-/// Whatever fails here changes nothing, since the connection is given up anyway.
+/// Waits for a refused peer to disconnect: closing with unread bytes would discard the refusal. Errors are
+/// ignored, since the connection ends anyway.
 fn part(mut socket: &TcpStream) {
     let ready =
         socket.shutdown(Shutdown::Write).and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));

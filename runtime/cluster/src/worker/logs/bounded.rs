@@ -1,6 +1,5 @@
-//! The file that a task process appends to.
-//!
-//! Owns its bound, kept by cutting it now and then, since the process writes it itself.
+//! A log file that a task process appends to. The process writes it directly, so the limit is enforced by
+//! occasional truncation.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +14,7 @@ pub(super) struct BoundedLog {
 }
 
 impl BoundedLog {
-    /// `file` is empty, and was opened to be appended to.
+    /// `file` must be empty and open for appending.
     pub(super) fn new(file: File, bytes_max: u64) -> BoundedLog {
         BoundedLog { file, bytes_max, was_cut: false }
     }
@@ -28,7 +27,7 @@ impl BoundedLog {
         Ok(self.file.metadata()?.len())
     }
 
-    /// The last bytes, and how many come before them.
+    /// Returns the last bytes and the length before them.
     pub(super) fn last(&self, most: u64) -> io::Result<(Vec<u8>, u64)> {
         let bytes = self.bytes()?;
         let before = bytes.saturating_sub(most);
@@ -37,8 +36,8 @@ impl BoundedLog {
         Ok((last, before))
     }
 
-    /// The beginning is kept and says that the rest is not. What the process appends meanwhile is cut the
-    /// next time: it appends, so there is no hole.
+    /// Keeps the beginning, with a note that the rest is missing. The process appends, so concurrent writes
+    /// leave no hole and are truncated the next time.
     pub(super) fn keep_bound(&mut self) -> io::Result<()> {
         let farewell = format!(
             "\n[napreduce: only the first {} bytes of this stream are kept; the rest was dropped]\n",

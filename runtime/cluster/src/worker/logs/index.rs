@@ -1,7 +1,5 @@
-//! Where in the logs of a job what each attempt has printed is.
-//!
-//! Owns the form of the index: a line of JSON that says its version, then one for each stream that has
-//! something in it. A line that was cut short, as a crash may leave one, is passed over.
+//! The index of a job's logs: a JSON line with the version, then one for each non-empty stream. An incomplete
+//! line, as a crash may leave, is skipped.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +15,7 @@ struct Heading {
     version: u32,
 }
 
-/// What an attempt has printed to one stream.
+/// The location of an attempt's output on one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IndexEntry {
     pub(super) attempt: String,
@@ -26,12 +24,12 @@ pub(super) struct IndexEntry {
     pub(super) bytes: u64,
 }
 
-/// Makes the file ready for entries to be appended.
+/// Prepares the file for appending entries.
 pub(super) fn begin(mut file: &File) -> io::Result<()> {
     if file.metadata()?.len() == 0 {
         return append_line(file, &Heading { version: INDEX_VERSION });
     }
-    // What was cut short ends here.
+    // Ends an incomplete line.
     file.write_all(b"\n")
 }
 
@@ -45,7 +43,7 @@ fn append_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
     file.write_all(&text)
 }
 
-/// The last entry of a stream of an attempt; `None` when it has printed nothing.
+/// Returns the last entry of an attempt's stream; `None` if it printed nothing.
 pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<Option<IndexEntry>> {
     let Some(text) = fs::read_to_string(path).if_there()? else { return Ok(None) };
     let heading = text.lines().next().and_then(|line| serde_json::from_str::<Heading>(line).ok());

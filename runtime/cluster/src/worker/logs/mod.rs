@@ -1,12 +1,8 @@
-//! What task processes print.
+//! The output of task processes.
 //!
-//! Owns the files of a job's logs and their bounds. Does not own where they are (`paths`) nor who
-//! serves them (`shuffle`).
-//!
-//! A process prints to two files of its own, since nobody should stand between it and what it says
-//! when it dies. They are used again by the attempts after it: most print nothing, and making two
-//! files for each would cost more than the rest of its start. What was printed is copied behind what
-//! the attempts before it printed.
+//! A process writes directly to two files, so that its last words survive its death. The files are reused by
+//! later attempts: most print nothing, and creating two files for each would cost more than the rest of its
+//! start. When an attempt ends, its output is appended to the job's log.
 //!
 //! ```text
 //! logs/job_0001/attempts.log       what attempts have printed that have ended, under a heading each
@@ -14,8 +10,8 @@
 //!               running/0.attempt  who prints to 0.stdout and 0.stderr now
 //! ```
 //!
-//! Files: `job` opens and keeps, `index` is the form of the index, `bounded` the bound of one stream, `shelf`
-//! that of all.
+//! `job` opens and appends files, `index` defines the index, `bounded` limits one stream, `shelf` limits all
+//! logs.
 
 mod bounded;
 mod index;

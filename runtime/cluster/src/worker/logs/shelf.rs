@@ -1,7 +1,4 @@
-//! The logs of all jobs of a worker.
-//!
-//! Owns their bound, kept by removing those of the oldest jobs that have ended. Does not own one
-//! job's files (`job`).
+//! The logs of all jobs of a worker; removes those of the oldest ended jobs beyond a limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -18,7 +15,7 @@ use super::job::{JobLogs, LogFiles, find_kept, keep_left};
 use crate::shuffle::LogExtent;
 use crate::worker::paths::WorkerPaths;
 
-/// How much is kept of all jobs that have ended.
+/// Limits on the logs of ended jobs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::worker) struct LogBounds {
     pub(in crate::worker) jobs_max: usize,
@@ -29,14 +26,14 @@ pub(in crate::worker) struct LogBounds {
 #[derive(Debug)]
 pub(in crate::worker) struct LogShelf {
     bounds: LogBounds,
-    /// Of jobs that have not ended.
+    /// Logs of unfinished jobs.
     open: Mutex<BTreeMap<JobId, Arc<JobLogs>>>,
-    /// Of jobs that have, the oldest in front, with their bytes.
+    /// Logs of ended jobs and their bytes, oldest first.
     kept: Mutex<VecDeque<(String, u64)>>,
 }
 
 impl LogShelf {
-    /// Files for an attempt to print to; the second result is for its process.
+    /// Opens log files for an attempt; the second result is for its process.
     pub(in crate::worker) fn open(
         &self,
         paths: &WorkerPaths,
@@ -49,7 +46,7 @@ impl LogShelf {
         logs.open(attempt, bytes_max)
     }
 
-    /// Has what an attempt has printed read, while nobody else uses the files. Blocking.
+    /// Passes an attempt's output to `read` while its files are locked. Blocking.
     pub(in crate::worker) fn read<T>(
         &self,
         paths: &WorkerPaths,
@@ -67,14 +64,14 @@ impl LogShelf {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an earlier daemon has left. Blocking.
+    /// Indexes logs of an earlier daemon. Blocking.
     pub(in crate::worker) fn scan(paths: &WorkerPaths, bounds: LogBounds) -> io::Result<LogShelf> {
         let mut found = Vec::new();
         for entry in fs::read_dir(paths.logs())? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
                 let modified = entry.metadata()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                // What cannot be kept in good order stays where it is.
+                // Output that cannot be appended stays in its file.
                 if let Err(error) = keep_left(&entry.path()) {
                     tracing::warn!(target: "worker", "logs in {}: {error}", entry.path().display());
                 }
@@ -88,7 +85,7 @@ impl LogShelf {
         Ok(shelf)
     }
 
-    /// A job has ended here. Blocking.
+    /// Adds an ended job. Blocking.
     pub(in crate::worker) fn add(&self, paths: &WorkerPaths, job: JobId) {
         if let Some(logs) = self.jobs().remove(&job) {
             logs.finish();
@@ -101,7 +98,7 @@ impl LogShelf {
         self.keep_bounds(paths, &mut kept);
     }
 
-    /// All of them were removed.
+    /// Forgets all logs after their removal.
     pub(in crate::worker) fn clear(&self) {
         self.jobs().clear();
         self.kept().clear();
@@ -112,7 +109,7 @@ impl LogShelf {
         while kept.len() > self.bounds.jobs_max || bytes > self.bounds.bytes_max {
             let Some((name, length)) = kept.pop_front() else { break };
             bytes -= length;
-            // What cannot be removed now is found by the next daemon.
+            // Leftovers are found by the next daemon.
             let _ = fs::remove_dir_all(paths.logs().join(name));
         }
     }
@@ -123,7 +120,7 @@ impl LogShelf {
     }
 }
 
-/// Bytes of all files below, as far as they can be seen.
+/// Returns the bytes of all visible files below a directory.
 fn size(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
