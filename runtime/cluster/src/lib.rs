@@ -1,8 +1,8 @@
 //! Runs jobs on a cluster: the client, and with the feature `daemon` the daemons of coordinator and workers.
 //!
-//! The client submits, follows and commands jobs over encrypted connections. A daemon wraps the coordinator or the worker of
-//! `napreduce-local`: the coordinator gets a journal, a history and connections; the worker gets a directory, a data server
-//! and a connection. Decisions stay those of `napreduce-engine`.
+//! The client submits, follows and commands jobs over encrypted connections. A daemon wraps the coordinator
+//! or the worker of `napreduce-local`: the coordinator gets a journal, a history and connections; the worker
+//! gets a directory, a data server and a connection. `napreduce-engine` makes the decisions.
 
 mod blobs;
 mod client;

@@ -1,18 +1,16 @@
-//! By what the claim of a job on its output directory is known.
-//!
-//! Owns the token and its forms. Does not own the claim (`napreduce-local`).
+//! The token that identifies a job's claim on its output directory.
 
 use std::str::FromStr;
 use std::{fmt, io};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Drawn at random for each claim: who reads another one knows that the directory is not his any more.
+/// Random per claim: a job that reads another token has lost the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClaimToken(u64);
 
 impl ClaimToken {
-    /// A new one, unlike any other.
+    /// Draws a random token.
     pub fn draw() -> io::Result<ClaimToken> {
         Ok(ClaimToken(getrandom::u64().map_err(io::Error::from)?))
     }
@@ -38,7 +36,7 @@ impl FromStr for ClaimToken {
     }
 }
 
-/// Text where people read it, since JSON numbers are not read exactly everywhere; a number in messages.
+/// Text in human-readable formats, since JSON numbers may lose precision; a number in messages.
 impl Serialize for ClaimToken {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {

@@ -1,51 +1,49 @@
-//! What an operator can have done to tasks and jobs, and what becomes of it.
-//!
-//! Owns the words. Does not own the carrying out (`core`, the worker).
+//! Commands of operators to tasks and jobs, and their outcomes.
 
 use napreduce_engine::listed;
 use serde::{Deserialize, Serialize};
 
 listed! {
-    /// What an operator can have done to an attempt.
+    /// A command to an attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum TaskCommand {
-        /// Stop it where it is. It keeps its memory, gives up its slot, and goes on when it is told to.
+        /// Stops it in place. It keeps its memory and gives up its slot until it is resumed.
         Suspend = "suspend",
-        /// Let a suspended one go on when a slot of its worker is free.
+        /// Resumes a suspended attempt when a slot of its worker is free.
         Resume = "resume",
-        /// Save its work and end it; the task goes on from there, on whichever worker has a slot.
+        /// Saves its work and ends it; the task continues from there on any worker.
         Checkpoint = "checkpoint",
-        /// End it and lose its work; the task is run again, and it counts as no failure.
+        /// Ends it and discards its work; the task is rerun, and this does not count as a failure.
         Kill = "kill",
     }
 }
 
 listed! {
-    /// What an operator can have done to a job, beside ending and changing it.
+    /// A command to a job, other than killing and changing it.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum JobCommand {
-        /// Suspend what runs of it, and start nothing of it until it is resumed.
+        /// Suspends its running attempts and starts nothing until it is resumed.
         Suspend = "suspend",
-        /// Let it go on.
+        /// Resumes it.
         Resume = "resume",
-        /// Start nothing of it until it is released; what runs of it is let finish.
+        /// Starts nothing until it is released; running attempts finish.
         Hold = "hold",
-        /// Let a held one go on.
+        /// Releases a held job.
         Release = "release",
     }
 }
 
-/// What has become of a command to an attempt.
+/// The outcome of a command to an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandOutcome {
-    /// It is ordered, and nothing is known yet.
+    /// Ordered; the result is not known yet.
     Pending,
-    /// It waits for a free slot, which may take any time: a resumed attempt does.
+    /// Waits for a free slot, as a resumed attempt may for a long time.
     Queued,
-    /// It is done, as far as it can be known: a stop is verified, a checkpoint is complete.
+    /// Done and verified: the process is stopped, or the checkpoint is complete.
     Done,
-    /// It could not be done, for this reason; the attempt goes on.
+    /// Not possible, for this reason; the attempt continues.
     Refused(String),
-    /// Something else happened first, such as `finished`.
+    /// Another event came first, such as `finished`.
     Overtaken(String),
 }

@@ -1,9 +1,6 @@
-//! A data connection after its handshake: messages and raw payload, encrypted or not, with calls that block.
-//!
-//! Owns the two forms a connection may have, and the agreement on one of them. Does not own what is
-//! said on it. Unencrypted, the peer is the one that proved itself when the connection began, and
-//! every length and checksum is still looked at; what an attacker on the wire could still do is what
-//! `--encrypt-shuffle` is for.
+//! A data connection after its handshake: blocking messages and raw payload, encrypted or not. Without
+//! encryption the peer was still authenticated by the handshake, and every length and checksum is verified.
+//! `--encrypt-shuffle` protects against attackers on the wire.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,9 +18,9 @@ use crate::transport::TransportError;
 use crate::transport::blocking::{BlockingConnection, silent_or_broken};
 use crate::wire::{FrameBuffer, encode};
 
-/// Bytes read from an unencrypted socket at once.
+/// Read size of unencrypted sockets.
 pub const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes of blocks in one encrypted message. Such a message counts only as a whole, so it fits one record.
+/// Payload of one encrypted message. A message is only usable as a whole, so it fits one record.
 const CHUNK_BYTES: u32 = 60 << 10;
 
 /// One end of a data connection.
@@ -33,7 +30,7 @@ pub enum DataConnection {
 }
 
 impl DataConnection {
-    /// Goes on as both sides agreed.
+    /// Continues in the negotiated form.
     pub fn agreed(connection: BlockingConnection, encrypted: bool) -> Result<DataConnection, TransportError> {
         if encrypted {
             return Ok(DataConnection::Sealed(Box::new(connection)));
@@ -48,8 +45,8 @@ impl DataConnection {
         }
     }
 
-    /// The next message; `None` when the peer has ended the stream between two messages. `Silent` when
-    /// nothing came for the time the socket was given; another call goes on where it was.
+    /// Receives the next message; `None` if the peer ended the stream between two messages. `Silent` on a
+    /// timeout; another call resumes.
     pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         match self {
             DataConnection::Plain(line) => line.receive(),
@@ -57,8 +54,8 @@ impl DataConnection {
         }
     }
 
-    /// Sends a part of a file, a piece of blocks; `false` when the file is shorter than that and the peer now
-    /// waits in vain.
+    /// Sends a piece of a file as blocks; returns false if the file is too short, which leaves the peer
+    /// waiting.
     pub fn send_piece(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
         match self {
             DataConnection::Plain(line) => line.send_file(file, offset, length),
@@ -79,13 +76,13 @@ impl DataConnection {
     }
 }
 
-/// A socket on which messages and raw bytes take turns.
+/// A socket that alternates messages and raw bytes.
 pub struct PlainConnection {
     socket: TcpStream,
-    /// What has arrived and was not looked at yet: messages, and maybe raw bytes.
+    /// Received but unread bytes: messages, possibly followed by raw bytes.
     arrived: FrameBuffer,
     buffer: Vec<u8>,
-    /// How long the socket waits for the peer.
+    /// The socket's read timeout.
     silence_max: Duration,
 }
 
@@ -109,7 +106,7 @@ impl PlainConnection {
         }
     }
 
-    /// Hands over the next raw bytes, at most `most`, and never none; how many. `Silent` as in `receive`.
+    /// Passes on at least one and at most `most` raw bytes; returns how many. `Silent` as in `receive`.
     pub fn receive_raw(&mut self, most: usize, take: impl FnOnce(&[u8])) -> Result<usize, TransportError> {
         if !self.arrived.is_between_frames() {
             let bytes = self.arrived.take_raw(most);
@@ -117,7 +114,7 @@ impl PlainConnection {
             return Ok(bytes.len());
         }
         self.buffer.resize(BUFFER_BYTES, 0);
-        // Not beyond the raw bytes, so that what comes next is found where messages are looked for.
+        // Stop at the end of the raw bytes, so that the next message goes to the frame buffer.
         match self.read(most.min(BUFFER_BYTES))? {
             0 => Err(TransportError::CutShort),
             count => {
@@ -131,7 +128,7 @@ impl PlainConnection {
         let announced = encode(&FromDataServer::Blocks { length })?;
         let silence_max = self.silence_max;
         let failed = |error| silent_or_broken(error, "room for a piece", silence_max);
-        // Together with the first bytes of the file, in one packet.
+        // In one packet with the first bytes of the file.
         let sent = send(&self.socket, &announced, SendFlags::MORE | SendFlags::NOSIGNAL);
         let sent = sent.map_err(|error| failed(error.into()))?;
         let written = self.socket.write_all(&announced[sent..]);

@@ -1,7 +1,5 @@
-//! What a task process needs to reach data servers.
-//!
-//! Owns the plain data as it comes in the attempt's description: over the control socket, never in the
-//! environment or on a command line, where others could read the token. Does not own its use (`fetch`).
+//! A task process's access to data servers. Sent over the control socket: in the environment or on a command
+//! line, other users could read the token.
 
 use std::time::Duration;
 
@@ -9,13 +7,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::secret::Secret;
 
-/// How to reach data servers.
+/// Access to data servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DataNetwork {
-    /// The job's, by which a task may fetch what its job's maps wrote, and nothing else.
+    /// The job's token, which grants access to the outputs of its own maps only.
     #[serde(with = "secret")]
     pub token: Secret,
-    /// Whether blocks are to be encrypted.
+    /// Whether blocks are encrypted.
     pub encrypt: bool,
     pub limits: FetchLimits,
 }
@@ -29,17 +27,17 @@ impl PartialEq for DataNetwork {
 
 impl Eq for DataNetwork {}
 
-/// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time
-/// in which this process was stopped does not count.
+/// How long to retry an unreachable peer before its outputs are reported lost. Time while this process was
+/// stopped does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchLimits {
-    /// Tries in a row without a byte of progress.
+    /// Tries in a row without progress.
     pub tries_max: u32,
-    /// Time spent on them; after three tries at least.
+    /// Time limit for these tries, after at least three.
     pub spent_max: Duration,
-    /// How long a connection may take, and how long a peer may be silent on it.
+    /// Time limit to connect, and of silence on a connection.
     pub silence_max: Duration,
-    /// The wait after the first failure; doubled after each further one.
+    /// The delay after the first failure; doubled after each further one.
     pub back_off: Duration,
 }
 

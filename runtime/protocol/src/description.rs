@@ -11,27 +11,27 @@ use crate::data_network::DataNetwork;
 use crate::object_stores::PendingUpload;
 use crate::splits::InputSplit;
 
-/// The name of an output begins names of files, which have 255 bytes.
+/// An output's name is a prefix of file names, which have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// What a task process is to do.
+/// The work of a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskDescription {
     pub attempt: AttemptId,
-    /// Which definition of the program to build, and its encoded parameters.
+    /// The program's definition to build, and its encoded parameters.
     pub definition: String,
     pub parameters: Vec<u8>,
-    /// Memory it may use, in bytes.
+    /// Memory limit in bytes.
     pub memory: u64,
     pub work: Work,
-    /// Where its part file goes once it may commit; `None` for a map whose output is a segment.
+    /// The part file's final path; `None` for a map whose output is a segment.
     #[serde(with = "crate::path_bytes::optional")]
     pub promote_to: Option<PathBuf>,
-    /// With what the names of the objects begin in which checkpoints are; `None` where all who need them see
-    /// the directories that they are in.
+    /// The object name prefix of checkpoints in a store; `None` if all workers share the checkpoint
+    /// directories.
     #[serde(with = "crate::path_bytes::optional")]
     pub stored_checkpoints: Option<PathBuf>,
-    /// Whether its part file is on the disk, not only in the page cache, before it asks for the commit.
+    /// Whether to sync the part file before the commit request.
     pub sync_part: bool,
 }
 
@@ -42,110 +42,107 @@ pub enum Work {
     Reduce(ReduceWork),
 }
 
-/// What one map attempt does.
+/// The work of a map attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapTask {
-    /// What to read.
+    /// The input.
     pub split: InputSplit,
-    /// Into how many partitions the output is divided; 0 for a map-only job.
+    /// Partitions of the output; 0 for a map-only job.
     pub partitions: u32,
-    /// The cut keys of a range partitioner, encoded, in ascending order; empty for any other partitioner.
+    /// Encoded cut keys of a range partitioner, ascending; empty for other partitioners.
     pub cuts: Vec<Vec<u8>>,
-    /// Whether blocks of map output are to be compressed.
+    /// Whether to compress blocks of map output.
     pub compress: bool,
-    /// The sealed segment file to write; the part file when the job is map-only. Its directory exists.
+    /// The segment to write, or the part file of a map-only job. Its directory exists.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// Memory that the worker keeps for the segment. `output` becomes a link to it if all of it fits.
+    /// Memory reserved by the worker for the segment. `output` becomes a link to it if the segment fits.
     pub memory_file: Option<MemoryFile>,
-    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
+    /// An empty private directory, removed after the attempt.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
-    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on
-    /// storage that every worker sees. Made when it is needed.
+    /// The directory for this attempt's checkpoint, on storage shared by all workers; created when needed.
     #[serde(with = "crate::path_bytes")]
     pub checkpoint: PathBuf,
-    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    /// The checkpoint directory of an earlier attempt to restore from.
     #[serde(with = "crate::path_bytes::optional")]
     pub restore: Option<PathBuf>,
-    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    /// Whether saved data must be synced to disk before it counts.
     pub durable: bool,
 }
 
-/// Memory that has a place in the file system.
+/// A file in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryFile {
-    /// An empty file that is there as long as the worker keeps it.
+    /// An empty file that exists as long as the worker keeps it.
     #[serde(with = "crate::path_bytes")]
     pub path: PathBuf,
-    /// How long it may become.
+    /// Its size limit.
     pub bytes: u64,
 }
 
-/// What one reduce attempt does.
+/// The work of a reduce attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReduceTask {
     /// The partition to merge, from 0.
     pub partition: u32,
-    /// The sealed segment file of each map task, in task order, with the attempt that wrote it.
+    /// The segments of all map tasks, in task order, with the attempts that wrote them.
     #[serde(with = "crate::path_bytes::inputs")]
     pub inputs: Vec<(AttemptId, PathBuf)>,
-    /// Files in which a worker has put small ones of these segments together; some, or none.
+    /// Files in which the worker has combined small segments; may be empty.
     #[serde(with = "crate::path_bytes::list")]
     pub consolidated: Vec<PathBuf>,
-    /// Whether `inputs` hold only what is still needed after the checkpoint in `restore`: paths may lead
-    /// nowhere, and files may begin in the middle of the partition. Then the task cannot start from scratch
-    /// with them.
+    /// Whether `inputs` contain only what is needed after the checkpoint in `restore`: paths may be missing,
+    /// and files may begin inside the partition. Then the task cannot restart from scratch.
     pub inputs_are_partial: bool,
-    /// Whether runs written by intermediate merges are to be compressed.
+    /// Whether to compress runs of intermediate merges.
     pub compress: bool,
     /// The part file to write. Its directory exists.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
+    /// An empty private directory, removed after the attempt.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
-    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on
-    /// storage that every worker sees. Made when it is needed.
+    /// The directory for this attempt's checkpoint, on storage shared by all workers; created when needed.
     #[serde(with = "crate::path_bytes")]
     pub checkpoint: PathBuf,
-    /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
+    /// The checkpoint directory of an earlier attempt to restore from.
     #[serde(with = "crate::path_bytes::optional")]
     pub restore: Option<PathBuf>,
-    /// Whether what is saved is on the disk, not only in the page cache, before it counts.
+    /// Whether saved data must be synced to disk before it counts.
     pub durable: bool,
 }
 
-/// A reduce, and where the outputs of the maps are that it reads.
+/// A reduce and the locations of its map outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReduceWork {
-    /// The task process fills in `inputs` once there is one of each map task.
+    /// The task process fills in `inputs` once every map task has one.
     pub task: ReduceTask,
-    /// How many map tasks there are.
+    /// The number of map tasks.
     pub maps: u32,
-    /// The outputs that are there already; others follow as `MoreInputs`.
+    /// Available outputs; more follow as `MoreInputs`.
     pub inputs: Vec<MapInput>,
-    /// How to fetch those that are elsewhere; `None` where all of them are local.
+    /// Access to remote outputs; `None` if all are local.
     pub network: Option<DataNetwork>,
 }
 
-/// The output of one map attempt, and where a reduce finds it.
+/// The output of a map attempt and its location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapInput {
     pub attempt: AttemptId,
     pub place: Place,
 }
 
-/// Where a sealed segment is.
+/// The location of a sealed segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    /// A file that this host can read: it is mapped where it is, without a copy.
+    /// A file readable on this host, which is mapped in place.
     Local(#[serde(with = "crate::path_bytes")] PathBuf),
-    /// The data server of the worker that holds it, `HOST:PORT`.
+    /// The data server of its worker, `HOST:PORT`.
     Remote(String),
 }
 
-/// A written part file, and the named ones that belong to it.
+/// A written part file and its named outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartOutput {
     /// Records in it.
@@ -154,31 +151,30 @@ pub struct PartOutput {
     pub bytes: u64,
     /// xxh3-64 of its bytes.
     pub digest: u64,
-    /// What the task wrote to outputs with a name, in the order of the names.
+    /// Named outputs of the task, in the order of their names.
     #[serde(default)]
     pub named: Vec<NamedPart>,
-    /// Where the output is in a store: the upload that waits to become the part.
+    /// For output in a store: the upload that will become the part.
     #[serde(default)]
     pub upload: Option<PendingUpload>,
 }
 
-/// A part of an output with a name.
+/// A part of a named output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPart {
-    /// The output's name, with which the file's begins.
+    /// The output's name, a prefix of the file's.
     pub name: String,
     pub records: u64,
     pub bytes: u64,
     /// xxh3-64 of its bytes.
     pub digest: u64,
-    /// As that of a part.
+    /// As in `PartOutput`.
     #[serde(default)]
     pub upload: Option<PendingUpload>,
 }
 
 impl PartOutput {
-    /// Whether its names are such as files can be called by, each there once: what a program says
-    /// may be anything.
+    /// Whether the names are valid and unique: they come from the program unchecked.
     pub fn has_sound_names(&self) -> bool {
         let ascending = self.named.is_sorted_by(|one, other| one.name < other.name);
         ascending && self.named.iter().all(|part| NamedPart::is_name(&part.name))
@@ -186,7 +182,7 @@ impl PartOutput {
 }
 
 impl NamedPart {
-    /// Whether an output can be called so: letters, digits, `-` and `_` behind a letter, and not `part`.
+    /// Whether an output may have this name: a letter, then letters, digits, `-` and `_`; not `part`.
     pub fn is_name(name: &str) -> bool {
         let mut letters = name.bytes();
         let is_first = letters.next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -194,7 +190,7 @@ impl NamedPart {
         is_first && others && name.len() <= NAME_BYTES_MAX && name != "part"
     }
 
-    /// Where the part of the output `name` lies until it is committed: beside the part file of its task.
+    /// The uncommitted part of the output `name`, in the directory of the task's part file.
     pub fn beside(part: &Path, name: &str) -> PathBuf {
         let mut path = part.as_os_str().to_owned();
         path.push(".");
@@ -202,8 +198,7 @@ impl NamedPart {
         PathBuf::from(path)
     }
 
-    /// Where the part of the output `name` lies in an output, beside this part file:
-    /// `errors-r-00000` beside `part-r-00000`.
+    /// The committed part of the output `name`: `errors-r-00000` in the directory of `part-r-00000`.
     pub fn in_output(part: &Path, name: &str) -> PathBuf {
         let own = part.file_name().unwrap_or_default().to_string_lossy();
         part.with_file_name(format!("{name}{}", own.strip_prefix("part").unwrap_or(&own)))

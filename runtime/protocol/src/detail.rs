@@ -1,7 +1,4 @@
-//! Everything that is known of a job, and how it was to be run.
-//!
-//! Owns how its parts are put together and narrowed, and its settings. Does not own the parts (`summaries`,
-//! `preemptions`).
+//! The full details of a job and its settings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,32 +15,32 @@ use crate::summaries::{AttemptSummary, HistoryLine, JobSummary, TaskPhase, TaskS
 /// Everything about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobDetail {
-    /// What a listing says.
+    /// The listing's entry.
     pub summary: JobSummary,
-    /// Counters so far, or in the end.
+    /// Counters so far, or final ones.
     pub counters: CounterValues,
-    /// Its part files, once it has succeeded.
+    /// Its part files, if it has succeeded.
     pub parts: Vec<PartReport>,
-    /// Every attempt so far, in the order in which they were launched.
+    /// Every attempt so far, in launch order.
     pub attempts: Vec<AttemptSummary>,
-    /// What happened to the job as a whole, oldest first.
+    /// Events of the job as a whole, oldest first.
     pub events: Vec<HistoryLine>,
-    /// Every request to take a slot of it, oldest first.
+    /// Every preemption request, oldest first.
     #[serde(default)]
     pub preemptions: Vec<PreemptionSummary>,
-    /// Every continuation of a suspended attempt, likewise.
+    /// Every resume of a suspended attempt, oldest first.
     #[serde(default)]
     pub resumes: Vec<ResumeSummary>,
-    /// Every attempt that was launched from a checkpoint, likewise.
+    /// Every attempt restored from a checkpoint, oldest first.
     #[serde(default)]
     pub restores: Vec<RestoreSummary>,
-    /// How it was to be run; unknown of jobs that earlier versions kept.
+    /// Its settings; `None` for jobs recorded by earlier versions.
     #[serde(default)]
     pub settings: Option<JobSettings>,
 }
 
 impl JobDetail {
-    /// A job of which nothing else is known.
+    /// Creates the details of a job of which only the summary is known.
     pub fn new(summary: JobSummary) -> JobDetail {
         JobDetail {
             summary,
@@ -58,7 +55,7 @@ impl JobDetail {
         }
     }
 
-    /// What it knows of some of its attempts: their lives, and nothing of the job as a whole but its summary.
+    /// Narrows the details to some attempts: drops everything about the whole job but its summary.
     #[must_use]
     pub fn of_attempts(&self, is_one: impl Fn(AttemptId) -> bool) -> JobDetail {
         fn those<T: Clone>(all: &[T], is_one: impl Fn(&T) -> bool) -> Vec<T> {
@@ -73,7 +70,7 @@ impl JobDetail {
         }
     }
 
-    /// Its tasks that were ever begun, as its attempts tell of them when it has ended.
+    /// Lists the tasks of an ended job that were ever started, derived from its attempts.
     pub fn tasks_begun(&self) -> Vec<TaskSummary> {
         let mut tasks = BTreeMap::new();
         for attempt in &self.attempts {
@@ -88,7 +85,7 @@ impl JobDetail {
     }
 }
 
-/// How a job was to be run.
+/// The settings of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobSettings {
@@ -113,7 +110,7 @@ impl Default for JobSettings {
 }
 
 impl JobSettings {
-    /// Those of a plan.
+    /// Returns a plan's settings.
     pub fn of(plan: &JobPlan) -> JobSettings {
         JobSettings {
             definition: plan.definition.clone(),

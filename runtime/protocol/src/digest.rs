@@ -1,6 +1,4 @@
-//! The name of a blob: the SHA-256 of its bytes.
-//!
-//! Owns the value, its text and its computing. Does not own where blobs are kept.
+//! The SHA-256 digest that names a blob.
 
 use std::fmt;
 #[cfg(feature = "digest")]
@@ -11,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "digest")]
 use sha2::{Digest as _, Sha256};
 
-/// Read at once while computing; large enough that the reading costs nothing beside the hashing.
+/// Read size; large enough to make reading cheap compared to hashing.
 #[cfg(feature = "digest")]
 const READ_BYTES: usize = 256 << 10;
 
@@ -31,7 +29,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A digest in the making.
+/// A digest being computed.
 #[cfg(feature = "digest")]
 #[derive(Default)]
 pub struct Digester(Sha256);
@@ -49,7 +47,7 @@ impl Digester {
 
 #[cfg(feature = "digest")]
 impl Digest {
-    /// Reads to the end; the digest and how many bytes there were.
+    /// Reads to the end; returns the digest and the number of bytes.
     pub fn of(mut source: impl Read) -> io::Result<(Digest, u64)> {
         let mut digester = Digester::default();
         let mut buffer = vec![0; READ_BYTES];

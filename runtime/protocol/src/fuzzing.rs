@@ -1,7 +1,5 @@
-//! Entry points for fuzzing: whatever a socket or a journal may bring, as plain bytes.
-//!
-//! Owns what must hold for any bytes: no panic, no message that changes when it is encoded again, no memory
-//! in proportion to a claim. Does not own the fuzzer (`runtime/protocol/fuzz`), nor any use in a program.
+//! Entry points for fuzzing the decoders of sockets and journals. For any bytes there must be no panic, no
+//! message that changes when it is re-encoded, and no allocation in proportion to a claimed length.
 
 #[cfg(test)]
 mod tests;
@@ -31,17 +29,17 @@ pub const TARGETS: [FuzzTarget; 9] = [
     ("handshake", shake_hands),
 ];
 
-/// Runs the entry point of that name.
+/// Runs the named entry point.
 ///
 /// # Panics
-/// When there is none, or when the bytes have found an error.
+/// If the name is unknown, or the bytes have exposed an error.
 pub fn run(target: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
     let (_, enter) = found.unwrap_or_else(|| panic!("there is no fuzz target {target}"));
     enter(bytes);
 }
 
-/// The bytes as a stream that arrives in pieces, and as what one frame holds.
+/// Decodes the bytes as a stream in pieces, and as one frame.
 fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
     let mut buffer = FrameBuffer::default();
     let size = bytes.first().map_or(1, |first| usize::from(*first).max(1));
@@ -65,7 +63,7 @@ fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
     }
 }
 
-/// What was understood means the same when it is passed on.
+/// Checks that a decoded message survives re-encoding.
 fn check_stable<M: Serialize + DeserializeOwned>(message: &M) {
     let bytes = encode(message).expect("what was decoded can be encoded");
     let mut buffer = FrameBuffer::default();

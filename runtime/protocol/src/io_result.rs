@@ -1,21 +1,19 @@
-//! What may be missing, or may be there already, without anything being wrong.
-//!
-//! Owns which errors of the system say so. Does not own where that is fine.
+//! Treats file system errors for missing or existing names as results.
 
 use std::io;
 
-/// What a call of the file system led to, where one of its errors is an answer.
+/// A file system result of which one error is an expected answer.
 pub trait IoResult<T> {
-    /// `None` where there is nothing of that name.
+    /// Returns `None` if the name does not exist.
     ///
     /// # Errors
-    /// Every other one.
+    /// Every other error.
     fn if_there(self) -> io::Result<Option<T>>;
 
-    /// Nothing is to be done where there is something of that name.
+    /// Succeeds if the name already exists.
     ///
     /// # Errors
-    /// Every other one.
+    /// Every other error.
     fn unless_there(self) -> io::Result<()>;
 }
 

@@ -1,8 +1,6 @@
-//! What the processes of napreduce say to each other.
-//!
-//! Owns the messages between coordinator, worker, task process and client, the plain data in them, their form
-//! as bytes (the only use of bincode), and the authenticated connections that carry them. Does not own what
-//! anybody does about a message. `napreduce-engine` is all it stands on.
+//! The protocols between napreduce's processes: messages between coordinator, worker, task process and
+//! client, their encoding (the only use of bincode), and authenticated connections. Depends only on
+//! `napreduce-engine`.
 
 mod claim_token;
 mod commands;
@@ -83,7 +81,7 @@ pub use transport::{
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 
-/// The versions of the protocols, as `--version` prints them.
+/// The protocol versions, as printed by `--version`.
 pub fn protocol_versions() -> String {
     format!("network protocol {}, task protocol {PROTOCOL_VERSION}", NETWORK_VERSION)
 }

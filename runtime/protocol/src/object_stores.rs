@@ -1,74 +1,70 @@
-//! What is asked of stores by processes that are built without them.
-//!
-//! Owns the words between the runtime, which commits outputs to stores and knows none, and the crate that
-//! knows them, which a program has by a feature. Does not own requests, nor what an output is made of. Names
-//! are whole ones: `s3://bucket/key`.
+//! The interface between the runtime, which commits output to object stores, and the optional crate that
+//! implements them. Objects have full names: `s3://bucket/key`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An upload of which all parts are there, and which nobody sees until it is completed: by anybody
-/// who knows this.
+/// A complete upload that becomes visible when it is completed, by any process with this value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingUpload {
-    /// What the store calls it.
+    /// Its id in the store.
     pub id: String,
-    /// What it calls its parts, in order.
+    /// Ids of its parts, in order.
     pub parts: Vec<String>,
 }
 
-/// An upload that was begun.
+/// An incomplete upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredUpload {
-    /// What is uploaded.
+    /// The target object.
     pub object: String,
-    /// What the store calls the upload.
+    /// Its id in the store.
     pub id: String,
 }
 
-/// An object that is there.
+/// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectEntry {
     /// Its name.
     pub object: String,
     /// Bytes.
     pub bytes: u64,
-    /// By what this version of it is known.
+    /// Its version.
     pub version: String,
-    /// When it was written by the clock of the store, in seconds since 1970.
+    /// When it was written by the store's clock, in seconds since 1970.
     pub modified: i64,
 }
 
-/// What must be so for an object to be written.
+/// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutCondition<'a> {
-    /// Nothing.
+    /// Unconditional.
     Always,
-    /// There is none of this name.
+    /// The object must not exist.
     Absent,
-    /// The one that is there is of this version.
+    /// The object must have this version.
     Version(&'a str),
 }
 
-/// What this process has written to stores.
+/// Statistics of this process's writes to stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WrittenFigures {
-    /// Requests that write, those that failed included.
+    /// Write requests, including failed ones.
     pub requests: u64,
-    /// Bytes of objects that were taken.
+    /// Bytes of stored objects.
     pub bytes: u64,
-    /// Requests that were made again.
+    /// Repeated requests.
     pub retries: u64,
 }
 
-/// Something that a store did not do, after it was tried for as long as makes sense.
+/// A failed store operation, after retries.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreError {
-    /// Which object, why, and what to do.
+    /// The object, the cause and a remedy.
     pub message: String,
-    /// Whether another try may end otherwise, later or by another process.
+    /// Whether a retry may succeed, later or by another process.
     pub is_passing: bool,
 }
 
@@ -77,22 +73,22 @@ pub trait ObjectStores: fmt::Debug + Send + Sync {
     /// Begins an upload, which is invisible until it is completed.
     fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError>;
 
-    /// Makes an upload the object. What version it is; `None` when there is no such upload (any more).
+    /// Turns an upload into the object; returns its version, or `None` if the upload does not exist.
     fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError>;
 
-    /// What version the object of an upload will be, where that can be told.
+    /// Returns the version that the upload's object will have, if that is known in advance.
     fn version_of(&self, object: &str, upload: &PendingUpload) -> Option<String>;
 
-    /// Drops an upload; fine if there is none.
+    /// Drops an upload; succeeds if it does not exist.
     fn abort_upload(&self, upload: &StoredUpload) -> Result<(), StoreError>;
 
-    /// Uploads of objects below `under` that were begun and neither completed nor aborted.
+    /// Lists incomplete uploads below `under`.
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError>;
 
-    /// The whole of a small object, if there is one.
+    /// Returns the content of a small object, if it exists.
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError>;
 
-    /// Writes a small object. Which version it is; `None` when the condition is not met.
+    /// Writes a small object; returns its version, or `None` if the condition is not met.
     fn put(
         &self,
         object: &str,
@@ -100,39 +96,38 @@ pub trait ObjectStores: fmt::Debug + Send + Sync {
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, StoreError>;
 
-    /// Looks at an object, if there is one.
+    /// Looks up an object.
     fn find(&self, object: &str) -> Result<Option<ObjectEntry>, StoreError>;
 
-    /// Removes an object; fine if there is none.
+    /// Removes an object; succeeds if it does not exist.
     fn remove(&self, object: &str) -> Result<(), StoreError>;
 
-    /// Removes all that is below `under`, which is the caller's alone: where there are directories, them,
-    /// too.
+    /// Removes everything below `under`, including directories; the prefix must be the caller's own.
     fn remove_below(&self, under: &str) -> Result<(), StoreError> {
         self.list(under)?.iter().try_for_each(|entry| self.remove(&entry.object))
     }
 
-    /// The objects below `under`, however deep.
+    /// Lists the objects below `under`, recursively.
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError>;
 
-    /// What was written since somebody last took these figures.
+    /// Returns and resets the write statistics.
     fn take_written(&self) -> WrittenFigures;
 }
 
-/// An upload while it is written. Dropped, it stays begun until somebody aborts it.
+/// An upload being written. If dropped, it stays incomplete until it is aborted.
 pub trait UploadWriter: Send {
-    /// What the store calls it.
+    /// Its id in the store.
     fn id(&self) -> &str;
 
-    /// Sends the next part, all of which but the last have at least [`UPLOAD_PART_BYTES_MIN`] bytes; waits
-    /// until it may.
+    /// Sends the next part; blocks for back-pressure. All parts but the last have at least
+    /// [`UPLOAD_PART_BYTES_MIN`] bytes.
     fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError>;
 
     /// Waits until the store has all parts.
     fn finish(self: Box<Self>) -> Result<PendingUpload, StoreError>;
 }
 
-/// What a part of an upload has at least, unless it is the last.
+/// Minimum size of every part of an upload but the last.
 pub const UPLOAD_PART_BYTES_MIN: u64 = 5 << 20;
-/// How many parts an upload has at most.
+/// The most parts of an upload.
 pub const UPLOAD_PARTS_MAX: u64 = 10_000;

@@ -1,7 +1,4 @@
-//! Paths in messages and in the journal as the bytes they are.
-//!
-//! Owns the serde form of a path, which unlike the standard one accepts names that are not UTF-8. Does not
-//! own limits of length: the frame that carries a message has one.
+//! Serde encoding of paths as bytes: unlike the standard one, it accepts names that are not UTF-8.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Text where people read it and the name is UTF-8; else the bytes.
+/// Text in human-readable formats if the path is UTF-8; else bytes.
 pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) if serializer.is_human_readable() => serializer.serialize_str(text),
@@ -37,7 +34,7 @@ fn path(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// The same for the inputs of a reduce.
+/// For the inputs of a reduce.
 pub mod inputs {
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
@@ -60,7 +57,7 @@ pub mod inputs {
     }
 }
 
-/// The same for several paths.
+/// For several paths.
 pub mod list {
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
@@ -76,7 +73,7 @@ pub mod list {
     }
 }
 
-/// The same for a path that may be missing.
+/// For an optional path.
 pub mod optional {
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;

@@ -1,7 +1,4 @@
-//! What a submitter hands in: the job and how to run it embedded.
-//!
-//! Owns the plain data and its defaults. Does not own how inputs become splits (the framework) nor what is
-//! done with the plan (`coordinator`).
+//! A job plan: the job as submitted, with defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,50 +9,49 @@ use serde::{Deserialize, Serialize};
 use crate::splits::InputSplit;
 use crate::text::check_name;
 
-/// A job ready to run: what a submitter hands to `run_embedded` or to a cluster.
+/// A job ready to run, embedded or on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobPlan {
-    /// Which definition of the program to build in each task process.
+    /// The program's definition to build in each task process.
     pub definition: String,
-    /// Its encoded parameters, handed to `Definitions::build` as they are.
+    /// Its encoded parameters for `Definitions::build`.
     pub parameters: Vec<u8>,
     /// Name of the job, for people.
     pub name: String,
-    /// One map task each, in order; may be empty.
+    /// One per map task, in order; may be empty.
     pub splits: Vec<InputSplit>,
-    /// How many reduce tasks; 0 makes the job map-only.
+    /// The number of reduce tasks; 0 makes the job map-only.
     pub reduces: u32,
-    /// The cut keys of a range partitioner, encoded, in ascending order: one fewer than `reduces`, or
-    /// none.
+    /// Encoded cut keys of a range partitioner, ascending: one fewer than `reduces`, or none.
     pub cuts: Vec<Vec<u8>>,
     /// The output directory.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// Whether an existing output is replaced when the job succeeds.
+    /// Whether to replace an existing output when the job succeeds.
     pub overwrite: bool,
-    /// How often a task may fail before the job does; at least 1.
+    /// Failures of one task that fail the job; at least 1.
     pub attempts_max: u32,
-    /// Memory one attempt may use, in bytes.
+    /// Memory limit of one attempt, in bytes.
     pub task_memory: u64,
     /// Extension of part files without its dot; empty for none.
     pub part_extension: String,
-    /// Whether blocks of map output are compressed.
+    /// Whether to compress blocks of map output.
     pub compress: bool,
     /// The queue of a cluster.
     pub queue: String,
     /// Higher is more important, on a cluster.
     pub priority: i32,
-    /// When it should be done, counted from submission, if it matters.
+    /// The deadline after submission, if any.
     pub deadline: Option<Duration>,
     /// Reduces may start when this many thousandths of the maps are done (0..=1000).
     pub slowstart_permille: u32,
-    /// An attempt that makes no progress for so long is ended and counts as failed; zero for never.
+    /// Time without progress after which an attempt fails; zero for never.
     pub task_timeout: Duration,
-    /// Which of its tasks can be checkpointed.
+    /// Which tasks can be checkpointed.
     pub checkpoint: CheckpointSupport,
-    /// The chain it belongs to, on a cluster: see `Chain::token`.
+    /// Its chain, on a cluster: see `Chain::token`.
     pub chain: Option<u128>,
-    /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
+    /// Whether saved data must be synced to disk before it counts.
     pub durable: bool,
 }
 
@@ -86,7 +82,7 @@ impl JobPlan {
     }
 }
 
-/// Which tasks of a job can be checkpointed: those whose user code keeps no state, or saves it.
+/// Which tasks can be checkpointed: those whose user code is stateless or saves its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckpointSupport {
     pub map: bool,
@@ -94,26 +90,25 @@ pub struct CheckpointSupport {
 }
 
 impl JobPlan {
-    /// Attempts per task unless said otherwise.
+    /// Default attempts per task.
     pub const ATTEMPTS_MAX_DEFAULT: u32 = 4;
-    /// Bytes of memory per task unless said otherwise.
+    /// Default memory per task in bytes.
     pub const TASK_MEMORY_DEFAULT: u64 = 256 << 20;
-    /// The queue of a job that names none.
+    /// The default queue.
     pub const QUEUE_DEFAULT: &str = "default";
-    /// Share of maps after which reduces start, in thousandths, unless said otherwise: on one machine a
-    /// reduce that starts earlier only holds memory, and on several the last fifth of the maps is enough to
-    /// fetch beside.
+    /// Default share of finished maps at which reduces start, in thousandths. On one machine, earlier reduces
+    /// only hold memory; on several, the last fifth of the maps leaves enough time to fetch.
     pub const SLOWSTART_PERMILLE_DEFAULT: u32 = 800;
-    /// Time without progress after which an attempt is ended, unless said otherwise; as long as Hadoop waits.
+    /// Default time without progress after which an attempt fails; the same as Hadoop's.
     pub const TASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
 
-    /// A plan with every default: no splits, one reduce, nothing overwritten.
+    /// The defaults: no splits, one reduce, nothing overwritten.
     pub fn new(definition: impl Into<String>, output: impl Into<PathBuf>) -> JobPlan {
         let definition = definition.into();
         JobPlan::named(definition.clone(), definition, output.into())
     }
 
-    /// The kinds of its tasks that cannot be checkpointed.
+    /// Lists the kinds of tasks that cannot be checkpointed.
     pub fn unsaved(&self) -> Vec<TaskKind> {
         let CheckpointSupport { map, reduce } = self.checkpoint;
         let cannot = |kind: &TaskKind| match kind {
@@ -123,7 +118,7 @@ impl JobPlan {
         TaskKind::ALL.into_iter().filter(cannot).collect()
     }
 
-    /// Says in which way the plan contradicts itself, if it does.
+    /// Checks that the plan is consistent.
     pub fn check(&self) -> Result<(), String> {
         if self.attempts_max == 0 {
             return Err("attempts_max must be at least 1".to_owned());

@@ -1,84 +1,80 @@
-//! What a job's history says of preemption: who took which slot from whom, how, and what that cost.
-//!
-//! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own
-//! where it is known from (`coordinator::preemptions`) nor how it is printed.
+//! A job's preemption history: one entry per request, resume and restore, with its cause and cost.
 
 use napreduce_engine::{AttemptId, JobId, Primitive, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 listed! {
-    /// How a request to preempt came to its end.
+    /// How a preemption request ended.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum PreemptionEnd {
-        /// The process is verified stopped.
+        /// The process is stopped, verified.
         Suspended = "suspended",
-        /// The work is saved and the process is gone.
+        /// The work is saved and the process has exited.
         Checkpointed = "checkpointed",
         /// The process was killed.
         Killed = "killed",
-        /// The task was done first.
+        /// The task finished first.
         Finished = "finished",
-        /// The attempt failed, or its worker was lost, first.
+        /// The attempt failed or its worker was lost first.
         Ended = "ended",
-        /// Whoever asked wanted it no more, or it could not be done; the attempt went on.
+        /// The request was cancelled or impossible; the attempt continued.
         Withdrawn = "withdrawn",
     }
 }
 
-/// A request to take the slot of an attempt. Times are microseconds since 1970 by the coordinator's
-/// clock.
+/// A request to preempt an attempt. Times are in microseconds since 1970 by the coordinator's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreemptionSummary {
     /// The victim.
     pub attempt: AttemptId,
-    /// Where it ran.
+    /// Its worker.
     pub worker: WorkerId,
-    /// How, after what the settings made of the wish.
+    /// The primitive used, after applying the settings.
     pub primitive: Primitive,
-    /// How it was asked for.
+    /// The primitive requested.
     pub asked: Primitive,
-    /// The scheduler's name, `operator`, or `engine`: by its settings.
+    /// The requester: the scheduler's name, `operator`, or `engine` for its settings.
     pub by: String,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
-    /// The job that the slot is freed for.
+    /// The job that receives the slot.
     pub beneficiary: Option<JobId>,
     /// When it was decided.
     pub requested_micros: u64,
-    /// When the worker was told; later than the request when the attempt had to start or to commit first.
+    /// When it was sent to the worker; delayed if the attempt had to start or commit first.
     pub ordered_micros: Option<u64>,
     /// When the slot was known to be free.
     pub freed_micros: Option<u64>,
-    /// The attempt of the job it was freed for that took the slot, by launch or resume, when one has.
+    /// The beneficiary's attempt that took the slot, by launch or resume, if any.
     #[serde(default)]
     pub used_by: Option<AttemptId>,
-    /// When that attempt was told.
+    /// When that attempt was ordered.
     #[serde(default)]
     pub used_micros: Option<u64>,
-    /// How it came to its end, when it has.
+    /// How it ended, if it has.
     pub end: Option<PreemptionEnd>,
     /// From the order's arrival at the worker until it was carried out, by the worker's clock.
     pub worker_micros: Option<u64>,
-    /// How long the attempt had been at work since its launch, without the time it was suspended.
+    /// The attempt's active time since its launch, without suspensions.
     pub active_millis: u64,
-    /// How long a suspended attempt was, once it is not any more.
+    /// How long the attempt was suspended, once that is over.
     pub suspended_millis: Option<u64>,
-    /// Its memory when it was stopped.
+    /// Its resident memory when it was stopped.
     pub resident_bytes: u64,
-    /// What of it was in swap, at most, as far as is known.
+    /// Its peak swap usage, as far as known.
     pub swapped_bytes: u64,
-    /// What went out to swap because of it.
+    /// Memory swapped out because of it.
     pub swapped_out_bytes: u64,
-    /// The files of its checkpoint.
+    /// Size of its checkpoint.
     pub checkpoint_bytes: u64,
-    /// Work that a kill would have lost at this moment, if it was saved.
+    /// Work saved compared to a kill at this moment.
     pub work_saved_millis: u64,
-    /// Work that has to be done again.
+    /// Work that has to be redone.
     pub work_lost_millis: u64,
 }
 
 impl PreemptionSummary {
-    /// A slot that is wanted back as of now; by whom and why, whoever wants it adds.
+    /// Creates a request as of now; the requester adds its name and reason.
     pub fn wanted(
         at_micros: u64,
         attempt: AttemptId,
@@ -112,44 +108,44 @@ impl PreemptionSummary {
     }
 }
 
-/// A suspended attempt that goes on. Times likewise.
+/// A resume of a suspended attempt. Times as in `PreemptionSummary`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeSummary {
     pub attempt: AttemptId,
-    /// Where it is.
+    /// Its worker.
     pub worker: WorkerId,
-    /// When the worker was told.
+    /// When it was sent to the worker.
     pub ordered_micros: u64,
     /// When it was known to run again.
     pub resumed_micros: Option<u64>,
-    /// From the order's arrival at the worker until its process went on, by the worker's clock.
+    /// From the order's arrival at the worker until the process continued, by the worker's clock.
     pub worker_micros: Option<u64>,
-    /// How long it had been suspended.
+    /// How long it was suspended.
     pub suspended_millis: u64,
-    /// What of it was in swap when it was told to go on.
+    /// Its swapped memory at the order.
     pub swapped_bytes: u64,
-    /// What came back from there until it went on.
+    /// Memory swapped in until it continued.
     pub swapped_in_bytes: u64,
 }
 
-/// An attempt that starts from a checkpoint. Times likewise.
+/// An attempt launched from a checkpoint. Times as in `PreemptionSummary`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreSummary {
     /// The new attempt.
     pub attempt: AttemptId,
-    /// The one whose checkpoint it starts from.
+    /// The attempt that wrote the checkpoint.
     pub from: AttemptId,
-    /// Where it was launched.
+    /// Its worker.
     pub worker: WorkerId,
-    /// Where the checkpoint was written.
+    /// The worker that wrote the checkpoint.
     pub from_worker: Option<WorkerId>,
     /// When it was launched.
     pub ordered_micros: u64,
-    /// When it was known to have done something new.
+    /// When it was known to have made progress.
     pub restored_micros: Option<u64>,
     /// From the order's arrival at the worker to the first new record or group, by the worker's clock.
     pub worker_micros: Option<u64>,
-    /// Work of earlier attempts that it did not have to do again.
+    /// Work of earlier attempts that was not redone.
     pub work_saved_millis: u64,
     /// Why it started from scratch instead, if it did.
     pub refused: Option<String>,

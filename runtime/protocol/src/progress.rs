@@ -1,31 +1,29 @@
-//! How far a job is at one moment.
-//!
-//! Owns plain numbers. Does not own time: rates are the display's.
+//! The progress of a job, as plain numbers.
 
 use napreduce_engine::TaskKind;
 use serde::{Deserialize, Serialize};
 
-/// How far one phase is.
+/// The progress of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PhaseProgress {
-    /// Tasks in all.
+    /// All tasks.
     pub tasks: u32,
-    /// Tasks that are done.
+    /// Finished tasks.
     pub done: u32,
     /// Attempts that hold a slot.
     pub running: u32,
-    /// Attempts that are suspended, and tasks that operators suspended whose attempts are gone since.
+    /// Suspended attempts, and suspended tasks that have lost their attempts.
     pub suspended: u32,
-    /// Tasks that will go on from a checkpoint.
+    /// Tasks that will be restored from a checkpoint.
     pub checkpointed: u32,
     /// Bytes of input consumed.
     pub bytes_done: u64,
-    /// An estimate while some tasks have not said theirs; 0 while nothing is known.
+    /// An estimate while some tasks have not reported; 0 while unknown.
     pub bytes_total: u64,
 }
 
 impl PhaseProgress {
-    /// Per cent done, by bytes where they are known, else by tasks; 100 only when every task is done.
+    /// Per cent done, by bytes if known, else by tasks; 100 only when every task is done.
     pub fn percent(&self) -> u32 {
         if self.done == self.tasks {
             return 100;
@@ -38,7 +36,7 @@ impl PhaseProgress {
         u32::try_from(percent.min(99)).unwrap_or(99)
     }
 
-    /// Whether a task of it has ever been started.
+    /// Whether any of its tasks has ever been started.
     pub fn has_begun(&self) -> bool {
         self.done > 0 || self.running > 0 || self.suspended > 0 || self.checkpointed > 0
     }
@@ -48,7 +46,7 @@ impl PhaseProgress {
     }
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobProgress {
     pub map: PhaseProgress,

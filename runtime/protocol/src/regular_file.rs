@@ -1,7 +1,5 @@
-//! Opening files in directories that others may have written to.
-//!
-//! A name there may be a pipe, which blocks whoever opens it, a device that never ends, or a link to a file of somebody
-//! else. Whoever reads such a directory opens its files here.
+//! Opens regular files in directories that other users may write to. A name there may be a pipe, which
+//! blocks, an endless device, or a link to a foreign file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -10,16 +8,16 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file for reading: no pipe, device, socket or directory, and no symbolic link. Never blocks.
+/// Opens a regular file for reading: no pipe, device, socket, directory or symbolic link. Never blocks.
 ///
 /// # Errors
 ///
-/// Those of the system, and [`io::ErrorKind::InvalidInput`] for what is not a regular file.
+/// System errors, and [`io::ErrorKind::InvalidInput`] for other kinds of files.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a regular file as `options` say.
+/// Opens a regular file with `options`.
 ///
 /// # Errors
 ///

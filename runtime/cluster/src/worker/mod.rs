@@ -1,4 +1,5 @@
-//! The daemon of a worker: the local worker's loop with a directory, a data server and a connection to the coordinator.
+//! The daemon of a worker: the local worker's loop with a directory, a data server and a coordinator
+//! connection.
 //!
 //! ```text
 //! start -> link (connections) -> registration (one number) -> the local worker's loop

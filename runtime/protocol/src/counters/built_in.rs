@@ -1,7 +1,4 @@
-//! The counters every job has, under Hadoop's names where it has them.
-//!
-//! Owns their names, how two values of one add up, and the cells one attempt counts in. Does not own the
-//! user's own.
+//! The built-in counters of every job, under Hadoop's names where it has them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +7,7 @@ use napreduce_engine::listed;
 use super::values::CounterValues;
 
 listed! {
-    /// A counter every job has, in the order people see them.
+    /// A built-in counter, in display order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Counter {
         /// Map attempts started.
@@ -31,17 +28,17 @@ listed! {
         ReduceMillis = "MILLIS_REDUCES",
         /// Bytes of input consumed by maps.
         InputBytes = "BYTES_READ",
-        /// Requests to stores for the bytes of input, those that failed included.
+        /// Read requests to object stores, including failed ones.
         StorageReadRequests = "STORAGE_READ_REQUESTS",
-        /// Bytes of input that came from stores.
+        /// Bytes of input from object stores.
         StorageReadBytes = "STORAGE_READ_BYTES",
-        /// Requests to stores that were made again, or went on where an answer had broken off.
+        /// Read requests to object stores that were repeated or resumed.
         StorageReadRetries = "STORAGE_READ_RETRIES",
-        /// Requests to stores that wrote parts of the output, those that failed included.
+        /// Write requests to object stores, including failed ones.
         StorageWriteRequests = "STORAGE_WRITE_REQUESTS",
-        /// Bytes of the output that stores have taken.
+        /// Bytes of output stored in object stores.
         StorageWriteBytes = "STORAGE_WRITE_BYTES",
-        /// Requests to stores that wrote, and were made again.
+        /// Write requests to object stores that were repeated.
         StorageWriteRetries = "STORAGE_WRITE_RETRIES",
         /// Records handed to the map function.
         MapInputRecords = "MAP_INPUT_RECORDS",
@@ -59,7 +56,7 @@ listed! {
         CombineOutputRecords = "COMBINE_OUTPUT_RECORDS",
         /// Records written to disk by sorting and merging, in maps and reduces.
         SpilledRecords = "SPILLED_RECORDS",
-        /// Intermediate merges of reduces, which had more map outputs than one merge takes.
+        /// Intermediate merges of reduces with more map outputs than the fan-in.
         MergePasses = "MERGE_PASSES",
         /// Bytes of map output read by reduces.
         ReduceShuffleBytes = "REDUCE_SHUFFLE_BYTES",
@@ -67,7 +64,7 @@ listed! {
         ShuffledMaps = "SHUFFLED_MAPS",
         /// Bytes of map output that reduces fetched from workers' data servers, as stored there.
         ShuffleNetworkBytes = "SHUFFLE_NETWORK_BYTES",
-        /// Times a fetch was begun anew after it broke.
+        /// Fetches restarted after an error.
         ShuffleRetries = "SHUFFLE_RETRIES",
         /// Wall time reduces spent waiting for map output to arrive, in milliseconds.
         ShuffleFetchMillis = "SHUFFLE_FETCH_MILLIS",
@@ -85,37 +82,35 @@ listed! {
         FileBytesWritten = "FILE_BYTES_WRITTEN",
         /// Processor time of attempts, in milliseconds.
         CpuMillis = "CPU_MILLISECONDS",
-        /// Processor time of commands that attempts ran, and of what those ran and waited for, in
-        /// milliseconds; not in `CPU_MILLISECONDS`.
+        /// Processor time of commands run by attempts, including their descendants that were waited for, in
+        /// milliseconds; not included in `CPU_MILLISECONDS`.
         CommandCpuMillis = "COMMAND_CPU_MILLISECONDS",
-        /// The most resident memory that any one process among them was seen to have had, in bytes. They are
-        /// looked at each second, and when their input ends.
+        /// The largest resident memory seen in any one of these processes, in bytes. Sampled each second, and
+        /// at the end of their input.
         PeakCommandBytes = "PEAK_COMMAND_BYTES",
         /// Times an attempt was suspended.
         Suspends = "SUSPENDS",
-        /// Times a suspended attempt went on.
+        /// Times a suspended attempt was resumed.
         Resumes = "RESUMES",
-        /// Time that attempts were suspended for, in milliseconds.
+        /// Time attempts spent suspended, in milliseconds.
         SuspendedMillis = "SUSPENDED_MILLIS",
-        /// Memory of suspended attempts that went out to swap, in bytes.
+        /// Memory of suspended attempts written to swap, in bytes.
         SwappedOutBytes = "SWAPPED_OUT_BYTES",
-        /// Memory of suspended attempts that came back from swap, read in advance or when it was
-        /// touched, in bytes.
+        /// Memory of suspended attempts read back from swap, by read-ahead or on access, in bytes.
         SwappedInBytes = "SWAPPED_IN_BYTES",
-        /// Times an attempt saved its work and ended.
+        /// Times an attempt was checkpointed.
         Checkpoints = "CHECKPOINTS",
         /// Bytes of checkpoints.
         CheckpointBytes = "CHECKPOINT_BYTES",
-        /// Time that attempts took to save their work, in milliseconds.
+        /// Time spent writing checkpoints, in milliseconds.
         CheckpointMillis = "CHECKPOINT_MILLIS",
-        /// Attempts that went on from a checkpoint.
+        /// Attempts restored from a checkpoint.
         CheckpointRestores = "CHECKPOINT_RESTORES",
-        /// Work that preemption made to be done again, in milliseconds.
+        /// Work lost to preemption, in milliseconds.
         WorkLostMillis = "WORK_LOST_MILLIS",
-        /// Work that a kill would have lost each time an attempt was suspended or checkpointed, in
-        /// milliseconds.
+        /// Work saved by suspending or checkpointing instead of killing, in milliseconds.
         WorkSavedMillis = "WORK_SAVED_MILLIS",
-        /// The largest anonymous memory of any one attempt, in bytes; mapped files are not in it.
+        /// The largest anonymous memory of one attempt, in bytes; excludes mapped files.
         PeakAnonBytes = "PEAK_ANON_BYTES",
     }
 }
@@ -125,7 +120,7 @@ impl Counter {
         matches!(self, Counter::PeakAnonBytes | Counter::PeakCommandBytes)
     }
 
-    /// The value for two attempts together: the larger of two peaks, the sum of anything else.
+    /// Combines the values of two attempts: the maximum for a peak, else the sum.
     pub fn join(self, one: u64, other: u64) -> u64 {
         match self {
             _ if self.is_peak() => one.max(other),
@@ -136,7 +131,7 @@ impl Counter {
 
 /// The built-in counters of one attempt, shared by its threads.
 ///
-/// Adding is one relaxed atomic operation: meant for once per batch or per task, not for once per record.
+/// Adding is one relaxed atomic operation: use it once per batch or task, not per record.
 #[derive(Debug)]
 pub struct Counters {
     cells: [AtomicU64; Counter::ALL.len()],
@@ -160,12 +155,12 @@ impl Counters {
         };
     }
 
-    /// What a counter stands at.
+    /// Returns a counter's value.
     pub fn get(&self, counter: Counter) -> u64 {
         self.cells[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds the built-in ones of what was saved.
+    /// Adds saved built-in counters.
     pub fn add_all(&self, saved: &CounterValues) {
         for (name, amount) in saved.iter() {
             if let Some(counter) = Counter::of_word(name) {
@@ -174,7 +169,7 @@ impl Counters {
         }
     }
 
-    /// All counters that are not zero.
+    /// Returns all counters that are not zero.
     pub fn values(&self) -> CounterValues {
         let mut values = CounterValues::default();
         for counter in Counter::ALL {

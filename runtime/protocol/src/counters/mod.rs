@@ -1,7 +1,5 @@
-//! Counters: what tasks count, and how counts add up to a job's.
-//!
-//! Owns the built-in names, the process-wide registry of the user's own and the summing. Does not own when a
-//! task's counts are taken over: only those of attempts whose result counts are (`coordinator`).
+//! Counters: built-in ones, user counters, and their sums. The coordinator sums only attempts whose result
+//! counts.
 
 mod built_in;
 mod values;

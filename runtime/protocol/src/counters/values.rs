@@ -1,8 +1,5 @@
-//! Counter values as plain data: what travels, adds up and is shown.
-//!
-//! Owns the joining of two sets and the order people see. Does not own the cells that are counted in. A
-//! coordinator keeps one set for each task that is done, so the built-in ones are kept by number; on the wire
-//! and in files they have their names.
+//! Counter values as plain data. A coordinator keeps one set per finished task, so built-in counters are
+//! stored by number; on the wire and in files they have their names.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::built_in::Counter;
 
-/// Values of counters by name; a name that is missing stands at zero.
+/// Counter values by name; a missing name is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CounterValues {
-    /// In their order, none of them zero.
+    /// In display order, none zero.
     built_in: Vec<(Counter, u64)>,
     user: BTreeMap<String, u64>,
 }
 
 impl CounterValues {
-    /// What the counter of that name stands at.
+    /// Returns the value of the named counter.
     pub fn get(&self, name: &str) -> u64 {
         match Counter::of_word(name) {
             Some(counter) => self.of(counter),
@@ -27,12 +24,12 @@ impl CounterValues {
         }
     }
 
-    /// What a built-in counter stands at.
+    /// Returns the value of a built-in counter.
     pub fn of(&self, counter: Counter) -> u64 {
         self.place_of(counter).map_or(0, |place| self.built_in[place].1)
     }
 
-    /// Adds to the counter of that name; for a peak, keeps the larger value. Zero changes nothing.
+    /// Adds to the named counter; for a peak, keeps the larger value. Zero changes nothing.
     pub fn add(&mut self, name: &str, amount: u64) {
         match Counter::of_word(name) {
             _ if amount == 0 => {}
@@ -66,7 +63,8 @@ impl CounterValues {
         }
     }
 
-    /// Every counter that is not zero: the built-in ones in their order, then the user's by name.
+    /// Iterates over all counters that are not zero: built-in ones in display order, then user counters by
+    /// name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         let built_in = self.built_in.iter().map(|(counter, value)| (counter.in_words(), *value));
         built_in.chain(self.user.iter().map(|(name, value)| (name.as_str(), *value)))
@@ -77,7 +75,7 @@ impl CounterValues {
     }
 }
 
-/// As a map by name, in the order of names.
+/// A map, sorted by name.
 impl Serialize for CounterValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.iter().collect::<BTreeMap<&str, u64>>().serialize(serializer)

@@ -1,8 +1,6 @@
-//! Messages on a data connection: to a worker's data server, from reduces, other workers and the coordinator.
-//!
-//! Owns the vocabulary and its order. Does not own whether payload is encrypted: that is agreed on with the
-//! first message of each side, and `Blocks` or `Chunk` follows from it. What is asked for is named by
-//! numbers, never by paths.
+//! Messages on a data connection to a worker's data server, from reduces, other workers and the coordinator.
+//! The first message of each side negotiates encryption, which selects `Blocks` or `Chunk`. Items are
+//! requested by number, never by path.
 //!
 //! ```text
 //! client                                        server
@@ -14,8 +12,8 @@
 //!   ReadLog{..}                            ->   Log{..} | LogUnavailable{reason}
 //! ```
 //!
-//! Being busy is no failure: whoever is told so comes back. What breaks these rules is answered by `Refused`,
-//! and the connection is closed.
+//! A busy server is not an error: the client retries. Protocol violations are answered by `Refused`, and the
+//! connection is closed.
 
 use std::fmt;
 
@@ -25,73 +23,72 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::summaries::LogStream;
 
-/// The most segments that one request names.
+/// The most segments per request.
 pub const FETCH_ITEMS_MAX: usize = 1024;
-/// The most bytes that may be granted and not yet sent.
+/// The most unused credit in bytes.
 pub const CREDIT_BYTES_MAX: u64 = 256 << 20;
-/// The most bytes of payload in one message.
+/// The most payload per message in bytes.
 pub const PIECE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is said to a data server.
+/// A message to a data server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToDataServer {
-    /// The first message: whether the client wants payload encrypted. The server may want it, too.
+    /// The first message: whether the client requires encrypted payload. The server may require it, too.
     Open { encrypt: bool },
-    /// Wants one partition of the outputs of several map attempts.
+    /// Requests one partition of the outputs of several map attempts.
     Fetch { partition: u32, items: Vec<FetchItem> },
-    /// So many bytes of blocks more may be sent.
+    /// Adds credit for blocks, in bytes.
     Grant { bytes: u64 },
-    /// Wants a piece of what an attempt has printed.
+    /// Requests a piece of an attempt's log.
     ReadLog { attempt: AttemptId, stream: LogStream, offset: u64, length: u32 },
 }
 
-/// One segment that is wanted.
+/// A requested segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchItem {
     pub attempt: AttemptId,
-    /// The first block that the client lacks, counted in the partition.
+    /// The first missing block, counted in the partition.
     pub from_block: u64,
 }
 
-/// What a data server says.
+/// A message from a data server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromDataServer {
-    /// After this, both sides go on as said.
+    /// Both sides continue in the negotiated form.
     Opened {
         encrypted: bool,
     },
-    /// The server does not want to, and closes the connection.
+    /// The server refuses and closes the connection.
     Refused {
         reason: String,
     },
-    /// The server has no room for the connection, or for a file, just now: come back after so long. It closes
-    /// the connection.
+    /// The server has no room for the connection or for a file; the client should retry after this time. It
+    /// closes the connection.
     Busy {
         millis: u32,
     },
-    /// The blocks that were asked for follow, as described by this `PartitionExtent`.
+    /// The requested blocks follow, as described by this `PartitionExtent`.
     Segment {
         attempt: AttemptId,
         partition: u32,
         from_block: u64,
         extent: Payload,
     },
-    /// So many bytes of blocks follow as they are, outside any message.
+    /// This many bytes of blocks follow, outside any message.
     Blocks {
         length: u32,
     },
     /// Bytes of blocks.
     Chunk(Payload),
-    /// There is no such segment here; the next item follows.
+    /// The segment is not available; the next item follows.
     Unavailable {
         attempt: AttemptId,
         partition: u32,
-        /// It is not there, or is damaged, and never will be here again; otherwise it cannot be read
-        /// just now.
+        /// Whether it is missing or damaged for good; otherwise it is temporarily unreadable.
         gone: bool,
         reason: String,
     },
-    /// A piece of a log, shorter than asked for only at the end; the log had `length` bytes then.
+    /// A piece of a log, shorter than requested only at the end; `length` is the log's current length.
     Log {
         attempt: AttemptId,
         stream: LogStream,
@@ -106,7 +103,7 @@ pub enum FromDataServer {
     },
 }
 
-/// Bytes that are encoded at once, not one by one.
+/// Bytes that are encoded as a block instead of one by one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload(pub Vec<u8>);
 

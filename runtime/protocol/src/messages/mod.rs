@@ -1,7 +1,5 @@
-//! What travels: messages between coordinator, worker and task process, and their form as bytes.
-//!
-//! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any
-//! two parts may be in different processes. Does not own the channels and sockets that carry them.
+//! Messages between coordinator, worker and task process, and their encoding. Every message is
+//! self-contained, so any two parts may be in different processes.
 
 mod data;
 pub mod requests;

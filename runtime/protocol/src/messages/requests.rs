@@ -1,9 +1,9 @@
-//! Requests of clients to the coordinator, and its answers. A client is a submitter, the operator's binary, or a
-//! worker that fetches a blob.
+//! Requests of clients to the coordinator, and its answers. Clients are job programs, the operator's binary,
+//! and workers that fetch blobs.
 //!
-//! Each request is a struct. The table at the end gives its answer, and whether a client may repeat it; a client
-//! sends its next request when it has received the answer to the last one. On the wire all requests are one enum, and
-//! so are all answers.
+//! Each request is a struct. The table at the end lists its answer and whether a client may repeat it. A
+//! client sends its next request after it has received the last answer. On the wire all requests form one
+//! enum, and so do all answers.
 
 use std::path::PathBuf;
 
@@ -22,23 +22,23 @@ use crate::report::JobEnd;
 use crate::samples::ClusterWindow;
 use crate::summaries::{JobSummary, LogStream, TaskSummary, WorkerSummary};
 
-/// Bytes of a blob or a log in one message, at most.
+/// The most bytes of a blob or log per message.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// A request that takes one answer.
+/// A request with one answer.
 pub trait Request: Into<ToCoordinator> {
     type Answer;
 
-    /// Whether a client sends it again when the connection breaks before the answer. A request whose effect would
-    /// differ the second time is not repeatable.
+    /// Whether a client repeats it if the connection breaks before the answer. Requests with a different
+    /// effect the second time are not repeatable.
     const REPEATABLE: bool;
 
-    /// Returns the message itself if it answers another request.
+    /// Extracts the answer; returns the message itself if it answers another request.
     fn answer(message: FromCoordinator) -> Result<Self::Answer, FromCoordinator>;
 }
 
-/// Asks whether a blob is there. If it is not, `Chunk`s of `blob.bytes` bytes in all follow, which are answered by
-/// `Done`. The blob stays until the next submission of this connection.
+/// Asks whether a blob is stored. If not, `Chunk`s of `blob.bytes` bytes in all follow, which are answered by
+/// `Done`. The blob stays pinned until this connection's next submission.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OfferBlob {
     pub blob: Blob,
@@ -50,40 +50,40 @@ pub struct FetchBlob {
     pub digest: Digest,
 }
 
-/// Submits a job. The answer comes when the job survives a restart of the coordinator.
+/// Submits a job. Answered once the job survives a restart of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Submission {
-    /// Chosen at random by the submitter: handed in twice, it is one job.
+    /// Random token of the submitter: a repeated submission is one job.
     pub token: u128,
     pub plan: JobPlan,
     pub user: String,
     pub program: Blob,
-    /// Architecture the program was built for, as Rust calls it.
+    /// The program's architecture, as Rust names it.
     pub architecture: String,
     pub files: Vec<SideFile>,
-    /// The job whose definition this is once more.
+    /// The job of which this is a rerun.
     pub rerun_of: Option<RerunOf>,
 }
 
-/// What an operator has run again, and why.
+/// The rerun job, and the operator's reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RerunOf {
     pub job: JobId,
     pub reason: String,
 }
 
-/// Submits the definition of another job again, as a job of its own. Sent twice with one token, it is one job.
+/// Reruns the definition of another job as a new job. Requests with the same token are one job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RerunJob {
     pub token: u128,
     pub of: RerunOf,
-    /// The output of that job unless another one is given.
+    /// `None` for the output of that job.
     #[serde(with = "crate::path_bytes::optional")]
     pub output: Option<PathBuf>,
 }
 
-/// Keeps the directory that jobs of one program pass data in. The connection stays open for as long as the program
-/// runs, and carries nothing but `EndChain`.
+/// Keeps the directory in which jobs of one program pass data. The connection stays open while the program
+/// runs, and carries only `EndChain`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HoldChain {
     pub chain: u128,
@@ -91,7 +91,7 @@ pub struct HoldChain {
     pub root: PathBuf,
 }
 
-/// No job of the chain follows.
+/// Ends a chain: no more jobs follow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EndChain {
     pub chain: u128,
@@ -103,13 +103,13 @@ pub struct ListJobs {
     pub limit: u32,
 }
 
-/// Everything about a job.
+/// Returns the details of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GetJob {
     pub job: JobId,
 }
 
-/// Ends a job. The answer comes when that is decided.
+/// Kills a job. Answered once that is decided.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KillJob {
     pub job: JobId,
@@ -122,8 +122,8 @@ pub struct ListTasks {
     pub job: Option<JobId>,
 }
 
-/// Does something to the live attempts of a task that it can be done to, or to one attempt. The answer names these
-/// attempts when it is ordered; `GetOutcomes` asks whether it is done.
+/// Applies a command to one attempt, or to all suitable live attempts of a task. The answer lists these
+/// attempts once it is ordered; `GetOutcomes` returns whether it is done.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CommandTask {
     pub task: TaskId,
@@ -132,7 +132,7 @@ pub struct CommandTask {
     pub reason: String,
 }
 
-/// Suspends, holds, resumes or releases a job. The answer comes when that is ordered.
+/// Suspends, holds, resumes or releases a job. Answered once that is ordered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CommandJob {
     pub job: JobId,
@@ -140,7 +140,7 @@ pub struct CommandJob {
     pub reason: String,
 }
 
-/// Gives a job another priority or queue.
+/// Changes a job's priority or queue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChangeJob {
     pub job: JobId,
@@ -148,7 +148,7 @@ pub struct ChangeJob {
     pub reason: String,
 }
 
-/// What has become of a command to attempts of a job.
+/// Returns the outcomes of a command to attempts of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GetOutcomes {
     pub job: JobId,
@@ -157,7 +157,7 @@ pub struct GetOutcomes {
     pub command: TaskCommand,
 }
 
-/// Why a job, or a task of it, does not run; the most important reason comes first.
+/// Explains why a job or task does not run; the most important reason comes first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Explain {
     pub job: JobId,
@@ -167,14 +167,14 @@ pub struct Explain {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListWorkers;
 
-/// How queues and workers were between two moments, in milliseconds since 1970.
+/// Returns the states of queues and workers in a window, in milliseconds since 1970.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GetWindow {
     pub from_millis: u64,
     pub until_millis: u64,
 }
 
-/// Makes a worker finish what it runs, or hand it back, and leave. The answer comes when it gets nothing more to do.
+/// Drains a worker: it finishes or hands back its attempts and leaves. Answered once it gets no new work.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DrainWorker {
     pub worker: WorkerId,
@@ -182,19 +182,19 @@ pub struct DrainWorker {
     pub reason: String,
 }
 
-/// Makes a draining worker stay. The answer comes when it may get tasks again.
+/// Cancels draining. Answered once the worker may get tasks again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UndrainWorker {
     pub worker: WorkerId,
     pub reason: String,
 }
 
-/// The queues of the scheduler, with what is used and wanted in each.
+/// Lists the scheduler's queues with used and wanted slots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListQueues;
 
-/// Reads a log as it is now. `Chunk`s of as many bytes as the answer announces follow it. An offset behind the end asks
-/// for the length alone.
+/// Reads the current log. `Chunk`s of as many bytes as the answer announces follow it. An offset beyond the
+/// end returns the length alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReadLog {
     pub attempt: AttemptId,
@@ -232,13 +232,13 @@ pub enum ToCoordinator {
     ReadLog(ReadLog),
 }
 
-/// The part of a log that follows.
+/// The extent of a log that follows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LogLength {
     pub bytes: u64,
-    /// Bytes of the whole log.
+    /// Length of the whole log.
     pub length: u64,
-    /// Whether the attempt had ended before, so that the log is complete.
+    /// Whether the attempt had already ended, so that the log is complete.
     pub has_ended: bool,
 }
 
@@ -261,7 +261,7 @@ pub enum FromCoordinator {
     Workers(Vec<WorkerSummary>),
     Queues(QueueListing),
     Window(Box<ClusterWindow>),
-    /// The request cannot be carried out: an exit status (1 failed, 2 invalid) and a text for people.
+    /// The request is refused: exit status (1 failed, 2 invalid) and a text for people.
     Refused {
         status: u8,
         reason: String,

@@ -1,9 +1,7 @@
-//! Messages between a worker and the task process of one attempt.
-//!
-//! Owns the vocabulary and its order: `Hello`, any number of `Progress`, at most one `CommitRequest` answered
-//! by `CommitGranted`, then `Done`, `Failed` or `Checkpointed`; `Start` may be sent before `Hello` has come,
-//! and `MoreInputs` any time after `Start`. A process that was started ahead says `Hello` when it waits, and
-//! is told its `Outfit` before `Start`.
+//! Messages between a worker and the task process of one attempt. A task sends `Hello`, any number of
+//! `Progress`, at most one `CommitRequest` answered by `CommitGranted`, then `Done`, `Failed` or
+//! `Checkpointed`. `Start` may be sent before `Hello` has arrived, and `MoreInputs` any time after `Start`. A
+//! prestarted process sends `Hello` when it is ready, and receives its `Outfit` before `Start`.
 //!
 //! ```text
 //! worker                                   task
@@ -25,70 +23,69 @@ use crate::counters::CounterValues;
 use crate::description::{MapInput, PartOutput, TaskDescription};
 use crate::task_error::TaskError;
 
-/// Version of the messages; both ends are the same program, so a difference means that it was replaced under
-/// a run.
+/// Version of the messages. Both ends are the same program, so a difference means that the file was replaced
+/// during a run.
 pub const PROTOCOL_VERSION: u32 = 7;
 
-/// What a worker says to a task process.
+/// A message to a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToTask {
     Start(Box<TaskDescription>),
-    /// Its part file may be promoted, now and by this attempt only.
+    /// The exclusive permission to promote the part file.
     CommitGranted,
-    /// More map outputs for a reduce that began before all of them were there, or that lost some. One of a
-    /// map task that was named before replaces it.
+    /// More map outputs for a reduce that started early or lost some. A later output of a map task replaces
+    /// an earlier one.
     MoreInputs(Vec<MapInput>),
-    /// The process is to be stopped as soon as it is at its gate. Epochs count the suspends of an attempt
-    /// from 1.
+    /// The process will be stopped once it reaches its gate. Epochs count an attempt's suspensions from 1.
     Suspend {
         epoch: u32,
-        /// The task moves its memory out before it is ready: it is short, and the worker may not do it.
+        /// The task must write its memory to swap before it is ready: memory is short, and the worker lacks
+        /// permission.
         page_out: bool,
     },
-    /// The process runs again. Written before it does, so that a clock that is read after the stop takes it
-    /// into account.
+    /// The process is resumed. Sent before that, so that clocks read afterwards account for the stop.
     Resume {
         epoch: u32,
-        /// For how long it was stopped, in all its epochs.
+        /// Total time stopped, in all epochs.
         suspended_nanos: u64,
     },
-    /// The work is to be saved at the next boundary, and the process to end.
+    /// Save the work at the next boundary and exit.
     Checkpoint,
-    /// What a process that was started ahead lacks to be that of an attempt; before anything else.
+    /// Turns a prestarted process into that of an attempt; the first message.
     Outfit(Outfit),
 }
 
-/// What a process finds when it is started for an attempt, for one that was started before. The files that
-/// the attempt prints to come beside the message, as descriptors.
+/// The process state that a prestarted process lacks. Its log files are passed with the message as
+/// descriptors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outfit {
     pub variables: Vec<OutfitVariable>,
-    /// Where it starts; `None` for where it is.
+    /// Its working directory; `None` to keep the current one.
     #[serde(with = "crate::path_bytes::optional")]
     pub directory: Option<PathBuf>,
 }
 
-/// A variable of the environment.
+/// An environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutfitVariable {
     pub name: String,
-    /// `None` takes it away.
+    /// `None` removes it.
     pub value: Option<Vec<u8>>,
 }
 
-/// What a task process says to its worker.
+/// A message from a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromTask {
     Hello {
         version: u32,
     },
-    /// Bytes of input consumed, and in all (0 while unknown). Sent at least every second, with the same
-    /// numbers if nothing has changed: a sign of life.
+    /// Bytes of input consumed and in total (0 while unknown). Sent at least every second as a heartbeat,
+    /// even if unchanged.
     Progress {
         bytes_done: u64,
         bytes_total: u64,
-        /// Changes as long as a task that consumes nothing is well: it waits for inputs, fetches or merges
-        /// them, or its code says so.
+        /// Changes while a task that consumes no input is alive: waiting for inputs, fetching, merging, or
+        /// reporting progress from user code.
         signs: u64,
     },
     /// The part file is written and closed.
@@ -99,32 +96,32 @@ pub enum FromTask {
         counters: CounterValues,
     },
     Failed(TaskError),
-    /// The outputs of these map attempts cannot be read; the task goes on and waits for what replaces them.
+    /// The outputs of these map attempts are unreadable; the task waits for replacements.
     InputsLost {
         attempts: Vec<AttemptId>,
-        /// `Peer` when they are known to be absent or damaged, `Path` when nobody answers.
+        /// `Peer` if they are known to be missing or damaged, `Path` if the peer does not answer.
         place: FaultPlace,
         reason: String,
     },
-    /// The work is at the gate, the user's hook has run and memory is trimmed: the process may be stopped.
+    /// At the gate: the user's hook has run and memory is trimmed, so the process may be stopped.
     Ready {
         epoch: u32,
     },
-    /// The work goes on after a stop.
+    /// The task continues after a stop.
     Resumed {
         epoch: u32,
     },
     /// The work is saved.
     Checkpointed {
-        /// Bytes of all files written for it.
+        /// Size of all files written for it.
         bytes: u64,
     },
-    /// An attempt that began from a checkpoint has done the first new piece of work.
+    /// An attempt restored from a checkpoint has made its first progress.
     Restored,
-    /// The checkpoint cannot be used; the attempt began from scratch.
+    /// The checkpoint is unusable; the attempt started from scratch.
     RestoreRefused {
         reason: String,
     },
-    /// Somebody sent this process SIGTSTP: it wants to be suspended, like any other attempt that is.
+    /// The process received SIGTSTP and asks to be suspended.
     StopSignalled,
 }

@@ -1,8 +1,5 @@
-//! Messages between coordinator and worker.
-//!
-//! Owns the vocabulary, one enum per direction, and what is delivered exactly once: orders and
-//! reports, each numbered from 1 in its direction. Does not own the numbering's rules
-//! (`napreduce_engine`'s delivery) nor the connection.
+//! Messages between coordinator and worker, one enum per direction. Orders and reports are delivered exactly
+//! once, each numbered from 1 in its direction.
 //!
 //! ```text
 //! worker                                   coordinator
@@ -13,9 +10,8 @@
 //!   Received{through} ->
 //! ```
 //!
-//! A worker knows of a job only what `Define` and `Outputs` told it, and the coordinator knows of an attempt
-//! only what was reported. The map outputs of a job are told to a worker once, as a log that goes on: what
-//! many reduces read is not repeated for each of them.
+//! A worker knows a job only from `Define` and `Outputs`; the coordinator knows an attempt only from reports.
+//! A job's map outputs are sent to each worker once, as a log shared by all its reduces.
 
 use std::path::PathBuf;
 
@@ -29,7 +25,7 @@ use crate::digest::Digest;
 use crate::splits::InputSplit;
 use crate::summaries::WorkerMemory;
 
-/// What every attempt of a job has in common.
+/// The common part of all attempts of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobDescription {
     pub job: JobId,
@@ -42,21 +38,20 @@ pub struct JobDescription {
     pub task_memory: u64,
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-    /// Of the claim on it, which is in the paths of all work.
+    /// The claim on the output; part of all work paths.
     pub claim: ClaimToken,
     pub part_extension: String,
-    /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In
-    /// milliseconds.
+    /// Time without progress after which an attempt fails, in milliseconds; 0 for never.
     pub task_timeout_millis: u64,
-    /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
+    /// Whether saved data must be synced to disk before it counts.
     pub durable: bool,
-    /// The program to execute; `None` is the worker's own, which embedded workers run.
+    /// The program; `None` for the worker's own, in embedded runs.
     pub program: Option<Blob>,
-    /// Files that every attempt finds beside it.
+    /// Files in the working directory of every attempt.
     pub files: Vec<SideFile>,
 }
 
-/// A blob as far as whoever fetches it must know it.
+/// A blob's digest and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
     pub digest: Digest,
@@ -64,67 +59,67 @@ pub struct Blob {
     pub bytes: u64,
 }
 
-/// A file that a job takes along.
+/// A side file of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SideFile {
-    /// The name under which tasks find it: one component, not `.` nor `..`.
+    /// Its name for tasks: one component, not `.` or `..`.
     pub name: String,
     pub blob: Blob,
 }
 
-/// What a worker is told.
+/// A message to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToWorker {
     /// The answer to `Hello`.
     Welcome {
-        /// Another number than the one in `Hello`, or one from another journal, means: what you ran and held
-        /// is superseded; end it, remove it, and number orders and reports from 1 again.
+        /// If this differs from the number in `Hello`, or is from another journal, the worker's state is
+        /// superseded: it ends and removes everything, and restarts the numbering at 1.
         worker: WorkerId,
-        /// Which coordinator's journal this number is from.
+        /// The coordinator's journal that this number is from.
         journal: u64,
-        /// Reports up to this number are kept; what comes after is to be sent again.
+        /// Reports up to this number are stored; later ones must be sent again.
         received: u64,
-        /// How often to send heartbeats.
+        /// The heartbeat interval.
         heartbeat_millis: u64,
-        /// Without a word from the coordinator for so long, the connection is to be given up and made anew.
+        /// Silence of the coordinator after which the worker reconnects.
         silence_millis: u64,
     },
-    /// The answer to a `Hello` that cannot be accepted now or ever; the connection is closed.
+    /// The answer to a `Hello` that is refused; the connection is closed.
     Refused {
         reason: String,
-        /// Another worker that is alive has this name: who asks again for some seconds in vain is to end.
+        /// A live worker has this name: after retrying for some seconds, the worker should exit.
         name_taken: bool,
     },
-    /// Comes before the first launch of a job's attempt.
+    /// Precedes the first launch of a job's attempt.
     Define { number: u64, description: Box<JobDescription> },
-    /// The log of a job's map outputs goes on.
+    /// More entries of the log of a job's map outputs.
     Outputs {
         number: u64,
         job: JobId,
         entries: Vec<OutputEntry>,
-        /// Where the workers serve them that hold these.
+        /// The data servers of the workers that hold these.
         peers: Vec<Peer>,
     },
-    /// What the engine orders, as it does, and what it takes to carry it out. A launch names no inputs: a
-    /// reduce reads what the log has of each map when it is launched.
+    /// An order of the engine, with the data to carry it out. A launch does not list inputs: a reduce reads
+    /// each map's entry in the log at its launch.
     Ordered {
         number: u64,
         order: Order,
-        /// Of a launch.
+        /// For a launch.
         work: Option<LaunchWork>,
     },
-    /// These reduces of one job are to read, too, what the log has of these maps.
+    /// These reduces of one job must read the log's entries of these maps, too.
     Named { number: u64, attempts: Vec<AttemptId>, maps: Vec<u32> },
-    /// The job is over: its description and everything kept for it are no longer needed.
+    /// The job is over: its description and data are no longer needed.
     Forget { number: u64, job: JobId },
-    /// The worker was drained: nothing of it is needed any more, and it may end.
+    /// The worker is drained and may exit.
     Leave { number: u64 },
-    /// Reports up to this number are kept.
+    /// Reports up to this number are stored.
     Received { through: u64 },
 }
 
 impl ToWorker {
-    /// Of what is delivered exactly once and in order, counted from 1.
+    /// The number of a message that is delivered exactly once and in order, counted from 1.
     pub fn number(&self) -> Option<u64> {
         match self {
             ToWorker::Define { number, .. }
@@ -138,36 +133,35 @@ impl ToWorker {
     }
 }
 
-/// What becomes of the output of one map task.
+/// A change of one map task's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputEntry {
-    /// This is to be read, and nothing that stood there for the task before.
+    /// Read this output instead of any earlier one of the task.
     Ready(MapOutput),
-    /// What there was of this map is lost, and nothing has taken its place.
+    /// The map's output is lost and not replaced yet.
     Lost { map: u32 },
 }
 
-/// What differs from attempt to attempt, beside where it starts.
+/// The part that differs between attempts, except their location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaunchWork {
     Map { split: InputSplit },
     Reduce { maps: u32 },
 }
 
-/// Where a worker serves segments and logs.
+/// A worker's address for segments and logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     pub worker: WorkerId,
     /// `HOST:PORT`.
     pub address: String,
-    /// Its directory. Whoever finds `incarnation` in it sees the same files and reads segments there without
-    /// a connection.
+    /// Its directory. A worker that finds `incarnation` in it shares its storage and reads segments in place.
     #[serde(with = "crate::path_bytes")]
     pub directory: PathBuf,
     pub incarnation: u64,
 }
 
-/// What a worker tells.
+/// A message from a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromWorker {
     /// The first message of every connection.
@@ -176,78 +170,74 @@ pub enum FromWorker {
         number: u64,
         report: WorkerReport,
     },
-    /// Orders up to this number have been received.
+    /// Orders received up to this number.
     Received {
         through: u64,
     },
-    /// Sent at an interval: it is there, so far are those attempts that got on, and so is its memory.
+    /// Periodic: a sign of life, the attempts that have progressed, and the worker's memory.
     Heartbeat {
         progress: Vec<AttemptProgress>,
         memory: WorkerMemory,
     },
 }
 
-/// Who a worker is.
+/// A worker's identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The name of its directory, unique in the cluster; whoever comes later under a name replaces the
-    /// earlier one.
+    /// The name of its directory, unique in the cluster; a later worker of the same name replaces the earlier
+    /// one.
     pub name: String,
-    /// Chosen at random by each start of the daemon.
+    /// Random number of this start of the daemon.
     pub incarnation: u64,
-    /// The number it was given before, and by which journal's coordinator.
+    /// Its previous number, and the journal that it is from.
     pub before: Option<(u64, WorkerId)>,
-    /// Orders up to this number have been received.
+    /// Orders received up to this number.
     pub received: u64,
     pub slots: Slots,
     pub host: String,
-    /// The name of its rack: workers that say the same are near each other.
+    /// The name of its rack.
     pub rack: String,
-    /// Where it serves segments and logs, `HOST:PORT`.
+    /// Its address for segments and logs, `HOST:PORT`.
     pub data_address: String,
-    /// Where it keeps its files; a worker that sees the same directory reads segments in it.
+    /// Its directory; workers that share it read segments in place.
     #[serde(with = "crate::path_bytes")]
     pub directory: PathBuf,
-    /// Of its processor, as Rust calls it.
+    /// Its processor architecture, as Rust names it.
     pub architecture: String,
-    /// What keeps its attempts apart, for people: `cgroup v2`, `watchdog`, `none`.
+    /// The isolation of its attempts, for people: `cgroup v2`, `watchdog`, `none`.
     pub isolation: String,
-    /// Bytes of memory that its attempts have; zero where that cannot be told.
+    /// Memory available to its attempts in bytes; zero if unknown.
     pub memory: u64,
     pub process: u32,
 }
 
-/// What is delivered exactly once from a worker.
+/// A report that is delivered exactly once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkerReport {
     /// Something happened to an attempt.
     Happened { attempt: AttemptId, report: Report },
-    /// An attempt ended well; what it counted and, if it wrote one, its promoted part.
+    /// An attempt succeeded: its counters and, if it wrote one, its promoted part.
     Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
-    /// Whoever runs this worker's daemon wants it to go, and says why; as `nap worker drain --hand-back`.
-    /// With a grace, it ends so long after this was said in any case, and what runs there is to save
-    /// its work before.
+    /// The worker is being stopped from outside, for this reason; like `nap worker drain --hand-back`. With a
+    /// grace, it exits after that time in any case, and its attempts should save their work before.
     Leaving {
         /// 0 for none.
         grace_millis: u64,
         why: String,
     },
-    /// It lacks something that every attempt needs, disk above all, and wants no new ones; nothing
-    /// any more, without.
+    /// A resource that every attempt needs is short, such as disk: no new attempts. `None` when the shortage
+    /// is over.
     Short { lacks: Option<String> },
-    /// What a preemption, or the return from one, took and brought. Comes just before the report that it has
-    /// happened (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for
-    /// `Restored`, `RestoreRefused` and `Ended`.
+    /// The account of a preemption or return. Precedes the report itself (`Suspended`, `Resumed`,
+    /// `Checkpointed`, `Killed` if ordered); sent alone for `Restored`, `RestoreRefused` and `Ended`.
     Preempted { attempt: AttemptId, account: PreemptionAccount },
-    /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in
-    /// good order.
+    /// A task process received SIGTSTP from outside and asks to be suspended.
     SuspendWanted { attempt: AttemptId },
-    /// What an attempt has printed on standard error, or the end of it. Comes just before the report that it
-    /// has failed.
+    /// The end of an attempt's stderr. Precedes the report that it has failed.
     Printed { attempt: AttemptId, stderr: String },
 }
 
-/// What happened to an attempt that was preempted or came back.
+/// A preemption or return of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Preempted {
     Suspended,
@@ -255,33 +245,33 @@ pub enum Preempted {
     Checkpointed,
     Killed,
     Restored,
-    /// The checkpoint cannot be used, for this reason; the attempt began from scratch.
+    /// The checkpoint is unusable, for this reason; the attempt started from scratch.
     RestoreRefused(String),
-    /// It has ended by itself; accounts for memory that moved since it was resumed.
+    /// It ended normally; accounts for swapping since it was resumed.
     Ended,
 }
 
-/// What it took and brought. What is not known, or does not apply, is 0.
+/// The cost and gain of a preemption. Unknown or inapplicable values are 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreemptionAccount {
     pub what: Preempted,
-    /// From the arrival of the order at the worker until it was done; of `Restored`, from the launch.
+    /// From the arrival of the order until it was carried out; for `Restored`, from the launch.
     pub micros: u64,
-    /// For how long the attempt has been active, and stopped, since its launch.
+    /// Time active and stopped since its launch.
     pub active_millis: u64,
     pub suspended_millis: u64,
-    /// What its process held in memory and in swap at that time.
+    /// Its resident and swapped memory at that time.
     pub resident_bytes: u64,
     pub swapped_bytes: u64,
-    /// What moved to swap and back since the account before.
+    /// Memory swapped out and in since the previous account.
     pub swapped_out_bytes: u64,
     pub swapped_in_bytes: u64,
     pub checkpoint_bytes: u64,
-    /// What could not be done that was wanted, and why: memory not moved out for lack of a privilege, say.
+    /// Failed actions and the reasons, such as missing privileges to page out memory.
     pub notes: Vec<String>,
 }
 
-/// How far an attempt is.
+/// The progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptProgress {
     pub attempt: AttemptId,
@@ -290,12 +280,12 @@ pub struct AttemptProgress {
     pub bytes_total: u64,
 }
 
-/// What a worker's own loop tells, before it is numbered for a connection.
+/// News from a worker's loop, before it is numbered for a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerNews {
     Report(WorkerReport),
-    /// How far those attempts are that got on since the last time.
+    /// Attempts that have progressed since the last report.
     Progress(Vec<AttemptProgress>),
-    /// How its memory is, whenever that is something else.
+    /// The state of its memory, on changes.
     Memory(WorkerMemory),
 }
