@@ -1,6 +1,4 @@
-//! The description of an attempt: all that a task process needs to know.
-//!
-//! Owns the plain data. Does not own the paths' layout (`output`) nor the carrying out (`task`).
+//! The description of an attempt: everything that a task process needs to know.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,4 @@
-//! How a job ended, as its submitter learns it.
-//!
-//! Owns the report of a job that succeeded and the errors of one that did not, with their exit statuses. Does
-//! not own how either is printed.
+//! The result of a job: a report if it succeeded, else an error with an exit status.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,7 +28,7 @@ pub struct PartReport {
 pub struct JobReport {
     pub job: JobId,
     pub name: String,
-    /// Counters of the attempts whose result counts, and of the job as a whole.
+    /// Counters of the job and of attempts whose result counts.
     pub counters: CounterValues,
     /// From submission to the end of the commit.
     pub wall: Duration,
@@ -53,10 +50,10 @@ pub enum JobEnd {
         /// Which tasks failed and why.
         reason: String,
     },
-    /// Somebody ended it.
+    /// It was killed.
     Killed {
         job: JobId,
-        /// Who and why.
+        /// By whom and why.
         reason: String,
     },
 }
@@ -71,7 +68,7 @@ impl JobEnd {
         }
     }
 
-    /// What it comes to, without the report.
+    /// The outcome without the report.
     pub fn outcome(&self) -> JobOutcome {
         match self {
             JobEnd::Succeeded(_) => JobOutcome::Succeeded,
@@ -80,7 +77,7 @@ impl JobEnd {
         }
     }
 
-    /// The report, or why there is none.
+    /// Returns the report, or the error of an unsuccessful job.
     pub fn into_result(self) -> Result<JobReport, JobError> {
         match self {
             JobEnd::Succeeded(report) => Ok(report),
@@ -93,16 +90,16 @@ impl JobEnd {
 /// Why a job did not succeed.
 #[derive(Debug, Error)]
 pub enum JobError {
-    /// The plan or the settings contradict themselves.
+    /// The plan or the settings are inconsistent.
     #[error("{0}")]
     Plan(String),
-    /// The output directory holds something and nobody said that it may be replaced.
+    /// The output directory is not empty, and overwriting is not allowed.
     #[error("output directory {path}/ exists; pass --overwrite or choose another")]
     OutputExists {
         /// The output directory.
         path: String,
     },
-    /// The output directory holds the remains of a run that was killed.
+    /// The output directory contains leftovers of a killed run.
     #[error(
         "output directory {path}/ holds _temporary of a run that did not end; if that run is gone pass --overwrite \
          or remove it"
@@ -111,23 +108,23 @@ pub enum JobError {
         /// The output directory.
         path: String,
     },
-    /// The output directory cannot be made or read.
+    /// The output directory cannot be created or read.
     #[error("cannot use {path} as the output directory: {source}")]
     OutputUnusable {
         /// The output directory.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It must never be an output directory.
+    /// The path is unsuitable as an output directory.
     #[error("{path} cannot be an output directory: {why}")]
     OutputRefused {
-        /// What was named.
+        /// The path.
         path: String,
-        /// Why not, and what to name.
+        /// The reason and a remedy.
         why: String,
     },
-    /// Another run writes into the output directory at this moment.
+    /// Another run is writing to the output directory.
     #[error("output directory {path}/ is being written by another run; wait for it or choose another")]
     OutputInUse {
         /// The output directory.
@@ -140,19 +137,19 @@ pub enum JobError {
         /// Which tasks failed and why.
         reason: String,
     },
-    /// Somebody ended the job.
+    /// The job was killed.
     #[error("{job} was killed: {reason}")]
     Killed {
         job: JobId,
-        /// Who and why.
+        /// By whom and why.
         reason: String,
     },
-    /// The cluster did not take the job, or could not be asked what became of it.
+    /// The cluster refused the job, or its result is unknown.
     #[error("{reason}")]
     Cluster {
-        /// What happened, and what to do.
+        /// The cause and a remedy.
         reason: String,
-        /// The exit status that it leads to.
+        /// The resulting exit status.
         exit_status: u8,
     },
     /// A signal ended the job.
@@ -160,25 +157,25 @@ pub enum JobError {
     Interrupted {
         /// The number of the signal.
         signal: i32,
-        /// What the output directory holds now.
+        /// The state of the output directory.
         left: String,
     },
-    /// Something the runtime itself needs could not be had.
+    /// The runtime lacks a resource.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was being done, to what.
+        /// The failed operation and its object.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The runtime broke one of its own rules; a bug.
+    /// An invariant of the runtime is broken: a bug.
     #[error("internal error: {0}; please report it")]
     Internal(String),
 }
 
 impl JobError {
-    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 69 no coordinator
-    /// answers, 128 + n signal n ended it.
+    /// Returns the exit status: 1 if the job failed, 2 if it could not start as requested, 69 if no
+    /// coordinator answers, 128 + n for signal n.
     pub fn exit_status(&self) -> u8 {
         match self {
             JobError::Failed { .. }

@@ -1,6 +1,4 @@
-//! How a cluster was at moments: its queues, and what became of its workers.
-//!
-//! Owns this form. Does not own when one looks (the coordinator), nor files.
+//! Samples of a cluster's state over time: queues and workers.
 
 use napreduce_engine::{TaskKind, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -32,16 +30,16 @@ impl QueueSample {
     }
 }
 
-/// A worker that is another one than it was, at a moment.
+/// A change of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSample {
-    /// In milliseconds since 1970; of one that is gone, when it went.
+    /// In milliseconds since 1970; for a worker that is gone, when it went.
     pub at_millis: u64,
     pub worker: WorkerId,
     pub name: String,
     pub host: String,
     pub state: WorkerPhase,
-    /// Why it was lost, is drained or excluded, as far as that is known.
+    /// Why it was lost, drained or excluded, if known.
     pub reason: Option<String>,
     pub map_slots: u32,
     pub reduce_slots: u32,
@@ -62,38 +60,38 @@ impl WorkerSample {
         }
     }
 
-    /// Whether it says the same, whenever it was said.
+    /// Whether it is equal apart from its time.
     pub fn says_as(&self, other: &WorkerSample) -> bool {
         WorkerSample { at_millis: 0, ..self.clone() } == WorkerSample { at_millis: 0, ..other.clone() }
     }
 }
 
-/// What is to be kept of a look at a cluster.
+/// The changes that a sample records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterSample {
     pub at_millis: u64,
-    /// All of them, or none if they are as they were.
+    /// All queues, or none if unchanged.
     pub queues: Vec<QueueSample>,
-    /// Those that are others than they were.
+    /// The changed workers.
     pub workers: Vec<WorkerSample>,
 }
 
-/// How a cluster was in a window of time.
+/// The states of a cluster in a time window.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClusterWindow {
-    /// By time; the last look before the window, too, as far as it is of the same day.
+    /// By time; includes the last sample before the window if it is of the same day.
     pub queues: Vec<QueueSample>,
     /// By time.
     pub workers: Vec<WorkerSample>,
-    /// What could not be read, and what is left out.
+    /// Unreadable or omitted data.
     pub remarks: Vec<String>,
 }
 
 impl ClusterWindow {
-    /// So many of each fit into a message, with names of some length.
+    /// The most samples of each kind that fit into a message.
     const SAMPLES_MAX: usize = 100_000;
 
-    /// The latest ones of too many, and a remark that there were more.
+    /// Keeps the latest samples, with a remark if some were dropped.
     #[must_use]
     pub fn bounded(mut self) -> ClusterWindow {
         let too_many = |length: usize| length.saturating_sub(ClusterWindow::SAMPLES_MAX);

@@ -1,28 +1,26 @@
-//! What one map task reads.
-//!
-//! Owns the plain data. Does not own how inputs become splits (the framework).
+//! The input of one map task.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What one map task reads: a byte range of a file or, of small files, several of them one after the other.
+/// The input of a map task: a byte range of a file, or several small files in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputSplit {
-    /// At least one, in the order of the input.
+    /// At least one, in input order.
     pub parts: Vec<Split>,
-    /// Of each part's file, in their order, when the splits were planned; none where nobody looked.
+    /// The stamp of each part's file when the splits were planned; empty if unknown.
     #[serde(default)]
     pub stamps: Vec<FileStamp>,
 }
 
-/// By what a file is known again: whoever writes to it changes the time, whoever replaces it the number.
+/// A file's identity: writing changes the time, replacing changes the inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStamp {
-    /// When it was written to last, in nanoseconds since 1970.
+    /// Modification time, in nanoseconds since 1970.
     pub modified_nanos: u64,
-    /// Its number in its file system.
+    /// Inode number.
     pub inode: u64,
 }
 
@@ -39,7 +37,7 @@ impl From<Split> for InputSplit {
     }
 }
 
-/// It names its first file, and how many more there are: `logs/0001 and 99 more files`.
+/// Prints the first file and the number of others: `logs/0001 and 99 more files`.
 impl fmt::Display for InputSplit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, more)) = self.parts.split_first() else { return formatter.write_str("no file") };
@@ -62,22 +60,20 @@ pub struct Split {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Length of the whole file in bytes, when the splits were planned. What is added to it later is
-    /// not read.
+    /// Length of the whole file when the splits were planned. Data appended later is not read.
     pub file_length: u64,
-    /// The version of an object in a store: nothing else is read. A file has none, and neither needs one that
-    /// was made by hand.
+    /// The version of a stored object; only that is read. `None` for files and for splits made by hand.
     #[serde(default)]
     pub version: Option<String>,
 }
 
 impl Split {
-    /// The split that is a whole file of `file_length` bytes.
+    /// Returns a split of a whole file of `file_length` bytes.
     pub fn whole(path: &Path, file_length: u64) -> Split {
         Split { path: path.to_owned(), offset: 0, length: file_length, file_length, version: None }
     }
 
-    /// The first byte behind it.
+    /// The end of the range, exclusive.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }

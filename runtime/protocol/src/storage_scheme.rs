@@ -1,7 +1,5 @@
-//! Which paths are objects in a store and not files.
-//!
-//! Owns the beginnings of such names, and with which feature of a program each is read. Does not own stores:
-//! whoever never reads an input, such as a coordinator, knows no more of them than this.
+//! Distinguishes object names from file paths by their scheme. Processes that read no input, such as a
+//! coordinator, need only this.
 
 use std::path::Path;
 
@@ -21,7 +19,7 @@ listed! {
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
     pub enum StorageScheme {
-        /// `s3://` and `s3a://`: S3 and what speaks like it.
+        /// `s3://` and `s3a://`: S3 and compatible stores.
         S3 = "S3",
         /// `gs://`: Google Cloud Storage.
         Gcs = "Google Cloud Storage",
@@ -42,13 +40,13 @@ const BEGINNINGS: [(&str, StorageScheme); 6] = [
 ];
 
 impl StorageScheme {
-    /// Of what the name begins with; `None` of the path of a file. A file in a folder called `s3:` is named
-    /// by `./s3:/...`.
+    /// Returns the path's scheme; `None` for a file. A file in a directory named `s3:` is written
+    /// `./s3:/...`.
     pub fn of(path: &Path) -> Option<StorageScheme> {
         StorageScheme::split(path).map(|(scheme, _)| scheme)
     }
 
-    /// The same, and what stands behind the two slashes.
+    /// Returns the scheme and the part after the two slashes.
     pub fn split(path: &Path) -> Option<(StorageScheme, &[u8])> {
         let bytes = path.as_os_str().as_encoded_bytes();
         let begins = |(beginning, scheme): &(&str, StorageScheme)| {
@@ -57,7 +55,7 @@ impl StorageScheme {
         BEGINNINGS.iter().find_map(begins)
     }
 
-    /// The feature of `napreduce` with which a program reads such objects.
+    /// The `napreduce` feature that is needed to read such objects.
     pub fn feature(self) -> &'static str {
         match self {
             StorageScheme::S3 => "s3",

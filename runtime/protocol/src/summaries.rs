@@ -1,6 +1,4 @@
-//! What a coordinator says of its jobs, tasks and workers.
-//!
-//! Owns plain data, serialisable as it is shown with `--format json`. Does not own where it is known from.
+//! Summaries of jobs, tasks and workers, serialized as shown by `--format json`.
 
 use std::path::PathBuf;
 
@@ -10,27 +8,26 @@ use serde::{Deserialize, Serialize};
 use crate::progress::JobProgress;
 
 listed! {
-    /// Where a job is.
+    /// The phase of a job.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum JobPhase {
         /// It has tasks to do.
         Active = "active",
-        /// It has tasks to do, and all that was begun of it is suspended; `nap job explain` says why.
+        /// It has tasks to do, but all started ones are suspended; `nap job explain` shows why.
         Suspended = "suspended",
-        /// How it ends is decided; the last of its attempts are being ended, or its output is being
-        /// committed.
+        /// Its outcome is decided; its last attempts are ending, or its output is being committed.
         Stopping = "stopping",
         /// Its output is complete.
         Succeeded = "succeeded",
         /// A task failed too often, or fatally.
         Failed = "failed",
-        /// Somebody ended it.
+        /// It was killed.
         Killed = "killed",
     }
 }
 
 impl JobPhase {
-    /// That of a job that has ended so.
+    /// The phase of a job with this outcome.
     pub fn ended(outcome: &JobOutcome) -> JobPhase {
         match outcome {
             JobOutcome::Succeeded => JobPhase::Succeeded,
@@ -39,7 +36,7 @@ impl JobPhase {
         }
     }
 
-    /// Whether it has tasks to do, and how it ends is open.
+    /// Whether it has tasks to do and its outcome is open.
     pub fn is_active(self) -> bool {
         matches!(self, JobPhase::Active | JobPhase::Suspended)
     }
@@ -57,13 +54,13 @@ pub struct JobSummary {
     /// Higher is more important.
     pub priority: i32,
     pub phase: JobPhase,
-    /// Why it failed or was killed, or what holds it.
+    /// Why it failed, was killed or is held.
     pub reason: Option<String>,
     /// When it was submitted, in milliseconds since 1970.
     pub submitted_millis: u64,
-    /// When it ended, likewise.
+    /// When it ended, in milliseconds since 1970.
     pub ended_millis: Option<u64>,
-    /// How far it is.
+    /// Its progress.
     pub progress: JobProgress,
     /// The output directory.
     #[serde(with = "crate::path_bytes")]
@@ -80,39 +77,39 @@ pub struct AttemptSummary {
     pub worker_name: String,
     /// When it was launched, in milliseconds since 1970.
     pub launched_millis: u64,
-    /// When it ended, likewise.
+    /// When it ended, in milliseconds since 1970.
     pub ended_millis: Option<u64>,
-    /// How it ended, for people: `done`, or why not.
+    /// How it ended, for people: `done`, or the reason.
     pub end: Option<String>,
-    /// Of one that did its task.
+    /// Only if it completed its task.
     #[serde(default)]
     pub figures: Option<AttemptFigures>,
-    /// The same moments more exactly; nothing in what earlier versions have recorded.
+    /// The same times in microseconds; empty in records of earlier versions.
     #[serde(default)]
     pub moments: Option<AttemptMoments>,
 }
 
-/// The moments of an attempt, in microseconds since 1970, or since a simulation began.
+/// Times of an attempt, in microseconds since 1970 or the start of a simulation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptMoments {
     pub launched: u64,
-    /// When its process was ready and began to work.
+    /// When its process began to work.
     pub started: Option<u64>,
     pub ended: Option<u64>,
 }
 
-/// What an attempt that did its task has moved, and what that took, by its own counters.
+/// The throughput of a completed attempt, from its counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptFigures {
-    /// Bytes of a map's split, or those that a reduce fetched.
+    /// Bytes of a map's split, or fetched by a reduce.
     pub input_bytes: u64,
-    /// Bytes that a map wrote for reduces, or those of a part file.
+    /// Bytes of map output, or of a part file.
     pub output_bytes: u64,
-    /// Records that were handed to the map or reduce function.
+    /// Records passed to the map or reduce function.
     pub input_records: u64,
     /// Records that it emitted.
     pub output_records: u64,
-    /// How long a reduce waited for outputs of maps.
+    /// Time a reduce waited for map outputs.
     pub shuffle_millis: u64,
     /// Processor time.
     pub processor_millis: u64,
@@ -126,19 +123,19 @@ impl AttemptSummary {
         self.moments.map_or_else(|| self.launched_millis.saturating_mul(1_000), |exact| exact.launched)
     }
 
-    /// When its process began to work, likewise; nothing before that, and where it was not recorded.
+    /// When its process began to work, in microseconds; `None` if it has not, or if that was not recorded.
     pub fn started_micros(&self) -> Option<u64> {
         self.moments.and_then(|exact| exact.started)
     }
 
-    /// When it ended, likewise.
+    /// When it ended, in microseconds.
     pub fn ended_micros(&self) -> Option<u64> {
         let roughly = || self.ended_millis.map(|ended| ended.saturating_mul(1_000));
         self.moments.map_or_else(roughly, |exact| exact.ended)
     }
 
-    /// How it ended, in a word: `done`, `checkpointed`, `killed` (somebody ended it, or it was not wanted any
-    /// more), `lost` (its worker was) or `failed`. None while it goes on.
+    /// How it ended, in a word: `done`, `checkpointed`, `killed`, `lost` (with its worker) or `failed`.
+    /// `None` while it runs.
     pub fn outcome(&self) -> Option<&'static str> {
         Some(match self.end.as_deref()? {
             "done" => "done",
@@ -150,7 +147,7 @@ impl AttemptSummary {
         })
     }
 
-    /// Whether it ended badly by itself: it did not do its task, and nobody ended or took it.
+    /// Whether it failed by itself, without being killed or preempted.
     pub fn has_failed(&self) -> bool {
         self.outcome() == Some("failed")
     }
@@ -166,18 +163,18 @@ pub struct HistoryLine {
 }
 
 listed! {
-    /// Where a task is.
+    /// The phase of a task.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum TaskPhase {
         /// None of its attempts is live.
         Pending = "pending",
         /// At least one of its attempts is live and not suspended.
         Active = "active",
-        /// Its live attempts are suspended, or an operator holds it.
+        /// Its live attempts are suspended, or an operator suspended it.
         Suspended = "suspended",
-        /// It waits to go on from a checkpoint.
+        /// It waits to be restored from a checkpoint.
         Checkpointed = "checkpointed",
-        /// One of its attempts has done it.
+        /// It is completed.
         Done = "done",
     }
 }
@@ -187,16 +184,16 @@ listed! {
 pub struct TaskSummary {
     pub task: TaskId,
     pub state: TaskPhase,
-    /// Why it is suspended or checkpointed, and who wanted that.
+    /// Why it is suspended or checkpointed, and by whom.
     pub reason: Option<String>,
-    /// How many attempts were launched.
+    /// Attempts launched.
     pub attempts: u32,
-    /// Its live attempts: which, where, and in which state.
+    /// Its live attempts.
     pub live: Vec<LiveAttempt>,
 }
 
 impl TaskSummary {
-    /// One of which no live attempt is known yet.
+    /// A task without known live attempts.
     pub fn of(task: TaskId, state: TaskPhase, attempts: u32) -> TaskSummary {
         TaskSummary { task, state, reason: None, attempts, live: Vec::new() }
     }
@@ -206,10 +203,10 @@ impl TaskSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveAttempt {
     pub attempt: AttemptId,
-    /// The worker it is on.
+    /// Its worker.
     pub worker: WorkerId,
     pub state: AttemptState,
-    /// Why it is to give or gave up its slot, and who wanted that.
+    /// Why and for whom its slot is or was preempted.
     pub reason: Option<String>,
     /// Bytes of input consumed.
     pub bytes_done: u64,
@@ -218,25 +215,25 @@ pub struct LiveAttempt {
 }
 
 listed! {
-    /// Where a worker is.
+    /// The state of a worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum WorkerPhase {
         /// It may get tasks.
         Up = "up",
-        /// It gets nothing new for a while: much failed there, or it lacks something.
+        /// It gets no new tasks for a while: many failed there, or it lacks a resource.
         Excluded = "excluded",
-        /// It gets nothing new and is to leave.
+        /// It gets no new tasks and will leave.
         Draining = "draining",
         /// It may leave, and counts as gone.
         Leaving = "leaving",
         /// It has left.
         Left = "left",
-        /// Nothing is heard of it any more.
+        /// It no longer responds.
         Lost = "lost",
     }
 }
 
-/// What a suspended attempt holds at present: its process, in bytes.
+/// Memory held by a suspended attempt's process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuspendedMemory {
     pub attempt: AttemptId,
@@ -244,13 +241,12 @@ pub struct SuspendedMemory {
     pub swapped_bytes: u64,
 }
 
-/// How the memory of a worker is.
+/// The state of a worker's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerMemory {
-    /// All attempts that it keeps suspended.
+    /// All its suspended attempts.
     pub suspended: Vec<SuspendedMemory>,
-    /// What of its machine's memory programs could have without anything being moved to swap; 0 while
-    /// unknown.
+    /// Memory available to programs without swapping; 0 while unknown.
     pub free_bytes: u64,
 }
 
@@ -265,27 +261,26 @@ pub struct WorkerSummary {
     /// The rack it is on.
     pub rack: String,
     pub state: WorkerPhase,
-    /// What there is to add, such as what it lacks.
+    /// Remarks, such as a shortage.
     pub remarks: Vec<String>,
-    /// What keeps its attempts from taking the machine: `cgroup v2`, `watchdog`, `none`; nothing of one that
-    /// is gone.
+    /// The isolation of its attempts: `cgroup v2`, `watchdog`, `none`; empty if it is gone.
     pub isolation: String,
-    /// When one that is gone left or was lost, in milliseconds since 1970.
+    /// When it left or was lost, in milliseconds since 1970.
     pub gone_millis: Option<u64>,
     /// Why it was lost, or how it left.
     pub reason: Option<String>,
-    /// Its map slots, and how many of them are in use.
+    /// Its map slots, and those in use.
     pub map_slots: (u32, u32),
-    /// Its reduce slots, and how many of them are in use.
+    /// Its reduce slots, and those in use.
     pub reduce_slots: (u32, u32),
-    /// Milliseconds since it was last heard of.
+    /// Milliseconds since its last message.
     pub silent_millis: u64,
-    /// By its last word.
+    /// As last reported.
     pub memory: WorkerMemory,
 }
 
 impl WorkerSummary {
-    /// Its state with what there is to add, as it is printed.
+    /// Its state and remarks, as printed.
     pub fn state_in_words(&self) -> String {
         self.remarks.iter().fold(self.state.to_string(), |words, remark| format!("{words}, {remark}"))
     }
@@ -295,9 +290,9 @@ listed! {
     /// The two logs of an attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub enum LogStream {
-        /// What it wrote to standard output.
+        /// Standard output.
         Stdout = "stdout",
-        /// What it wrote to standard error.
+        /// Standard error.
         Stderr = "stderr",
     }
 }

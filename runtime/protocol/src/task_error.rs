@@ -1,8 +1,5 @@
-//! Why a task could not go on.
-//!
-//! Owns whose fault it was, where it belongs and what it says. A refusal of the system is put to a place by
-//! its number and by which side of the worker the path is on: its own disk, or storage that every worker
-//! sees. Does not own what follows from it (the engine).
+//! Task errors: class, place and message. System errors are attributed by their number and by the path's
+//! storage: the worker's own disk, or storage shared by all workers.
 
 use std::sync::OnceLock;
 use std::{fmt, io};
@@ -10,35 +7,35 @@ use std::{fmt, io};
 use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
-/// Words of an error that every further try of this process's attempt would meet as well, if there was one.
+/// The message of an error that every retry of this attempt would meet, if there was one.
 static HOPELESS: OnceLock<&str> = OnceLock::new();
 
-/// Why a task could not go on.
+/// Why a task failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct TaskError {
-    /// Whose fault it was.
+    /// Who is to blame.
     pub class: FailureClass,
-    /// Where it belongs.
+    /// Which component failed.
     pub place: FaultPlace,
-    /// What happened, to what, and what to do.
+    /// The event, its object and a remedy.
     pub message: String,
-    /// Map attempts whose output could not be read; their tasks are run again.
+    /// Map attempts with unreadable output; their tasks are rerun.
     pub lost_inputs: Vec<AttemptId>,
-    /// Whether it says itself which record it is about, so that whoever reads the records adds nothing. That
-    /// is of no use in other processes.
+    /// Whether the message already names its record, so that readers need not add it. Only meaningful within
+    /// this process.
     #[serde(skip)]
     pub is_located: bool,
 }
 
-/// What a refusal of the system is about, whatever the path.
+/// The kind of a system error, independent of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IoCause {
-    /// No space, or no quota.
+    /// No space or quota left.
     Full,
-    /// The device does not read or write any more.
+    /// The device no longer reads or writes.
     Broken,
-    /// Files, maps, processes or memory of the host are used up.
+    /// The host has run out of files, maps, processes or memory.
     Limit,
     /// Anything else.
     Other,
@@ -49,45 +46,45 @@ impl TaskError {
         TaskError { class, place, message: message.into(), lost_inputs: Vec::new(), is_located: false }
     }
 
-    /// The task's own fault: counts towards its attempts.
+    /// An error of the task itself: counts towards its attempts.
     pub fn task(message: impl Into<String>) -> TaskError {
         TaskError::of(FailureClass::Task, FaultPlace::UserCode, message)
     }
 
-    /// Something outside the task: it is tried again.
+    /// An error outside the task: it is retried.
     pub fn retryable(message: impl Into<String>) -> TaskError {
         TaskError::of(FailureClass::Retryable, FaultPlace::Host, message)
     }
 
-    /// No further try can help: the job fails now.
+    /// A permanent error: the job fails.
     pub fn fatal(message: impl Into<String>) -> TaskError {
         TaskError::of(FailureClass::Fatal, FaultPlace::UserCode, message)
     }
 
-    /// The same, in another place.
+    /// Changes the place.
     #[must_use]
     pub fn at(self, place: FaultPlace) -> TaskError {
         TaskError { place, ..self }
     }
 
-    /// The same, which says itself which record it is about.
+    /// Marks the message as naming its record.
     #[must_use]
     pub fn located(self) -> TaskError {
         TaskError { is_located: true, ..self }
     }
 
-    /// Map outputs could not be read: their tasks are run again, then this one.
+    /// Map outputs are unreadable: their tasks are rerun, then this one.
     pub fn lost_inputs(message: impl Into<String>, lost_inputs: Vec<AttemptId>) -> TaskError {
         TaskError { lost_inputs, ..TaskError::of(FailureClass::Retryable, FaultPlace::Peer, message) }
     }
 
-    /// `cannot {doing}: {error}`, of a path on storage that every worker sees; see [`TaskError::shared`].
+    /// `cannot {doing}: {error}`, for a path on shared storage; see [`TaskError::shared`].
     pub fn io(doing: impl fmt::Display, error: &io::Error) -> TaskError {
         TaskError::shared(format!("cannot {doing}: {error}"), error)
     }
 
-    /// The system refused something with a path on storage that every worker sees: the output, the input, a
-    /// checkpoint. Fatal when it is full, as another try would fill it again; else it is tried again.
+    /// A system error on shared storage: output, input or a checkpoint. Fatal if the storage is full, since a
+    /// retry would fill it again; else retried.
     pub fn shared(message: impl Into<String>, error: &io::Error) -> TaskError {
         let (class, place) = match refusal(error) {
             IoCause::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
@@ -97,8 +94,7 @@ impl TaskError {
         TaskError::of(class, place, message)
     }
 
-    /// The system refused something with a path on the worker's own disk: a run, a segment, scratch. It is
-    /// tried elsewhere.
+    /// A system error on the worker's own disk: a run, a segment or scratch. Retried on another worker.
     pub fn local(message: impl Into<String>, error: &io::Error) -> TaskError {
         let passes_elsewhere =
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
@@ -111,7 +107,7 @@ impl TaskError {
         TaskError::of(class, place, message)
     }
 
-    /// No further try helps user code that failed with an error that every try meets.
+    /// Makes the error fatal if user code failed with one that every retry meets.
     pub fn unless_hopeless(self) -> TaskError {
         match HOPELESS.get() {
             Some(words) if self.class == FailureClass::Task && self.message.contains(words) => {
@@ -122,19 +118,19 @@ impl TaskError {
     }
 }
 
-/// Says that user code was given an error with these words, which it would be given at every try: should its
-/// attempt fail with them, the job does.
+/// Records the message of an error that user code would receive at every retry; if its attempt fails with it,
+/// the job fails.
 pub fn no_try_helps(words: &'static str) {
-    // There is one such error so far.
+    // Only one such error exists so far.
     let _ = HOPELESS.set(words);
 }
 
-/// Whether a file that cannot be opened is gone for everybody: it is not there, or its disk does not read it.
+/// Whether a file is permanently gone: it is missing, or its disk cannot read it.
 pub fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::EIO)
 }
 
-/// Whether a limit of the host is used up: files, maps, processes or memory.
+/// Whether a host limit is exhausted: files, maps, processes or memory.
 pub fn is_limit(error: &io::Error) -> bool {
     refusal(error) == IoCause::Limit
 }
@@ -153,7 +149,7 @@ fn refusal(error: &io::Error) -> IoCause {
     }
 }
 
-/// What a worker says of an attempt that failed so.
+/// A worker's report of the failed attempt.
 impl From<TaskError> for Report {
     fn from(error: TaskError) -> Report {
         let TaskError { class, place, message, lost_inputs, .. } = error;

@@ -1,16 +1,14 @@
-//! Text of others as a terminal may show it: names, reasons, what user code has said.
-//!
-//! Owns what is escaped (control characters, what turns the direction of writing, what cannot be seen) and
-//! how long lines are cut. Does not own where text is shown, nor JSON, which holds it as it is.
+//! Escapes untrusted text for terminals (control, bidirectional and invisible characters) and truncates long
+//! lines.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Columns of a line that are shown of text of others.
+/// The most columns shown of a line.
 const LINE_COLUMNS_MAX: usize = 2_000;
-/// Characters of a name at most: of a job, a queue, a user.
+/// The most characters in the name of a job, queue or user.
 pub const NAME_CHARS_MAX: usize = 200;
 
-/// Text as one line of at most so many columns: line ends and tabs are escaped, too, and what is cut off is
+/// Returns text as one line of limited width: also escapes line ends and tabs, and ends a truncated line with
 /// an ellipsis.
 ///
 /// ```
@@ -41,12 +39,12 @@ pub fn one_line(text: &str, columns_max: usize) -> String {
     line
 }
 
-/// The same for text of several lines, which stay lines.
+/// Escapes text of several lines and keeps its line ends.
 pub fn several_lines(text: &str) -> String {
     text.split('\n').map(|line| one_line(line, LINE_COLUMNS_MAX)).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a text cannot be a name, if it cannot: `what` says of what, and `flag` where another can be given.
+/// Checks a name; the error mentions `what` it names and the `flag` to change it.
 pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
     let chars = name.chars().count();
     if chars > NAME_CHARS_MAX {
@@ -62,7 +60,7 @@ pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
     Err(format!("the {what} {shown} has characters that cannot be shown; give another one with {flag}"))
 }
 
-/// Whether a terminal shows the character and nothing else happens.
+/// Whether a terminal shows the character without side effects.
 fn is_shown(character: char) -> bool {
     let turns_or_hides = matches!(
         character,

@@ -1,6 +1,4 @@
-//! Sizes and times as people write them: `64MiB`, `1G`, `512k`; `200ms`, `1h30m`.
-//!
-//! Owns reading and printing them, the same for every program. Does not own what they limit.
+//! Parses and prints sizes and times: `64MiB`, `1G`, `512k`; `200ms`, `1h30m`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +22,7 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
-/// A text that is no size.
+/// An invalid size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ByteSizeError {
     /// Not a number and a unit.

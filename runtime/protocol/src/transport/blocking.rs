@@ -1,6 +1,4 @@
-//! Connections for task processes, which have no tokio.
-//!
-//! Owns blocking sockets with deadlines. Does not own the computations (`handshake`, `records`).
+//! Blocking connections with deadlines, for task processes, which have no tokio.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

@@ -1,7 +1,4 @@
-//! Connections for the daemons, on tokio.
-//!
-//! Owns the sockets, the deadline of a handshake and the order of its steps. Does not own its computations
-//! (`handshake`, `records`), nor whose turn it is to speak afterwards.
+//! Connections for the daemons, on tokio: sockets, handshake steps and their deadline.
 
 use std::io;
 use std::time::Duration;

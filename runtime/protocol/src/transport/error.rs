@@ -1,7 +1,4 @@
-//! What can go wrong between two ends of a connection.
-//!
-//! Owns the reasons and their wording: each names what is wrong and what to do. Does not own who is told; the
-//! listener adds the peer's address, a caller what it was about to do.
+//! Errors of connections; each message names the cause and a remedy.
 
 use std::io;
 use std::time::Duration;

@@ -1,6 +1,4 @@
-//! The handshake and the records for a fuzzer.
-//!
-//! Owns what it can reach: the computations, without sockets. Does not own the fuzzer (`crate::fuzzing`).
+//! The handshake and the records without sockets, for fuzzing.
 
 use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};

@@ -1,11 +1,8 @@
 //! The handshake as a computation on bytes: Noise with both ephemeral keys and the cluster's secret.
 //!
-//! Owns the pattern and what makes a peer genuine. Does not own sockets or deadlines (`connection`,
-//! `blocking`).
-//!
-//! The client's preamble is the prologue, so neither version nor role can be changed on the way. The first
-//! message alone proves little, since anyone who recorded one can send it again; the server believes only the
-//! confirmation, which depends on the key it made for this handshake.
+//! The client's preamble is the prologue, so version and role cannot be altered in transit. The first message
+//! alone may be a replay. The server authenticates the client by its confirmation, which depends on the
+//! server's key for this handshake.
 
 use std::sync::Arc;
 
@@ -34,7 +31,7 @@ pub(super) struct Keys {
 pub(super) struct Initiator(HandshakeState);
 
 impl Initiator {
-    /// Begins; what to send.
+    /// Begins; returns the bytes to send.
     pub(super) fn open(
         role: Role,
         secret: &Secret,
@@ -48,7 +45,7 @@ impl Initiator {
         Ok((Initiator(noise), opening))
     }
 
-    /// Ends it with the server's message; the keys, and the confirmation to send.
+    /// Completes it with the server's message; returns the keys and the confirmation to send.
     pub(super) fn finish(
         mut self,
         message: &[u8; NOISE_BYTES],
@@ -64,7 +61,7 @@ impl Initiator {
 pub(super) struct Responder(Keys);
 
 impl Responder {
-    /// Checks the client's first message; what to reply.
+    /// Checks the client's first message; returns the reply.
     pub(super) fn reply(
         greeting: &[u8; GREETING_BYTES],
         message: &[u8; NOISE_BYTES],
@@ -79,7 +76,7 @@ impl Responder {
         Ok((Responder(keys(noise)?), reply))
     }
 
-    /// Believes the client once its confirmation decrypts.
+    /// Authenticates the client by its confirmation.
     pub(super) fn confirm(mut self, confirmation: &[u8; CONFIRMATION_BYTES]) -> Result<Keys, TransportError> {
         self.0.opener.check_confirmation(confirmation)?;
         Ok(self.0)

@@ -1,7 +1,4 @@
-//! Where a daemon is connected to.
-//!
-//! Owns the listening socket, the handshakes that are under way and the one line that is said about each peer
-//! that is refused. Does not own what becomes of a peer that was let in.
+//! The listening socket of a daemon: runs handshakes and logs one line per refused peer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,20 +23,20 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
 
-/// Listens, and lets in who belongs to the cluster.
+/// Listens and admits members of the cluster.
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
     secret: Secret,
     limits: Limits,
     handshakes: JoinSet<Handshake>,
-    /// In the order of their beginning.
+    /// In the order of arrival.
     pending: VecDeque<Pending>,
     recovered: Instant,
     refused: Box<dyn Fn(&str) + Send>,
 }
 
-/// A handshake that has ended in one way or another.
+/// A finished handshake.
 struct Handshake {
     peer: SocketAddr,
     result: Result<(Role, Connection), TransportError>,
@@ -121,13 +118,13 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next peer that has proved to belong to the cluster. Handshakes go on between calls; new ones begin
-    /// only while it is awaited. A future that is dropped loses no peer.
+    /// Returns the next authenticated peer. Handshakes continue between calls; new ones begin only while it
+    /// is awaited. Cancel-safe.
     pub async fn accept(&mut self) -> Incoming {
         loop {
             let crowded = self.pending.len() >= self.limits.pending_max;

@@ -1,9 +1,5 @@
-//! Authenticated, encrypted connections between the parts of a cluster.
-//!
-//! Owns the preamble, the handshake keyed by the cluster's secret, encryption, deadlines of the
-//! handshake, the limit on strangers waiting at a listener, and how messages become a stream. Does
-//! not own what is said (`protocol`), nor how long a peer may be silent once it has proved itself:
-//! that is for whoever holds the connection.
+//! Authenticated, encrypted connections between the parts of a cluster. Before authentication, handshakes are
+//! limited in time and number. Afterwards, callers limit silence.
 //!
 //! ```text
 //!   client                                              server

@@ -1,7 +1,5 @@
-//! The first bytes of a connection, in the clear: who speaks, which version, in which role.
-//!
-//! Owns their layout and the version of everything that travels between processes of a cluster. Does not own
-//! reading and writing them (`connection`, `blocking`).
+//! The plaintext first bytes of a connection: magic, version and role. The version covers everything sent
+//! between processes of a cluster.
 
 use napreduce_engine::JobId;
 

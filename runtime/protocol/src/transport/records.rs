@@ -1,7 +1,5 @@
-//! The stream after the handshake: messages to encrypted records and back, as a computation on bytes.
-//!
-//! Owns the layout of a record, the counting of nonces and the bounds of the buffers, which grow with what
-//! has arrived. Does not own sockets (`connection`, `blocking`) nor the frames inside (`protocol`).
+//! Converts messages to encrypted records and back, without I/O. Buffers grow with received data, never with
+//! claimed lengths.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
-//! The file of the secret that the members of a cluster share, and what is derived from it.
-//!
-//! Owns its making and its file (64 hexadecimal digits, for its owner's eyes only).
-//! Does not own where the file is (`cluster_directory`) nor what is derived from it (`handshake`).
+//! The file of the cluster's secret (64 hexadecimal digits, readable by its owner only), and keys derived
+//! from it.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -110,7 +108,7 @@ impl Secret {
         let secret = Secret::generate().map_err(failed)?;
         match secret.write_new(path) {
             Ok(()) => Ok(secret),
-            // Somebody was faster; theirs it is.
+            // Another process created the file first; use its secret.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Secret::read_file(path),
             Err(error) => Err(failed(error)),
         }
