@@ -1,6 +1,4 @@
 //! The store of blobs over its life: writing, finding, evicting, reopening, and what must not become a blob.
-//!
-//! Owns its own small vocabulary. Does not own digests and program headers, which are tested where they are.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,4 @@
 //! The journal over restarts, cuts and damage.
-//!
-//! Owns the tests of whole directories; frames are tested beside their code.
 
 use std::fs;
 use std::path::{Path, PathBuf};

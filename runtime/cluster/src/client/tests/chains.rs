@@ -1,6 +1,4 @@
 //! What a coordinator hears of a program whose jobs are a chain.
-//!
-//! Owns the side of the program and its connection. Does not own what the coordinator makes of it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};

@@ -1,7 +1,4 @@
 //! Clients that break the rules, or are silent.
-//!
-//! Owns that they are disconnected, with one line that says why, and that others do not notice. Strangers are
-//! refused before they get here (`transport`).
 
 use std::time::Duration;
 

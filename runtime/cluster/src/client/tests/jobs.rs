@@ -1,6 +1,4 @@
 //! Submitting, following and asking, across restarts and refusals.
-//!
-//! Owns the client's promises. Does not own blobs and logs (`transfers`).
 
 use std::fmt::Debug;
 use std::sync::mpsc::channel;

@@ -1,7 +1,5 @@
 //! A coordinator as far as clients see it: real connections and a real store of blobs, in front of a loop
 //! that a test scripts.
-//!
-//! Owns its start, its sudden end and its restart in the same directory. Does not own what is expected.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,7 +1,4 @@
 //! Programs, side files and logs on their way.
-//!
-//! Owns that they are sent once, arrive as they were, and are refused with a reason. Does not own
-//! the store's rules.
 
 use std::fs;
 use std::io;

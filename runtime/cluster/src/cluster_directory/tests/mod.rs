@@ -1,7 +1,5 @@
 //! Tests of the cluster directory: which one it is, who may look into it, and that one coordinator
 //! runs for it.
-//!
-//! Owns the files of its top level. The secret's own file is tested in `transport`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

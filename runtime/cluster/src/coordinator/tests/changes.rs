@@ -1,7 +1,4 @@
 //! Jobs that operators hold and change, workers that they drain and have back: over restarts, too.
-//!
-//! Owns what listings and histories say of it, and what is refused in which words. Does not own what the
-//! engine makes of it.
 
 use std::fs;
 

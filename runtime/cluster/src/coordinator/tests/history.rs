@@ -1,6 +1,4 @@
 //! Jobs that have ended: what is answered about them, from which files, and after which restarts.
-//!
-//! Owns the way from the loop to the history and back. The files themselves are `napreduce-history`'.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,4 @@
 //! Jobs from submission to history.
-//!
-//! Owns what clients are told. Workers here do as they are told.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,4 @@
 //! The coordinator's loop with scripted workers and clients, over its real journal.
-//!
-//! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test
-//! tells them. Does not own connections, whose messages are handed over in this process, nor the language in
-//! which tests are written (`script`).
 
 mod chains;
 mod changes;

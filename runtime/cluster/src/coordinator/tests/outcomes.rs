@@ -1,6 +1,4 @@
 //! What is answered to whoever waits for what an operator has ordered.
-//!
-//! Owns the outcomes of commands, over what workers say. Does not own the commands themselves (`preemption`).
 
 use super::preemption::running;
 

@@ -1,7 +1,4 @@
 //! Map outputs on their way to reduces.
-//!
-//! Owns that a worker is told of each once, whatever number of reduces reads it. Does not own how they are
-//! fetched (`shuffle`).
 
 use super::script::check;
 

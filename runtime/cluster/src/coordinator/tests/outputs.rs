@@ -1,8 +1,5 @@
 //! Outputs over coordinators that are killed, while storage is away, and when somebody else takes
 //! the directory.
-//!
-//! Owns what the coordinator makes of it: what is settled, held, told and given up. Does not own the steps of
-//! a commit, which the output module tests one by one.
 
 use napreduce_local::output::{DiskScript, Owner};
 

@@ -1,7 +1,4 @@
 //! Attempts that operators and the engine have suspended, resumed, checkpointed and killed.
-//!
-//! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here
-//! account for what they are told to. Does not own restarts (`preemption_recovery`).
 
 use super::script::check;
 

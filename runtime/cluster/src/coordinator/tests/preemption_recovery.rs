@@ -1,6 +1,4 @@
 //! Suspended and checkpointed attempts when coordinators are killed and workers are lost.
-//!
-//! Owns what of them is still there afterwards. Does not own how they came to be (`preemption`).
 
 use super::preemption::RUNNING;
 use super::script::{check, check_also_with_snapshots};

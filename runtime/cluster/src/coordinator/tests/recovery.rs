@@ -1,7 +1,4 @@
 //! Coordinators that are killed, and what the next one makes of it.
-//!
-//! Owns the promise that nothing journaled is lost or done twice. Damage to the files is tested with
-//! the journal.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,5 @@
 //! A journal that a coordinator wrote, gone through again: the same events have the same effects,
 //! under every policy.
-//!
-//! Owns jobs of several queues, users and priorities, on workers that answer as they are told to, fail and
-//! are lost. Does not own what the policies decide.
 
 use std::sync::Arc;
 use std::time::Duration;

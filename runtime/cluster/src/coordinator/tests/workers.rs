@@ -1,6 +1,4 @@
 //! Workers that come, go, repeat themselves and fall silent.
-//!
-//! Owns who a connection belongs to and what is delivered. The engine's part is tested with it.
 
 use napreduce_protocol::ToWorker;
 use tokio::sync::mpsc::unbounded_channel;

@@ -1,6 +1,4 @@
 //! Connections that break at any place, and go on where they broke.
-//!
-//! Owns cuts. What is changed on its way or on the disk is the business of `damage`.
 
 use napreduce_data::SegmentIndex;
 

@@ -1,6 +1,4 @@
 //! What is changed, on its way or on the server's disk.
-//!
-//! Owns flipped bits, missing and cut files, and files that are not what they are called.
 
 use std::fs;
 

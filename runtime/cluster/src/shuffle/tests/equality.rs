@@ -1,7 +1,4 @@
 //! What is fetched is what was sealed.
-//!
-//! Owns whole fetches without trouble, in both forms of a connection. Does not own trouble
-//! (`broken`, `damage`).
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings};
 

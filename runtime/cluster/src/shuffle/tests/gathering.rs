@@ -1,6 +1,4 @@
 //! Which inputs a reduce ends up with: named early and late, replaced, lost, never needed.
-//!
-//! Owns the rules about one input of each map. Does not own how one is fetched.
 
 use napreduce_engine::{FailureClass, FaultPlace};
 

@@ -1,7 +1,4 @@
 //! Servers that know the secret and lie: a reduce reports what it cannot get from them and believes nothing.
-//!
-//! Owns one lie per test. What a lie would make a believer do (wait for ever, allocate, write beyond) does
-//! not happen.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

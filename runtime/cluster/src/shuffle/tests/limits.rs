@@ -1,6 +1,4 @@
 //! What bounds a data server and its readers: credit, connections, silence.
-//!
-//! Owns readers that are slow, greedy or gone. Does not own requests that break the rules (`requests`).
 
 use napreduce_protocol::FetchItem;
 

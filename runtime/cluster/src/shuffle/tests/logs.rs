@@ -1,7 +1,4 @@
 //! Reading what an attempt has printed, as a client of the data server.
-//!
-//! Owns one question and its answer, checked in every field. Does not own where logs lie (`ServedFiles`) nor
-//! who follows one as it grows.
 
 use std::time::Duration;
 

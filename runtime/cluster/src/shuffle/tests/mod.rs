@@ -1,7 +1,5 @@
 //! Tests of the shuffle over loopback: real segments, a real server, real fetches, and proxies and liars
 //! between them.
-//!
-//! Owns the cast. Each file is about one kind of behaviour; everything waits on events, within `PATIENCE`.
 
 mod broken;
 mod damage;

@@ -1,7 +1,5 @@
 //! A reduce that is suspended while it waits for its inputs: connections are closed, and nothing is
 //! lost or blamed.
-//!
-//! Owns the pause of fetches. Does not own the stopping of a process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;

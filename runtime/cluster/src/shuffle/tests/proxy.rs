@@ -1,6 +1,4 @@
 //! A proxy that breaks what passes through it.
-//!
-//! Owns cutting and flipping at a place of the stream from the server, and the count of what went through.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

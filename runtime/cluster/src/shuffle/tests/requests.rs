@@ -1,7 +1,4 @@
 //! What a client may ask for, and what becomes of one that asks for something else.
-//!
-//! Owns single requests, hostile ones included; the client here knows the secret. Strangers are the business
-//! of `transport`.
 
 use std::io::{Read, Write};
 

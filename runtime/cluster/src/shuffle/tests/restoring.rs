@@ -1,7 +1,5 @@
 //! Reduces that begin from a checkpoint, as far as their inputs are concerned: what was fetched is not
 //! fetched again, what was merged is not fetched at all, and what cannot be used is refused.
-//!
-//! Owns checkpoints of a gathering. Does not own going on with a merge.
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
 use napreduce_protocol::CounterValues;

@@ -1,6 +1,4 @@
 //! Tests of logs: what was printed, where it is kept, and what is left of it by whatever way a worker ends.
-//!
-//! Owns the files as they are on the disk. Does not own how others ask for them (`shuffle`).
 
 use std::fs;
 use std::io::Write;

@@ -1,7 +1,5 @@
 //! A smoke test of the fuzz targets: random bytes, and genuine messages that were damaged, on a
 //! stable toolchain.
-//!
-//! Owns the bytes. What must hold for them is the targets' own business.
 
 use std::collections::BTreeSet;
 use std::path::Path;

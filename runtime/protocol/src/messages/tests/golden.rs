@@ -1,7 +1,5 @@
 //! The bytes of every message between processes of a cluster, as they have been since the version
 //! said in `golden.txt`.
-//!
-//! Owns the rule that no layout changes under a version. Does not own how values are made (`sampler`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,4 @@
 //! Tests of the wire format: fixed bytes, limits, garbage, and messages that arrive in pieces.
-//!
-//! Owns what must not change between equal versions. Does not own what the messages bring about.
 
 mod golden;
 mod sampler;

@@ -1,7 +1,4 @@
 //! One value of every variant that a message can have, made from its type alone.
-//!
-//! Owns the choice of variants and values: numbers that show their width and their place, so that no two
-//! layouts give the same bytes. Does not own what is done with them (`golden`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

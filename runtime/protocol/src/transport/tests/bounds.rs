@@ -1,7 +1,5 @@
 //! Peers that hold the secret and still send what they should not: the connection ends with an error that
 //! names it, and memory follows what has arrived, never what was claimed.
-//!
-//! Owns what happens after the handshake. Before it is for `strangers`.
 
 use std::io::ErrorKind;
 

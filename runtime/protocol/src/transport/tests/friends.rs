@@ -1,6 +1,4 @@
 //! Peers that hold the secret: messages of all sizes, both kinds of client, and going on unencrypted.
-//!
-//! Owns what must work. What must not is in the other files.
 
 use std::io::{Read, Write};
 

@@ -1,6 +1,4 @@
 //! The bytes of the preamble and the sizes of the handshake.
-//!
-//! Owns what must not change under a version. The bytes of messages are in `protocol`.
 
 use super::super::handshake::{Initiator, OPENING_BYTES, REPLY_BYTES, Responder};
 use super::super::preamble::ANSWER_BYTES;

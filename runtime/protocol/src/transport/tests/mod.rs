@@ -1,7 +1,4 @@
 //! Tests of connections: what friends can do with them, and that strangers can do nothing.
-//!
-//! Owns the cast: a server that echoes, friends, and peers made of raw bytes. Each file is about one
-//! kind of peer.
 
 mod bounds;
 mod friends;

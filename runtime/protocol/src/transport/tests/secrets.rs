@@ -1,6 +1,4 @@
 //! The secret file: who may read it, what it must hold, and that there is only ever one.
-//!
-//! Owns the file. What the secret is good for is tested by the peers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

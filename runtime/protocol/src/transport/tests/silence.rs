@@ -1,7 +1,5 @@
 //! Peers that are not there, fall silent, or keep others waiting: each is given up after a time that
 //! is known before.
-//!
-//! Owns deadlines and crowds. Peers that say something wrong are in `strangers`.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

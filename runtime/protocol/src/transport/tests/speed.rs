@@ -1,6 +1,4 @@
 //! What a connection costs: run by hand, on a machine that does nothing else, as docs/security.md says.
-//!
-//! Owns the figures. Asserts nothing about them.
 
 use std::thread;
 use std::time::Instant;

@@ -1,8 +1,5 @@
 //! Peers that do not belong to the cluster, or speak another version: each is refused with a line that names
 //! what is wrong, and the server goes on serving.
-//!
-//! Owns what happens to peers that speak before they have proved themselves. Those that do not speak are in
-//! `silence`, and what happens afterwards in `bounds`.
 
 use std::io::ErrorKind;
 

@@ -1,8 +1,5 @@
 //! What clients order in a script.
 //!
-//! Owns jobs that are handed in, and commands to jobs, tasks, attempts and workers. Does not own what they
-//! ask (`questions`).
-//!
 //! ```text
 //! submit 1 maps 2 reduces 1       by this token; also: to other (the output), attempts N, slowstart N,
 //!                                 chain 7, keeping state (its tasks cannot be saved)

@@ -1,8 +1,5 @@
 //! Tests of the coordinator as text: what workers and clients say, and after `>` what it answers and orders.
 //!
-//! Owns the lines about the coordinator and its directory, and the comparison. Does not own what workers say
-//! (`worker_lines`), what clients order (`client_lines`) and ask (`questions`).
-//!
 //! ```text
 //! set snapshots                   every entry of the journal is followed by a snapshot; also liveness 300ms,
 //!                                 scheduler fair, chain-grace 0ms, history-bytes 10, no-speculation,

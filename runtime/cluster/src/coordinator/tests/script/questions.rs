@@ -1,7 +1,5 @@
 //! What clients ask in a script, and the answers in words.
 //!
-//! Owns the form of each answer, one line for each thing. Does not own the comparison (`script`).
-//!
 //! ```text
 //! why 1, why m0                   the reasons, the most important one first
 //! job 1                           active, priority 0, queue default: why

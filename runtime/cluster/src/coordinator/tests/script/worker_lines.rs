@@ -1,8 +1,5 @@
 //! What workers say in a script, and what they are told in its words.
 //!
-//! Owns workers that come and go, what attempts report, and the words of every message to a worker. Does not
-//! own which of them is expected (`script`).
-//!
 //! ```text
 //! worker w 1                      it joins, with one map slot and one reduce slot
 //! disconnect w                    its connection is gone
