@@ -6,8 +6,8 @@
 //! client                                        server
 //!   Open{encrypt}                          ->   Opened{encrypted} | Busy{millis} | Refused
 //!   Fetch{partition, items}, Grant{bytes}  ->   for each item, in this order:
-//!   Grant{bytes}, as it is consumed               Segment{extent}, then its blocks as far as granted, in pieces:
-//!                                                   Blocks{length} and so many bytes as they are, or Chunk(bytes)
+//!   Grant{bytes}, as it is consumed               Segment{extent}, then blocks within the credit, in pieces:
+//!                                                   Blocks{length} and that many bytes, or Chunk(bytes)
 //!                                                 or Unavailable{reason}, or Busy{millis} and the end
 //!   ReadLog{..}                            ->   Log{..} | LogUnavailable{reason}
 //! ```

@@ -6,7 +6,7 @@
 //! ```text
 //! worker                                   task
 //!   Suspend{epoch} ->
-//!                                         <- Ready{epoch}, at its gate      (or never: it is stopped after a grace)
+//!                                         <- Ready{epoch}, at its gate      (else stopped after a grace)
 //!   (process stopped, verified; later)
 //!   Resume{epoch} -> (process continued)
 //!                                         <- Resumed{epoch}

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 /// An authenticated connection whose calls block.
 #[derive(Debug)]
 pub struct BlockingConnection {
-    /// For whoever has to end the connection from another thread.
+    /// For ending the connection from another thread.
     pub socket: TcpStream,
     sealer: Sealer,
     records: Vec<u8>,
@@ -128,7 +128,7 @@ impl BlockingConnection {
         Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
     }
 
-    /// Sends one message. After an error the connection is of no more use.
+    /// Sends one message. After an error the connection is unusable.
     pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sealer.stage([message])?;
         loop {
@@ -173,7 +173,7 @@ pub(crate) fn silent_or_broken(
     if is_timeout(&error) { TransportError::Silent { awaited, deadline } } else { error.into() }
 }
 
-/// A timeout of a socket shows as either.
+/// A socket timeout appears as either kind.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

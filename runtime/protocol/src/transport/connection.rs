@@ -17,7 +17,7 @@ use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
 use crate::secret::Secret;
 
-/// What a refused peer may still send before the connection is closed on it.
+/// Limit on data read from a refused peer before closing.
 const FAREWELL_BYTES_MAX: usize = 1 << 10;
 
 /// An authenticated connection.
@@ -27,17 +27,17 @@ pub struct Connection {
     receiver: MessageReceiver,
 }
 
-/// The half that sends.
+/// The sending half.
 #[derive(Debug)]
 pub struct MessageSender {
     socket: OwnedWriteHalf,
     sealer: Sealer,
     records: Vec<u8>,
-    /// As much of the records the system has taken.
+    /// Bytes of the records already written.
     written: usize,
 }
 
-/// The half that receives.
+/// The receiving half.
 #[derive(Debug)]
 pub struct MessageReceiver {
     socket: OwnedReadHalf,
@@ -111,7 +111,7 @@ async fn examine(
     let greeting: [u8; GREETING_BYTES] = take(socket, awaited).await?;
     let role = match preamble::check_greeting(&greeting) {
         Ok(role) => role,
-        // A stranger is told nothing; a relative learns what we are.
+        // Strangers get no answer; other versions of napreduce get our version.
         Err(error @ TransportError::NotNapreduce { .. }) => return Err(error),
         Err(error) => {
             refuse(socket).await;
@@ -175,7 +175,7 @@ impl Connection {
         Connection { sender, receiver: MessageReceiver { socket: reads, opener: keys.opener } }
     }
 
-    /// Both halves, for two tasks.
+    /// Splits the connection for two tasks.
     pub fn split(self) -> (MessageSender, MessageReceiver) {
         (self.sender, self.receiver)
     }
@@ -243,7 +243,7 @@ impl MessageSender {
         }
     }
 
-    /// Whether no call was dropped half-way that no later one has finished.
+    /// Whether no partial send is pending.
     fn is_done(&self) -> bool {
         self.written == self.records.len() && self.sealer.is_done()
     }

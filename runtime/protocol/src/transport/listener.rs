@@ -16,7 +16,7 @@ use super::error::TransportError;
 use super::preamble::Role;
 use crate::secret::Secret;
 
-/// After an error of the listening socket itself, such as too many open files.
+/// Pause after an error of the listening socket, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
 /// A host that answers none of so many questions, the first after this silence, is gone.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ struct Handshake {
     result: Result<(Role, Connection), TransportError>,
 }
 
-/// How much patience a listener has; other values than the default are for tests.
+/// A listener's limits; other values than the default are for tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
@@ -69,7 +69,7 @@ struct Pending {
     task: AbortHandle,
 }
 
-/// A peer that has been let in.
+/// An authenticated peer.
 #[derive(Debug)]
 pub struct Incoming {
     pub role: Role,
@@ -170,7 +170,7 @@ impl Listener {
                 return Some(Incoming { role, connection, peer });
             }
             Ok((_, Handshake { peer, result: Err(error) })) => self.refuse(peer, &error),
-            // Dropped by us, and said so.
+            // Cancelled and logged here.
             Err(error) if error.is_cancelled() => {}
             Err(error) => (self.refused)(&format!("a handshake failed: {error}; please report it")),
         }

@@ -15,14 +15,14 @@ pub(super) const GREETING_BYTES: usize = 11;
 /// What the server answers: magic and version.
 pub(super) const ANSWER_BYTES: usize = 6;
 
-/// What a client of a connection is to its server.
+/// The role of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// A worker at the coordinator: `FromWorker` and `ToWorker`.
     Worker,
-    /// Whoever submits or asks, at the coordinator: `ToCoordinator` and `FromCoordinator`.
+    /// A client of the coordinator: `ToCoordinator` and `FromCoordinator`.
     Client,
-    /// Whoever reads logs or map output of any job, at a worker.
+    /// A reader of logs or map output of any job, at a worker.
     Data,
     /// A task, which fetches map output of its job, at a worker. It knows the job's token, not the
     /// cluster's secret.
@@ -72,7 +72,7 @@ pub(super) fn answer() -> [u8; ANSWER_BYTES] {
     [a, b, c, d, low, high]
 }
 
-/// The role a client asks for.
+/// Returns the role that a client requests.
 pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<Role, TransportError> {
     let [start @ .., code, j0, j1, j2, j3] = greeting;
     check_answer(start)?;

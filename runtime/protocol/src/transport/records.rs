@@ -18,9 +18,9 @@ const CIPHERTEXT_BYTES_MAX: usize = 65_535;
 pub(super) const PLAINTEXT_BYTES_MAX: usize = CIPHERTEXT_BYTES_MAX - TAG_BYTES;
 /// An empty record.
 pub(super) const CONFIRMATION_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
-/// What a buffer keeps of its memory between messages.
+/// Memory that a buffer keeps between messages.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
-/// What is made room for before anything of a record has come.
+/// Initial buffer size for a record.
 const ROOM_BYTES: usize = 4 << 10;
 /// Records under one key. Far below what ChaCha20-Poly1305 stands (its nonce has 64 bits), and out of reach
 /// anyway: 18 million terabytes of full records. That is why keys are never changed under a connection.
@@ -50,7 +50,7 @@ impl Sealer {
         Ok(record.try_into().expect("an empty record is a length and a tag"))
     }
 
-    /// Takes messages to be sealed together; none of them if one cannot be encoded.
+    /// Stages messages to be sealed together; stages none if one cannot be encoded.
     pub(super) fn stage<M: Serialize>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
@@ -143,7 +143,7 @@ impl Opener {
         }
     }
 
-    /// The next message, if all of it has arrived.
+    /// Returns the next message if it is complete.
     pub(super) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         Ok(self.frames.next_message()?)
     }
@@ -187,7 +187,7 @@ impl Opener {
         self.arrived == 0 && self.frames.is_between_frames()
     }
 
-    /// How much memory it has taken.
+    /// Allocated bytes.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.record.capacity() + self.frames.capacity()

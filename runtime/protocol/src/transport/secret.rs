@@ -18,7 +18,7 @@ use crate::secret::{SECRET_BYTES, Secret};
 
 const DIGITS: usize = 2 * SECRET_BYTES;
 
-/// A secret that cannot be had.
+/// Why a secret is not available.
 #[derive(Debug, Error)]
 pub enum SecretError {
     /// There is no such file.
@@ -27,7 +27,7 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody else may read it.
+    /// Other users may read it.
     #[error(
         "secret file {} can be read or changed by others (mode {mode:04o}); run: chmod 600 {}",
         .path.display(), .path.display()
@@ -38,7 +38,7 @@ pub enum SecretError {
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else made it.
+    /// It belongs to another user.
     #[error(
         "secret file {} belongs to user {owner}, not to you (user {user}); make a copy of your own",
         .path.display()
@@ -51,7 +51,7 @@ pub enum SecretError {
         /// The id of the user who asks.
         user: u32,
     },
-    /// It holds something else.
+    /// Its content is not a secret.
     #[error(
         "secret file {} does not hold {DIGITS} hexadecimal digits ({found}); copy it again from the coordinator",
         .path.display()
@@ -59,38 +59,38 @@ pub enum SecretError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What it holds instead, without showing it.
+        /// A description of the content that does not reveal it.
         found: String,
     },
-    /// The system does not let us.
+    /// A system call failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// To which file.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Secret {
-    /// A new one, from the system's source of randomness.
+    /// Generates a secret with the system's randomness.
     pub fn generate() -> io::Result<Secret> {
         let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
         getrandom::fill(bytes.as_mut_slice())?;
         Ok(Secret(bytes))
     }
 
-    /// Reads a secret file, unless others could have done so too.
+    /// Reads a secret file; fails if other users may read it.
     pub fn read_file(path: &Path) -> Result<Secret, SecretError> {
         let failed = |doing| move |source| SecretError::Io { doing, path: path.to_owned(), source };
-        // Non-blocking, so that a named pipe in its place is found out rather than waited for.
+        // Non-blocking, so that opening a named pipe does not hang.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).if_there();
         let missing = || SecretError::Missing { path: path.to_owned() };
         let file = opened.map_err(failed("open secret file"))?.ok_or_else(missing)?;
         check_privacy(&file, path)?;
-        // One more than fits with a newline of either kind, to notice what is too long.
+        // One byte more than a valid file with any newline, to detect longer ones.
         let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
         file.take(DIGITS as u64 + 3).read_to_end(&mut text).map_err(failed("read secret file"))?;
         let malformed = |found| SecretError::Malformed { path: path.to_owned(), found };
@@ -114,7 +114,7 @@ impl Secret {
         }
     }
 
-    /// The file appears complete or not at all, and never in place of another.
+    /// Writes the file atomically; fails if it exists.
     fn write_new(&self, path: &Path) -> io::Result<()> {
         let mut unique = [0; 8];
         getrandom::fill(&mut unique)?;
