@@ -13,7 +13,7 @@ use thiserror::Error;
 const FRAME_BYTES_MAX: usize = 64 << 20;
 const LENGTH_BYTES: usize = 4;
 
-/// What a buffer keeps of its memory between frames.
+/// Memory that a buffer keeps between frames.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 /// Variable-length integers keep progress messages at a few bytes.
@@ -23,7 +23,7 @@ const fn format<const CLAIM_BYTES_MAX: usize>() -> Format<CLAIM_BYTES_MAX> {
     bincode::config::standard().with_limit::<CLAIM_BYTES_MAX>()
 }
 
-/// A message that could not be sent or understood.
+/// Why a message could not be encoded or decoded.
 #[derive(Debug, Error)]
 pub enum WireError {
     #[error("a message of {length} bytes is longer than the {FRAME_BYTES_MAX} bytes a frame may have")]
@@ -47,7 +47,7 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
     Ok(frame)
 }
 
-/// Appends a message as one frame; nothing if it cannot be one.
+/// Appends a message as one frame; appends nothing on an error.
 pub fn encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<(), WireError> {
     let start = frames.len();
     let encoded = try_encode_onto(frames, message);
@@ -71,9 +71,9 @@ fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
 
 /// Decodes the message of a frame; it must use all bytes.
 ///
-/// bincode allocates the claimed length of a string before it reads the string, up to its limit. It counts 8 bytes for
-/// every number, so the limit is 8 times the longest frame. Short frames, which are nearly all, have a limit of their
-/// own. Each limit compiles the code of all messages once more.
+/// bincode allocates the claimed length of a string before it reads the string, up to its limit. It counts 8
+/// bytes for every number, so the limit is 8 times the longest frame. Short frames, which are nearly all,
+/// have a limit of their own. Each limit compiles the code of all messages once more.
 fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
     const SHORT: usize = 64 << 10;
     if payload.len() <= SHORT {
@@ -96,7 +96,7 @@ fn decode_within<T: DeserializeOwned, const CLAIM_BYTES_MAX: usize>(
     Ok(message)
 }
 
-/// The length of a frame from its first bytes, within the limit.
+/// Returns the length of a frame from its first bytes; fails beyond the limit.
 fn length(field: [u8; LENGTH_BYTES]) -> Result<usize, WireError> {
     let length = usize::try_from(u32::from_le_bytes(field)).unwrap_or(usize::MAX);
     if length > FRAME_BYTES_MAX { Err(WireError::TooLong { length }) } else { Ok(length) }
@@ -121,7 +121,7 @@ pub fn read_message<T: DeserializeOwned>(mut stream: impl Read) -> Result<Option
         }
     }
     let length = length(field)?;
-    // Grows with what arrives: a false length allocates nothing.
+    // Grows with received data: a false length allocates nothing.
     let mut payload = Vec::new();
     let read = stream.take(length as u64).read_to_end(&mut payload)?;
     if read < length {
@@ -130,7 +130,7 @@ pub fn read_message<T: DeserializeOwned>(mut stream: impl Read) -> Result<Option
     decode(&payload).map(Some)
 }
 
-/// Bytes as they arrive, cut into messages; for readers that must not block.
+/// A buffer of received bytes, cut into messages, for readers that must not block.
 #[derive(Debug, Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -145,7 +145,7 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Adds `length` bytes that `fill` puts in place; none if it fails.
+    /// Adds `length` bytes written by `fill`; adds none if it fails.
     pub fn push_with<T, E>(
         &mut self,
         length: usize,
@@ -161,7 +161,7 @@ impl FrameBuffer {
         filled
     }
 
-    /// The next whole message, if one has arrived.
+    /// Returns the next message if it is complete.
     pub fn next_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
         let waiting = &self.bytes[self.taken..];
         let Some((field, rest)) = waiting.split_first_chunk::<LENGTH_BYTES>() else {
@@ -180,20 +180,20 @@ impl FrameBuffer {
         message.map(Some)
     }
 
-    /// How much memory it has taken.
+    /// Allocated bytes.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Up to `most` of the bytes that wait, which are not part of a message.
+    /// Takes up to `most` of the waiting bytes, which are not part of a message.
     pub fn take_raw(&mut self, most: usize) -> &[u8] {
         let start = self.taken;
         self.taken = self.bytes.len().min(start + most);
         &self.bytes[start..self.taken]
     }
 
-    /// Whether the stream may end here: no part of a frame is waiting.
+    /// Whether the stream may end here: no partial frame is waiting.
     pub fn is_between_frames(&self) -> bool {
         self.taken == self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! The store of blobs over its life: writing, finding, evicting, reopening, and what must not become a blob.
+//! Tests of the blob store: writing, finding, evicting, reopening and rejecting invalid blobs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -5,8 +5,8 @@
 //! worker                                   coordinator
 //!   Hello(identity, what it has received) ->
 //!                                         <- Welcome(worker, what has been received) | Refused
-//!   Reported{number, ..} ->               <- Define | Outputs | Ordered | Named | Forget | Leave, {number, ..}
-//!   Heartbeat, every interval ->          <- Received{through}, in answer to each heartbeat and batch of reports
+//!   Reported{number, ..} ->               <- Define | Outputs | Ordered | Named | Forget | Leave, {number}
+//!   Heartbeat, every interval ->          <- Received{through}, after each heartbeat and batch of reports
 //!   Received{through} ->
 //! ```
 //!

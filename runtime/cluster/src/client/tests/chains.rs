@@ -1,4 +1,4 @@
-//! What a coordinator hears of a program whose jobs are a chain.
+//! Tests of the messages of a program with a chain of jobs.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};

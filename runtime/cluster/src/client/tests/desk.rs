@@ -1,4 +1,4 @@
-//! Clients that break the rules, or are silent.
+//! Clients that violate the protocol or are silent are disconnected, with one log line.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is answered to whoever waits for what an operator has ordered.
+//! Tests of the outcomes of operators' commands.
 
 use super::preemption::running;
 

@@ -1,4 +1,4 @@
-//! Map outputs on their way to reduces.
+//! Each map output is sent to a worker once, however many reduces read it.
 
 use super::script::check;
 

@@ -1,4 +1,4 @@
-//! Coordinators that are killed, and what the next one makes of it.
+//! Restarts after a killed coordinator: journaled events are neither lost nor repeated.
 
 use std::fs;
 use std::path::PathBuf;

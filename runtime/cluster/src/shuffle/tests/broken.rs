@@ -1,4 +1,4 @@
-//! Connections that break at any place, and go on where they broke.
+//! Connections that break at any point are resumed.
 
 use napreduce_data::SegmentIndex;
 

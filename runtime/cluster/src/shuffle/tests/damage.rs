@@ -1,4 +1,4 @@
-//! What is changed, on its way or on the server's disk.
+//! Data damaged in transit or on the server's disk: flipped bits, missing, truncated and swapped files.
 
 use std::fs;
 

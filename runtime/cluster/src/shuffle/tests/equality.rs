@@ -1,4 +1,4 @@
-//! What is fetched is what was sealed.
+//! Fetched data equals the sealed data.
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings};
 

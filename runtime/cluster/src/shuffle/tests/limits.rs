@@ -1,4 +1,4 @@
-//! What bounds a data server and its readers: credit, connections, silence.
+//! Limits of a data server and its readers: credit, connections, silence.
 
 use napreduce_protocol::FetchItem;
 

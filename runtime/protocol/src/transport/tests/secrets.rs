@@ -1,4 +1,4 @@
-//! The secret file: who may read it, what it must hold, and that there is only ever one.
+//! Tests of the secret file: permissions, content and concurrent creation.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

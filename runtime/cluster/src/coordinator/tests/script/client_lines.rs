@@ -1,4 +1,4 @@
-//! What clients order in a script.
+//! Script lines for clients' commands.
 //!
 //! ```text
 //! submit 1 maps 2 reduces 1       by this token; also: to other (the output), attempts N, slowstart N,

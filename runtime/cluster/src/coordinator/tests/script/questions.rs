@@ -1,4 +1,4 @@
-//! What clients ask in a script, and the answers in words.
+//! Script lines for clients' questions, and the text form of the answers.
 //!
 //! ```text
 //! why 1, why m0                   the reasons, the most important one first

@@ -1,4 +1,4 @@
-//! What workers say in a script, and what they are told in its words.
+//! Script lines for workers' messages, and the text form of messages to workers.
 //!
 //! ```text
 //! worker w 1                      it joins, with one map slot and one reduce slot
