@@ -180,7 +180,7 @@ fn a_process_that_was_sent_a_stop_is_suspended_in_good_order() {
     );
 }
 
-/// Its worker is lost with the suspended attempt: the task stays suspended, is listed, counted, and resumed when
+/// Its worker is lost with the suspended attempt: the task stays suspended, listed, counted, and resumed when
 /// its job is resumed.
 #[test]
 fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
