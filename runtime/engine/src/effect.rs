@@ -1,6 +1,4 @@
-//! What comes out of the engine: orders to workers, wake-ups, records for the journal, ends of jobs.
-//!
-//! Owns the vocabulary only. Does not own how an order travels nor how a record is stored.
+//! The outputs of the engine: orders to workers, wake-ups, journal records, and ends of jobs.
 
 use std::fmt;
 
@@ -11,39 +9,36 @@ use crate::job::{JobChange, JobOutcome};
 use crate::preemption::{Primitive, Requester};
 use crate::time::Time;
 
-/// Something the driver of the engine must do, in the order given.
+/// An action for the driver of the engine. Effects must be carried out in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Something became true; comes before the orders that depend on it.
+    /// A state change; precedes the orders that depend on it.
     Record(Record),
-    /// Tell a worker.
+    /// Send an order to a worker.
     Send {
         worker: WorkerId,
-        /// What it is to do.
         order: Order,
     },
-    /// A draining worker has nothing left that is needed: it may leave, and counts as gone from now on. No
-    /// event about it is needed any more.
+    /// A draining worker has nothing left that is needed: it may leave and counts as lost from now on. The
+    /// driver need not report its loss.
     WorkerMayLeave { worker: WorkerId },
-    /// The policy wants a job that the driver knows by this name submitted now.
+    /// The policy requests that the driver submit the job with this name.
     SubmitWanted { name: String },
-    /// Hand in `Event::Woken` at this time; a later effect with an earlier time wins.
+    /// Hand in `Event::Woken` at this time; a later effect with an earlier time replaces it.
     WakeAt(Time),
     /// A job is over; all its attempts have ended.
     JobEnded {
         job: JobId,
-        /// How.
         outcome: JobOutcome,
     },
-    /// Something was wrong and was ignored (a report that makes no sense, an illegal action of a
-    /// policy): log it.
+    /// An invalid input was ignored (an implausible report, an illegal policy action): log it.
     Warn {
-        /// What, naming the thing; for people.
+        /// Names the thing concerned; for people.
         message: String,
     },
 }
 
-/// The output of a map that a reduce is to read.
+/// A map output that a reduce must read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MapOutput {
     /// The map attempt that wrote it.
@@ -52,32 +47,29 @@ pub struct MapOutput {
     pub worker: WorkerId,
 }
 
-/// What a worker is told to do with an attempt. Every order but `MoreInputs` is answered by a `Report`.
-/// Orders to one worker must arrive in the order given.
+/// An order to a worker about one attempt. Every order but `MoreInputs` is answered by a `Report`. Orders to
+/// one worker must arrive in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the attempt.
     Launch {
-        /// The new attempt.
         attempt: AttemptId,
-        /// Where its work starts.
         from: Start,
-        /// For a reduce: the map outputs to read, in task order. One for each map task, unless
-        /// slow-start (below 1000) lets it begin earlier: the missing ones then follow as `MoreInputs`.
+        /// For a reduce: the map outputs to read, in task order. There is one for each map task, unless
+        /// slow-start (below 1000) starts the reduce earlier: the missing ones then follow as `MoreInputs`.
         inputs: Vec<MapOutput>,
     },
-    /// More map outputs are ready for a reduce that was launched before all of them were, or that reported
-    /// some of them lost; only ever sent to such an attempt. An output of a map task that was named before
-    /// replaces it: the earlier one was lost. The same output may be named again.
+    /// More map outputs for a reduce that was launched before all were ready, or that reported some as lost.
+    /// A second output of the same map task replaces the first, which was lost. The same output may be sent
+    /// twice.
     MoreInputs {
-        /// The reduce attempt.
         attempt: AttemptId,
-        /// The map outputs to read, too.
+        /// The additional map outputs to read.
         inputs: Vec<MapOutput>,
     },
     /// End the attempt and remove its temporary files.
     Kill { attempt: AttemptId },
-    /// Promote the attempt's part file; only one attempt of a task is ever told so.
+    /// Promote the attempt's part file; only one attempt of a task ever receives this order.
     Commit { attempt: AttemptId },
     /// Stop the process and verify it.
     Suspend { attempt: AttemptId },
@@ -85,12 +77,12 @@ pub enum Order {
     Resume { attempt: AttemptId },
     /// Save the work at the next boundary and exit.
     Checkpoint { attempt: AttemptId },
-    /// Put the output of a map attempt that is done where it outlives this worker, which is about to be gone.
+    /// Copy the output of a finished map attempt to storage that outlives this worker, which is about to end.
     MoveOutput { attempt: AttemptId },
 }
 
 impl Order {
-    /// The attempt that it is about.
+    /// Returns the attempt that the order concerns.
     pub fn attempt(&self) -> AttemptId {
         match self {
             Order::Launch { attempt, .. }
@@ -104,7 +96,7 @@ impl Order {
         }
     }
 
-    /// What is to be done, in a word for logs.
+    /// Returns a verb for logs.
     pub fn verb(&self) -> &'static str {
         match self {
             Order::Launch { from: Start::Fresh, .. } => "launch",
@@ -136,12 +128,12 @@ impl fmt::Display for Order {
 pub enum Start {
     /// At the beginning.
     Fresh,
-    /// Where the checkpoint that this earlier attempt wrote ends.
+    /// At the end of the checkpoint that this earlier attempt wrote.
     Checkpoint(AttemptId),
 }
 
-/// What became true, for history and logs: one record is one change. Recovery does not need them; it hands
-/// the journaled events to the engine again, which says the same again.
+/// A state change, for history and logs. Recovery does not need records: it replays the journaled events, and
+/// the engine emits the same records again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     /// A job was accepted.
@@ -149,111 +141,105 @@ pub enum Record {
     /// An attempt was ordered to start on a worker.
     AttemptLaunched {
         attempt: AttemptId,
-        /// Where.
         worker: WorkerId,
-        /// The slow attempt at the same task that goes on beside it, if this one is a duplicate.
+        /// The slow attempt at the same task, if this one is its duplicate.
         duplicate_of: Option<AttemptId>,
     },
     /// A worker gets no new attempts and will leave.
     WorkerDraining(WorkerId),
-    /// A worker that drained stays, and gets new attempts again.
+    /// A draining worker stays and gets new attempts again.
     WorkerUndrained(WorkerId),
-    /// A worker on which much failed gets no new attempts until a time.
+    /// A worker with many failures gets no new attempts until a given time.
     WorkerExcluded {
         worker: WorkerId,
-        /// When it gets work again.
         until: Time,
     },
-    /// A worker lacks something that every attempt needs and gets no new ones until it has it again;
-    /// or it has.
+    /// A worker lacks a resource that every attempt needs and gets no new attempts; or the shortage is over.
     WorkerShort {
         worker: WorkerId,
-        /// What it lacks, for people; nothing any more, without.
+        /// The missing resource, for people; `None`: the shortage is over.
         lacks: Option<String>,
-        /// When it is tried again, if that is not for the worker to say.
+        /// When the engine tries the worker again, unless the worker reports the end of the shortage.
         until: Option<Time>,
     },
-    /// A task was there when several workers died: from now on it runs alone on a worker.
+    /// A task ran when several workers died: from now on it runs alone on a worker.
     TaskIsolated {
         task: TaskId,
-        /// Why, for people.
+        /// For people.
         reason: String,
     },
     /// A draining worker may leave.
     WorkerLeft(WorkerId),
-    /// An attempt was given the right to commit.
+    /// An attempt was granted the commit.
     CommitGranted(AttemptId),
-    /// A task is done, by this attempt.
+    /// A task was completed by this attempt.
     TaskDone(AttemptId),
-    /// A finished map task must run again: its output is lost.
+    /// The output of a finished map task is lost; the task must run again.
     OutputLost(TaskId),
-    /// The output of this attempt is where it outlives its worker.
+    /// The output of this attempt is now on storage that outlives its worker.
     OutputMoved(AttemptId),
-    /// An attempt ended without finishing its task, and why.
+    /// An attempt ended without finishing its task; with the reason.
     AttemptEnded(AttemptId, String),
-    /// An attempt saved its work and exited; its task goes on from there.
+    /// An attempt saved its work and exited; its task will continue from there.
     Checkpointed(AttemptId),
-    /// The slot of an attempt is wanted back.
+    /// The slot of an attempt was requested.
     PreemptRequested {
-        /// The victim.
         attempt: AttemptId,
-        /// How, after what the settings made of the wish.
+        /// The primitive after the settings were applied.
         primitive: Primitive,
-        /// How it was asked for.
+        /// The requested primitive.
         asked: Primitive,
-        /// By whom.
         by: Requester,
         /// The job the slot is freed for.
         beneficiary: Option<JobId>,
-        /// Why, for people.
+        /// For people.
         reason: String,
     },
-    /// An attempt cannot be suspended where it runs, and goes on.
+    /// An attempt cannot be suspended on its worker and continues.
     SuspendRefused {
         attempt: AttemptId,
-        /// What becomes of the request instead; nothing, when it was withdrawn or an operator's.
+        /// The fallback; `None` if the request was withdrawn or came from an operator.
         instead: Option<Primitive>,
-        /// What its worker says, for people.
+        /// The reason that the worker reported, for people.
         reason: String,
     },
-    /// A suspended attempt is given up so that its task can go on elsewhere: woken, saved and ended,
-    /// or killed.
+    /// A suspended attempt is given up so that its task can continue on another worker: checkpointed or
+    /// killed.
     Converted {
         attempt: AttemptId,
         /// Checkpoint or kill.
         primitive: Primitive,
-        /// By whom.
         by: Requester,
-        /// Why, for people.
+        /// For people.
         reason: String,
     },
-    /// An operator wants an attempt suspended until he says otherwise.
+    /// An operator suspended an attempt until it is released.
     AttemptHeld {
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// An operator wants an attempt to go on.
+    /// An operator released an attempt.
     AttemptReleased {
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// An operator wants a job to pause.
+    /// An operator paused a job.
     JobHeld {
         job: JobId,
-        /// Whether what runs of it is let finish, rather than suspended.
+        /// Whether its running attempts may finish rather than being suspended.
         lets_finish: bool,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// An operator wants a job to go on.
+    /// An operator released a job.
     JobReleased {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// A job has another priority or queue.
+    /// The priority or queue of a job was changed.
     JobChanged {
         job: JobId,
         change: JobChange,
@@ -264,21 +250,21 @@ pub enum Record {
     Suspended(AttemptId),
     /// A stopped attempt runs again.
     Resumed(AttemptId),
-    /// The slot that an attempt gave up for a job was taken by an attempt of that job.
+    /// A slot that an attempt gave up for a job was taken by an attempt of that job.
     SlotTaken {
-        /// Whose it was.
+        /// The attempt that gave up the slot.
         freed: AttemptId,
-        /// Whose it is.
+        /// The attempt that took the slot.
         by: AttemptId,
     },
-    /// How a job will end is decided; its live attempts are killed first.
+    /// The outcome of a job was decided; its live attempts are killed first.
     JobDecided(JobId, JobOutcome),
-    /// A job is over; none of its attempts is left.
+    /// A job ended; it has no attempts left.
     JobEnded(JobId, JobOutcome),
 }
 
 impl Record {
-    /// The job that it is about; of a worker, none.
+    /// Returns the job that the record concerns; `None` for a record about a worker.
     pub fn job(&self) -> Option<JobId> {
         Some(match self {
             Record::WorkerDraining(_)

@@ -1,7 +1,4 @@
-//! What goes into the engine: events, and the reports of workers about attempts.
-//!
-//! Owns the vocabulary only. Does not own how a report travels (the live runtime) nor what it changes (the
-//! state machines).
+//! The inputs of the engine: events, and the reports of workers about attempts.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +8,14 @@ use crate::job::{JobChange, JobSpec, Slots};
 use crate::preemption::Primitive;
 use crate::time::Span;
 
-/// The rack of workers that name none, as Hadoop calls it.
+/// The rack of workers that do not name one (Hadoop's default name).
 pub const DEFAULT_RACK: &str = "/default-rack";
 
 pub(crate) fn default_rack() -> String {
     DEFAULT_RACK.to_owned()
 }
 
-/// Something that happened; the only input of `Engine::handle`.
+/// The only input of `Engine::handle`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// A worker registered and offers slots.
@@ -26,153 +23,146 @@ pub enum Event {
         worker: WorkerId,
         /// How many attempts of each kind it runs at once.
         slots: Slots,
-        /// The name of its host: what several workers of one host say counts once. Empty: a host of its own.
+        /// The name of its host: fault reports from several workers on one host count once. Empty: a host of
+        /// its own.
         host: String,
-        /// The name of its rack: workers that say the same are near each other.
+        /// The name of its rack.
         #[serde(default = "default_rack")]
         rack: String,
     },
-    /// A worker is gone, with every attempt it ran and every map output it served.
+    /// A worker is lost, with every attempt it ran and every map output it served.
     WorkerLost {
         worker: WorkerId,
-        /// Its process died, as far as can be known; it was not merely silent, or given up.
+        /// Its process is known to have died; it was not merely silent or given up.
         crashed: bool,
     },
-    /// A worker says how many bytes of memory its attempts have, suspended ones included.
+    /// A worker reports the memory that its attempts use, including suspended ones.
     WorkerMemory {
         worker: WorkerId,
-        /// Bytes.
         bytes: u64,
     },
-    /// A worker says that it lacks something that every attempt needs, or that it has it again.
+    /// A worker reports that it lacks a resource that every attempt needs, or that the shortage is over.
     WorkerShort {
         worker: WorkerId,
-        /// What it lacks, for people; nothing any more, without.
+        /// The missing resource, for people; `None`: the shortage is over.
         lacks: Option<String>,
     },
     /// A job was accepted.
     JobSubmitted {
-        /// The job; not used before.
+        /// A number not used before.
         job: JobId,
-        /// What it asks for.
         spec: JobSpec,
     },
-    /// Somebody wants a worker to take no more work and leave when nothing there is needed any more.
+    /// A worker should take no more work and leave when nothing on it is needed any more.
     WorkerDrainRequested {
         worker: WorkerId,
-        /// Do not wait: what it runs is killed and what it holds is given up, and both are done
-        /// again elsewhere.
+        /// Do not wait: kill its attempts and give up its map outputs; both are redone on other workers.
         hand_back: bool,
-        /// Of one that hands back: how long it has. What runs there saves its work, and only what has not
-        /// done so after half of it is killed.
+        /// With `hand_back`: how long the worker has. Its attempts save their work at once; after half of
+        /// this time the remaining ones are killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace: Option<Span>,
     },
-    /// Somebody wants a worker that drains to stay, and to get work again.
+    /// A draining worker should stay and get work again.
     WorkerUndrainRequested { worker: WorkerId },
-    /// Somebody wants an attempt ended; not a failure, and its task is tried again.
+    /// An attempt should be killed. That is not a failure, and its task is retried.
     AttemptKillRequested {
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants an attempt stopped, or saved and ended. What is suspended so stays so until somebody
-    /// wants it resumed; what is checkpointed goes on, there or elsewhere, when it gets a slot.
+    /// An attempt should be suspended, checkpointed or killed. A suspended one stays so until it is released;
+    /// a checkpointed task continues on any worker when it gets a slot.
     AttemptPreemptRequested {
         attempt: AttemptId,
-        /// How: suspend, checkpoint or kill. Done so or not at all: nothing else is done instead.
+        /// Suspend, checkpoint or kill. There is no fallback.
         primitive: Primitive,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a suspended attempt to go on: it gets the next free slot of its worker, before
-    /// anything else.
+    /// A suspended attempt should continue: it gets the next free slot of its worker, before all others.
     AttemptResumeRequested {
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a job to pause: nothing of it is launched or resumed, and what runs of it is suspended.
-    /// What cannot be suspended is let finish.
+    /// A job should pause: none of its attempts is launched or resumed, and running ones are suspended. Those
+    /// that cannot be suspended may finish.
     JobSuspendRequested {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a suspended job to go on, in the order of the policy.
+    /// A suspended job should continue, in the order of the policy.
     JobResumeRequested {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a job held: nothing of it is launched or resumed, and what runs of it is let finish.
+    /// A job should be held: none of its attempts is launched or resumed, and running ones may finish.
     JobHoldRequested {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a job to have another priority or queue.
+    /// The priority or queue of a job should change.
     JobChangeRequested {
         job: JobId,
         change: JobChange,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants the job ended.
+    /// A job should be killed.
     JobKillRequested {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,
     },
     /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it
-    /// sent them, each at most once; the engine survives anything else, but believes what it is told.
+    /// sent them, each at most once. The engine survives any other input but trusts its contents.
     Reported {
-        /// The worker that reports.
         worker: WorkerId,
         attempt: AttemptId,
-        /// What happened to it.
         report: Report,
     },
-    /// A time asked for by `Effect::WakeAt` came.
+    /// A time requested by `Effect::WakeAt` has come.
     Woken,
 }
 
-/// What a worker says of one attempt.
+/// A worker's report about one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// The task process said hello and began: the acknowledgement of a launch.
+    /// The task process connected and began: the acknowledgement of a launch.
     Started,
-    /// Work went on. `bytes_total` is zero while unknown.
+    /// The attempt made progress. `bytes_total` is zero while unknown.
     Progressed {
         /// Bytes of input consumed so far.
         bytes_done: u64,
         /// Bytes of input in all.
         bytes_total: u64,
     },
-    /// A reduce cannot read these map outputs. It goes on and waits for what replaces them; their maps are
-    /// run again.
+    /// A reduce cannot read these map outputs. It continues and waits for replacements; the maps are run
+    /// again.
     InputsLost {
-        /// The map attempts, as they were named to it.
+        /// The map attempts, as the orders named them.
         outputs: Vec<AttemptId>,
-        /// Why: `Peer` when they are known to be absent or damaged, `Path` when nobody answers.
+        /// The cause: `Peer` if they are known to be absent or damaged, `Path` if the worker does not answer.
         place: FaultPlace,
-        /// The message, for people.
+        /// For people.
         reason: String,
     },
-    /// The work is done and the part file is written; the attempt asks to be the one that commits.
+    /// The work is done and the part file is written; the attempt requests the commit.
     CommitRequested,
-    /// The attempt ended well: its map output is sealed, or its part is committed.
+    /// The attempt succeeded: its map output is sealed, or its part is committed.
     Done {
-        /// Bytes it wrote for reduces or as its part; zero when nobody counted.
+        /// Bytes written for reduces or as its part; zero if they were not counted.
         output_bytes: u64,
     },
-    /// The attempt ended badly.
+    /// The attempt failed.
     Failed {
-        /// Whose fault it was.
         class: FailureClass,
-        /// Where it belongs.
         place: FaultPlace,
-        /// The message, for people.
+        /// For people.
         reason: String,
         /// Map attempts whose output could not be read; their tasks are run again.
         lost_outputs: Vec<AttemptId>,
@@ -181,34 +171,32 @@ pub enum Report {
     Killed,
     /// The process is verified stopped; the acknowledgement of a suspend.
     Suspended,
-    /// The worker cannot keep another stopped process (its memory, or the pressure on it, forbids it): the
-    /// attempt goes on.
+    /// The worker cannot keep another stopped process because of its memory or memory pressure; the attempt
+    /// continues.
     SuspendRefused {
-        /// What forbids it, for people.
+        /// For people.
         reason: String,
     },
     /// The process runs again; the acknowledgement of a resume.
     Resumed,
-    /// The work is saved and the process is gone; the acknowledgement of a checkpoint.
+    /// The work is saved and the process has exited; the acknowledgement of a checkpoint.
     Checkpointed,
-    /// The output of an attempt that is done lies where it outlives the worker that says so.
+    /// The output of a finished attempt is on storage that outlives the reporting worker.
     OutputMoved,
 }
 
-/// Whose fault a failed attempt is.
+/// How the failure of an attempt counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
-    /// Something outside the task (an unreadable segment, a process that could not start): try again. Counts
-    /// towards the attempts of the task, unless an input of it was lost: then the map that wrote it
-    /// is to blame.
+    /// A cause outside the task (an unreadable segment, a process that could not start): retry. Counts
+    /// towards the attempts of the task, unless an input was lost: then it counts against the map that wrote
+    /// it.
     Retryable,
     /// The task's own fault (a panic, a bad record): counts towards its attempts.
     Task,
-    /// No further try can help (the output's storage is full, the input is damaged): the job fails
-    /// now. What lies with a program file may lie with one host: it is believed when two hosts say
-    /// so, or all there are.
+    /// A retry cannot help (the output's storage is full, the input is damaged): the job fails now. A fault
+    /// of a program file may be limited to one host; the job fails once two hosts, or all hosts, report it.
     Fatal,
-    /// Something that every attempt of the job meets for a while, and that will pass: try again, and
-    /// count nothing.
+    /// A temporary condition that affects every attempt of the job: retry without counting.
     Excused,
 }

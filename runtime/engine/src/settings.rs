@@ -1,7 +1,5 @@
-//! What can be chosen about an engine.
-//!
-//! Owns the settings and their defaults. A recovery must use the settings of the first run: the same events
-//! under other settings have other effects.
+//! The engine settings and their defaults. A recovery must use the settings of the first run, because the
+//! same events under other settings have other effects.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,41 +9,39 @@ use crate::primitive_choice::{AutoSettings, PrimitiveChoice};
 use crate::suspended_max::SuspendedMax;
 use crate::time::Span;
 
-/// What can be chosen about an engine.
+/// The engine settings.
 ///
-/// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers excluded. No
-/// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive
-/// as asked.
+/// The defaults: lenient, a reservation of 400 ms (twice the usual heartbeat interval), exclusion of failing
+/// workers, no speculation (on a single machine a duplicate competes with the straggler), and every primitive
+/// as requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EngineSettings {
-    /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and
-    /// ignored (live).
+    /// Panic on an illegal scheduler action (tests, simulator) instead of counting and ignoring it (live).
     pub strict: bool,
-    /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
+    /// How long a freed slot stays reserved for its job, on top of the grace of the request.
     pub reservation: Span,
-    /// When a worker on which much fails is excluded; never, without.
+    /// When a worker with many failures is excluded; `None`: never.
     pub exclusion: Option<ExclusionSettings>,
-    /// For how long a worker gets nothing after a failure that belongs to its disk or its limits; twice
-    /// as long after each further one, up to 64 times, until an attempt ends well there.
+    /// How long a worker gets no attempts after a failure caused by its disk or its limits. Doubles with each
+    /// further one, up to 64 times the value, until an attempt succeeds there.
     pub shortage_span: Span,
-    /// A task fails for good when so many workers died while it ran there alone; never, when zero. It
-    /// runs alone from the third time on, when workers have died twice while it ran beside others.
+    /// A task fails for good after this many workers died while it ran alone; zero: never. It runs alone
+    /// after two workers died while it ran with other tasks.
     pub crashes_max: u32,
-    /// There is no other host and never will be: what its disk lacks fails the job, since nobody would
-    /// wait well.
+    /// The cluster will only ever have one host: a disk shortage fails the job, because waiting cannot help.
     pub one_host: bool,
-    /// When an attempt that takes much longer than its like gets a duplicate; never, without.
+    /// When a straggler gets a duplicate attempt; `None`: never.
     pub speculation: Option<SpeculationSettings>,
-    /// What becomes of a primitive that a policy prefers.
+    /// Limits and fallbacks for the primitive that a policy prefers.
     pub preemption: PreemptionSettings,
-    /// Orders tell reduces which map outputs to read. A driver that moves no data has no use for that.
+    /// Include the map outputs to read in the orders to reduces. A driver that moves no data does not need
+    /// them.
     pub name_outputs: bool,
-    /// Where the engine's own random choices start.
+    /// The seed of the engine's random choices.
     pub seed: u64,
-    /// Slots of workers are of one kind, as containers are: a worker says how many as map slots and once
-    /// more as reduce slots, and an attempt of either kind takes one of them. For the simulator; workers
-    /// of a cluster have slots of two kinds.
+    /// Worker slots are containers: an attempt of either kind takes one. A worker reports the same number as
+    /// map slots and as reduce slots. Only for the simulator; a cluster's workers have two kinds of slots.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shared_slots: bool,
 }
@@ -68,12 +64,11 @@ impl Default for EngineSettings {
     }
 }
 
-/// What becomes of the primitive that a policy prefers: it is asked in this order whether the kind of
-/// task can be preempted so, whether its worker can keep another suspended attempt, and whether it is
-/// worth its cost.
+/// How the engine turns the primitive that a policy prefers into one that it uses. It checks in this order:
+/// whether the task kind supports the primitive, whether the worker can keep another suspended attempt, and
+/// whether the primitive is worth its cost.
 ///
-/// Everything can be preempted as asked, everywhere, as long as a worker does not keep too much
-/// that is suspended.
+/// By default, every task can be preempted as requested, up to the limit of suspended attempts per worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PreemptionSettings {
@@ -81,26 +76,26 @@ pub struct PreemptionSettings {
     pub map: KindPreemption,
     /// How reduces can be preempted.
     pub reduce: KindPreemption,
-    /// How many suspended attempts a worker keeps at most.
+    /// Maximum suspended attempts per worker.
     pub suspended_max: SuspendedMax,
-    /// What becomes of a suspend when a worker keeps that many, or did and still keeps more than
-    /// half of them.
+    /// The fallback for a suspend on a worker that has reached that maximum and still keeps more than half of
+    /// it.
     pub when_full: Instead,
-    /// When a primitive that saves work is not worth it; always is, without.
+    /// When a primitive that saves work is not worth its cost; `None`: it always is.
     pub cost: Option<CostRule>,
     /// How often one task may be preempted.
     pub limits: PreemptionLimits,
-    /// When a suspended attempt that waits for a slot of its worker may go on elsewhere; never, without.
+    /// When a suspended attempt that waits for a slot of its worker may move to another one; `None`: never.
     pub convert: Option<Conversion>,
-    /// What is used whatever a policy prefers: who is preempted and how are chosen apart.
+    /// The primitive to use, whatever the policy prefers; victims are still chosen by the policy.
     pub primitive: Option<PrimitiveChoice>,
-    /// What the choice goes by where it is left to the costs.
+    /// Cost assumptions for `PrimitiveChoice::Auto`.
     pub auto: AutoSettings,
-    /// What becomes of an attempt whose slot is not free when the grace of its request is over; without
-    /// it, it is killed unless it is to be let finish.
+    /// What happens to an attempt whose slot is not free when the grace of its request is over. By default it
+    /// is killed unless the primitive is `Wait`.
     pub escalate: Option<Escalation>,
-    /// A task whose slot was taken so often, with no second of work more to show for it, is no victim
-    /// again before it has run for a second; for two after the next time, then for four, and so on.
+    /// After this many preemptions without a second of progress, a task is protected from further preemption
+    /// until it has run for one second; after the next one for two seconds, then four, and so on.
     pub preemptions_without_progress_max: u32,
 }
 
@@ -123,7 +118,7 @@ impl Default for PreemptionSettings {
 }
 
 impl PreemptionSettings {
-    /// How tasks of a kind can be preempted.
+    /// Returns how tasks of a kind can be preempted.
     pub fn of(&self, kind: TaskKind) -> KindPreemption {
         match kind {
             TaskKind::Map => self.map,
@@ -131,7 +126,7 @@ impl PreemptionSettings {
         }
     }
 
-    /// Whether a request for this primitive ends in a kill when its grace is over.
+    /// Returns whether a request for this primitive ends in a kill when its grace is over.
     pub(crate) fn ends_in_kill(&self, primitive: Primitive) -> bool {
         match (primitive, self.escalate) {
             (Primitive::Kill, _) => true,
@@ -141,7 +136,8 @@ impl PreemptionSettings {
         }
     }
 
-    /// How long a task must run before it is a victim again that was one so often without progress.
+    /// Returns how long a task must run before it can be a victim again, given its preemptions without
+    /// progress.
     pub(crate) fn spared_for(&self, preemptions_without_progress: u32) -> Span {
         match preemptions_without_progress.checked_sub(self.preemptions_without_progress_max) {
             Some(beyond) => Span(PROGRESS.0.saturating_mul(1 << beyond.min(40))),
@@ -150,15 +146,15 @@ impl PreemptionSettings {
     }
 }
 
-/// So much more work that is kept is progress of a task that is preempted again and again.
+/// The increase of saved work that counts as progress of a repeatedly preempted task.
 pub(crate) const PROGRESS: Span = Span::from_secs(1);
 
-/// What becomes of an attempt whose slot is not free when the grace of its request is over. A request to kill
-/// ends in a kill in any case: that is what its grace is for.
+/// What happens to an attempt whose slot is not free when the grace of its request is over. A request to kill
+/// always ends in a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Escalation {
-    /// It is killed, also if it was to be let finish.
+    /// Kill the attempt, even if the primitive was `Wait`.
     Kill,
     /// The request stays open until the slot is free.
     Never,
@@ -168,11 +164,9 @@ pub enum Escalation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct KindPreemption {
-    /// They can be suspended.
     pub suspend: bool,
-    /// They can be checkpointed.
     pub checkpoint: bool,
-    /// What is done if they cannot be preempted as asked.
+    /// The fallback if they cannot be preempted as requested.
     pub otherwise: Instead,
 }
 
@@ -182,13 +176,13 @@ impl Default for KindPreemption {
     }
 }
 
-/// What can always be done instead.
+/// A fallback that is always possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Instead {
-    /// Let it finish.
+    /// Let the attempt finish.
     Wait,
-    /// End it.
+    /// Kill the attempt.
     Kill,
 }
 
@@ -201,24 +195,23 @@ impl From<Instead> for Primitive {
     }
 }
 
-/// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be
-/// saved is let finish (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers).
-/// Nothing costs anything when it is not said.
+/// The cost of saving work. An attempt that has done less work than that is killed instead, and an attempt
+/// that would end before its slot could be freed may finish (OS-Assisted Task Preemption for Hadoop, V-A,
+/// recommends both without numbers). All costs default to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct CostRule {
     /// From the order to the free slot.
     #[serde(with = "crate::time::text")]
     pub suspend: Span,
-    /// From the free slot to work that goes on.
+    /// From the free slot to resumed work.
     #[serde(with = "crate::time::text")]
     pub resume: Span,
-    /// What the primitive took lately, for tasks of the kind, takes the place of the two above as soon as
-    /// it is known.
+    /// Replace the two values above with recent measurements for tasks of the kind as soon as there are any.
     pub measured: bool,
-    /// What ends sooner than its slot could be freed is let finish.
+    /// Let attempts finish that would end before their slot could be freed.
     pub let_finish: bool,
-    /// What has done less than it would cost to keep it is killed.
+    /// Kill attempts that have done less work than saving it would cost.
     pub kill_fresh: bool,
 }
 
@@ -228,57 +221,56 @@ impl Default for CostRule {
     }
 }
 
-/// How often one task may be preempted by policies: what is stopped and continued all the time gets nothing
-/// done. What operators ask for is not held to them.
+/// How often policies may preempt one task: a task that is preempted continually makes no progress. Operators
+/// are not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PreemptionLimits {
-    /// How long a task that was preempted before must have run again before it is preempted again: an earlier
-    /// wish waits until then. None when zero.
+    /// How long a preempted task must run before it is preempted again; an earlier request waits until then.
+    /// Zero: no minimum.
     #[serde(with = "crate::time::text")]
     pub minimum_run: Span,
-    /// How often a task is suspended at most, over all its attempts; then it is let finish. Any
-    /// number, without.
+    /// How often a task may be suspended, over all its attempts; after that it may finish. `None`: no limit.
     pub suspends_max: Option<u32>,
-    /// How often the slot of a task is taken at most, by whatever primitive, over all its attempts; then it
-    /// is let finish. Any number, without.
+    /// How often the slot of a task may be taken by any primitive, over all its attempts; after that it may
+    /// finish. `None`: no limit.
     pub preemptions_max: Option<u32>,
 }
 
-/// When a suspended attempt is given up for one elsewhere: nothing can move a stopped process, so that it
-/// waits for its worker however free the others are.
+/// When a suspended attempt is given up so that its task can continue on another worker. A stopped process
+/// cannot move, so without this it waits for its own worker even if others are idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Conversion {
-    /// After its worker had no slot for it for so long, while another one has a slot that nobody wants.
+    /// How long its worker must have had no slot for it, while another worker has an unwanted slot.
     #[serde(with = "crate::time::text")]
     pub after: Span,
-    /// What becomes of it.
     pub to: Converted,
 }
 
-/// What becomes of a suspended attempt whose task is to go on elsewhere.
+/// How a suspended attempt is given up when its task moves to another worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Converted {
-    /// It is woken, saves its work at the next boundary and exits. Where its kind cannot do that, it stays.
+    /// Wake it to save its work at the next boundary and exit. If its kind cannot do that, it stays
+    /// suspended.
     Checkpoint,
-    /// It is killed, and its task begins again from where its last checkpoint ends, if it has one.
+    /// Kill it; its task restarts from its last checkpoint, if it has one.
     Kill,
 }
 
-/// When a worker is excluded, and for how long. Half of the workers with map slots stay in use in
-/// any case, and half of those with reduce slots.
+/// When a worker is excluded, and for how long. At least half of the workers with map slots stay in use, and
+/// half of those with reduce slots.
 ///
-/// After four failures (a task has no more) of two tasks, for 30 s: long enough to spare other tasks a
-/// try, short enough for a disk that was cleaned up or a machine that was out of memory.
+/// The default is four failures (the limit per task) of two tasks, for 30 s: long enough to save other tasks
+/// a failed attempt, short enough for a cleaned-up disk or a machine that ran out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExclusionSettings {
-    /// After so many counted failures without a success in between.
+    /// Counted failures without a success in between.
     pub failures: u32,
-    /// If they are of at least so many tasks: one task that fails everywhere says nothing about a worker.
+    /// The minimum number of distinct tasks among the failures: one task that fails everywhere does not
+    /// indicate a bad worker.
     pub tasks: u32,
-    /// For how long.
     pub span: Span,
 }
 
@@ -288,18 +280,18 @@ impl Default for ExclusionSettings {
     }
 }
 
-/// When an attempt gets a duplicate: after 5 s at work (a tenth of what Hadoop waited at first, since
-/// tasks here take seconds; LATE only wanted some progress), three finished tasks, twice the median,
-/// looked for every second.
+/// When an attempt gets a duplicate. The defaults are 5 s of work (a tenth of Hadoop's original value,
+/// because tasks here take seconds; LATE only required some progress), three finished tasks, twice the
+/// median, and a check every second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpeculationSettings {
-    /// How long an attempt must have been at work: before, its progress says little.
+    /// How long an attempt must have run; earlier, its progress is not significant.
     pub minimum: Span,
-    /// How many tasks of its kind its job must have finished, though never more than half of them.
+    /// How many tasks of its kind its job must have finished, capped at half of them.
     pub finished_min: u32,
-    /// How much longer than the median of those the rest must take, in thousandths.
+    /// How much longer than the median task duration the remaining work must take, in thousandths.
     pub slowdown_permille: u32,
-    /// How often stragglers are looked for, while there may be some.
+    /// How often the engine checks for stragglers, while there may be some.
     pub period: Span,
 }
 
