@@ -1,6 +1,5 @@
-//! The vocabulary of preemption: primitives, and requests with a life of their own.
-//!
-//! Owns what a request is. Does not own who asks (a scheduler) nor how it is carried out (the engine):
+//! The vocabulary of preemption: primitives, and requests with their own life cycle. Schedulers and operators
+//! create requests; the engine carries them out.
 //!
 //! ```text
 //!             order sent              slot freed                         slot freed
@@ -25,7 +24,7 @@ listed! {
     pub enum Primitive {
         /// Let it finish; with a grace, kill it afterwards if the settings say so (`escalate`).
         Wait = "wait",
-        /// End it and lose its work; with a grace, only when that is over.
+        /// Kill it and lose its work; with a grace, only after that.
         Kill = "kill",
         /// Stop the process where it is.
         Suspend = "suspend",
@@ -34,25 +33,25 @@ listed! {
     }
 }
 
-/// Which attempts of a job go first when the job is asked to release slots and may choose.
+/// Which attempts of a job are preempted first when the job must release slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskEviction {
-    /// Those that will be done soonest: resumed together at one later moment, they hold their job up the
-    /// least (Natjam, Theorem 2.1).
+    /// The shortest remaining time first: resumed together later, these delay their job the least (Natjam,
+    /// Theorem 2.1).
     #[default]
     ShortestRemaining,
-    /// Those that will be done last.
+    /// The longest remaining time first.
     LongestRemaining,
-    /// Any, each as likely as the other.
+    /// In random order.
     Random,
-    /// Those launched last.
+    /// The latest launch first.
     Youngest,
-    /// Those that have done the smallest share of their work.
+    /// The smallest completed share of work first.
     LeastProgress,
 }
 
-/// Who wants a slot back.
+/// The origin of a request for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Requester {
@@ -65,81 +64,76 @@ pub enum Requester {
     Engine,
 }
 
-/// What one way to take a slot is expected to cost.
+/// The expected cost of one way to take a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostEstimate {
-    /// The way.
     pub primitive: Primitive,
     /// How long the beneficiary waits for the slot, and for memory in it.
     pub free: Span,
-    /// How much more slot time the victim takes because of it: work to be done again, or saved and read back.
+    /// The additional slot time of the victim: work that is redone, or saved and read back.
     pub victim: Span,
 }
 
 impl CostEstimate {
-    /// Both together: what the two jobs are later for it.
+    /// Returns the total delay of both jobs.
     pub fn cost(&self) -> Span {
         self.free + self.victim
     }
 }
 
-/// How far an open request is.
+/// The state of an open request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestState {
-    /// Not ordered yet: the attempt is starting, resuming or committing, was preempted only just before, or
-    /// may use its grace.
+    /// Not ordered yet: the attempt is starting, resuming or committing, was preempted recently, or may use
+    /// its grace.
     Created,
-    /// The worker was told.
+    /// The order was sent to the worker.
     Ordered,
     /// Its grace is over and the attempt is being killed.
     Forced,
 }
 
 /// A request to take the slot of one attempt. There is at most one open request for an attempt, so the
-/// attempt names it.
+/// attempt identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreemptRequest {
-    /// The victim.
     pub attempt: AttemptId,
-    /// How, after what the settings made of what was asked for.
+    /// The primitive after the settings were applied.
     pub primitive: Primitive,
-    /// How it was wanted.
+    /// The requested primitive.
     pub asked: Primitive,
-    /// By whom.
     #[serde(default)]
     pub by: Requester,
-    /// Not before this time: its task was preempted only just before.
+    /// Earliest order time; set if the task was preempted recently.
     #[serde(default)]
     pub earliest: Option<Time>,
-    /// How long the victim may take before it is killed, if ever.
+    /// How long the victim may take before it is killed; `None`: no limit.
     pub grace: Option<Span>,
-    /// The same for what was asked for, which may be another primitive.
+    /// The grace of the original request, which may have been for another primitive.
     #[serde(default)]
     pub asked_grace: Option<Span>,
-    /// How long its victim was let finish before this was decided.
+    /// How long the victim was allowed to run before this decision.
     #[serde(default)]
     pub waited: Span,
-    /// Why this one; for people.
+    /// Why this victim; for people.
     pub reason: String,
-    /// The job that the slot is freed for; nobody in particular without one.
+    /// The job that the slot is freed for, if any.
     pub beneficiary: Option<JobId>,
-    /// Since when.
     pub created: Time,
-    /// How far it is.
     pub state: RequestState,
-    /// What it was expected to cost, where the costs decided how.
+    /// The expected cost, if the costs decided about the primitive.
     #[serde(default)]
     pub estimate: Option<CostEstimate>,
 }
 
 impl PreemptRequest {
-    /// From when on its grace counts.
+    /// Returns when the grace starts.
     pub fn begins(&self) -> Time {
         self.earliest.map_or(self.created, |earliest| earliest.max(self.created))
     }
 
-    /// When a victim that is let finish, since that was expected to cost least, is decided about again: a
-    /// quarter of the expected time and half a second after it should have ended.
+    /// Returns when to decide again about a victim that may finish because that was expected to cost least: a
+    /// quarter of the expected time plus half a second after its expected end.
     pub fn overdue(&self) -> Option<Time> {
         let wait = self.estimate.filter(|one| one.primitive == Primitive::Wait)?;
         Some(self.begins() + wait.free + Span(wait.free.0 / 4) + Span::from_millis(500))

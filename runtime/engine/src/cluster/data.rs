@@ -1,7 +1,5 @@
-//! The state itself, and the indices over it.
-//!
-//! Owns the data and keeps its indices in step; `held_slots`, `preempted`, `rack_index`, `exclusion` and `gone` go on with
-//! that. Does not own what is asked of it (`view`, `explain`).
+//! The cluster state and its indices. The submodules `held_slots`, `preempted`, `rack_index`, `exclusion` and
+//! `gone` keep further indices consistent; `view` and `explain` contain the queries.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,117 +24,116 @@ use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
 
-/// What becomes due at a time.
+/// An event that is due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
     /// The grace of the request for this attempt is over.
     Grace(AttemptId),
-    /// The request for this attempt, which came too soon after another one, may be ordered.
+    /// The delayed request for this attempt may be ordered; it followed an earlier one too closely.
     Earliest(AttemptId),
-    /// This attempt, which is let finish, should have ended.
+    /// This attempt, which was allowed to finish, should have ended.
     Overdue(AttemptId),
     /// A reservation on this worker expires.
     Reservation(WorkerId),
-    /// This worker, which was excluded, gets work again.
+    /// The exclusion of this worker ends.
     Excluded(WorkerId),
-    /// So does this one, where something was lacking.
+    /// The shortage of this worker is assumed to be over.
     ShortageOver(WorkerId),
-    /// This worker leaves, and what it runs has had its time to save its work.
+    /// This worker leaves, and the time for its attempts to save their work is over.
     Drained(WorkerId),
 }
 
-/// The state behind the engine.
+/// The state of the engine.
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
     pub now: Time,
-    /// Slots of the workers that join from now on are of one kind.
+    /// Slots of workers that join from now on are shared by both kinds.
     pub shares_slots: bool,
-    /// How many events were handled, this one included.
+    /// The number of handled events, including the current one.
     pub events: u64,
     pub jobs: IdMap<JobId, Job, true>,
-    /// Jobs that are over: only their numbers, which are not used again.
+    /// The ids of ended jobs, which are not reused.
     pub ended: Numbers,
     pub workers: IdMap<WorkerId, Worker, true>,
-    /// Of these, those that are lost: something that ends still refers to them.
+    /// Lost workers that ending attempts still refer to.
     pub lost: BTreeSet<WorkerId>,
-    /// Where those are that are not lost; every job has the same.
+    /// The racks of the workers that are not lost; shared with every job.
     pub racks: Arc<Racks>,
-    /// Workers that are no more, likewise only their numbers.
+    /// The ids of forgotten workers, which are not reused.
     pub gone: Numbers,
-    /// Of these, those that left.
+    /// The forgotten workers that left after a drain.
     pub left: Numbers,
-    /// Workers that will leave when nothing there is needed.
     pub draining: BTreeSet<WorkerId>,
-    /// Workers excluded because much failed there, and until when.
+    /// Excluded workers, by the end of the exclusion.
     pub excluded: BTreeSet<(Time, WorkerId)>,
-    /// The worker that is kept for a task that runs alone.
+    /// The worker that is kept free for a task that runs alone.
     pub cleared: Option<WorkerId>,
-    /// Tasks that run alone, since workers died while they ran.
+    /// Tasks that run alone, because workers died while they ran.
     pub isolated: BTreeSet<TaskId>,
-    /// Workers that could not be read from, and the host that said so.
+    /// Workers that could not be read from, with the reporting host.
     pub unread: BTreeSet<(WorkerId, String)>,
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
     pub deadlines: BTreeSet<(Time, Deadline)>,
     pub free: ByKind<FreeWorkers>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
-    /// How many jobs have a task of a kind that could be launched.
+    /// How many jobs have a launchable task of a kind.
     pub launchable: ByKind<u32>,
-    /// What taking slots cost so far.
+    /// The measured costs of taking slots.
     pub costs: ByKind<MeasuredCosts>,
-    /// What chosen primitives were expected to cost, and did.
+    /// Estimated and actual costs of chosen primitives.
     pub judged: BTreeMap<Primitive, Judged>,
-    /// What tasks of jobs took that ended well.
+    /// The durations of tasks of jobs that succeeded.
     pub lengths: KnownLengths,
-    /// Suspended attempts that an operator wants to go on.
+    /// Suspended attempts that an operator resumed and that wait for a slot.
     pub recalled: BTreeSet<AttemptId>,
-    /// Suspended attempts that wait for a slot, of active jobs, by worker.
+    /// Suspended attempts of active jobs that wait for a slot, by worker.
     pub suspended_on: ByKind<BTreeMap<WorkerId, u32>>,
-    /// Slots of the workers that take attempts, those of them that are free, and all that are held.
+    /// Slots of the workers that take attempts, the free ones among them, and all held slots.
     pub slots: ByKind<u64>,
     pub free_slots: ByKind<u64>,
     pub held_slots: ByKind<u32>,
     /// Open requests by the kind of their victim.
     pub freeing: ByKind<u32>,
-    /// What jobs that are about to be submitted are, where jobs have masters.
+    /// The roles of jobs that are about to be submitted, if jobs have masters.
     pub parts: BTreeMap<JobId, JobPart>,
-    /// Where slots are of one kind, the jobs whose reduces wait for maps none of which has a slot.
+    /// With shared slots: jobs whose reduces wait for maps, none of which has a slot.
     pub waiting_for_themselves: BTreeSet<JobId>,
-    /// Jobs the policy has to be told of.
+    /// Jobs that the policy must be notified of.
     pub changed: Vec<JobId>,
-    /// Jobs some of whose attempts of a kind may be stragglers.
+    /// Jobs that may have stragglers of a kind.
     pub speculable: ByKind<BTreeSet<JobId>>,
     pub tally: Tally,
 }
 
 impl Cluster {
-    /// The job of something live.
+    /// Returns a job that has not ended.
     pub fn job(&self, job: JobId) -> &Job {
         self.jobs.get(&job).expect("a job is kept until the last of its attempts is gone")
     }
 
-    /// The job of something live.
+    /// Returns a job that has not ended.
     pub fn job_mut(&mut self, job: JobId) -> &mut Job {
         self.jobs.get_mut(&job).expect("a job is kept until the last of its attempts is gone")
     }
 
-    /// A live attempt.
+    /// Returns a live attempt.
     pub fn attempt_mut(&mut self, attempt: AttemptId) -> &mut Attempt {
         self.attempts.get_mut(&attempt).expect("the caller looked it up, and attempts end in one place")
     }
 
-    /// The task of something live.
+    /// Returns a task of a job that has not ended.
     pub fn task_mut(&mut self, task: TaskId) -> &mut Task {
         self.job_mut(task.job).task_mut(task).expect("an attempt belongs to a task of its job")
     }
 
-    /// A worker that was heard of.
+    /// Returns a known worker.
     pub fn worker_mut(&mut self, worker: WorkerId) -> &mut Worker {
         self.workers.get_mut(&worker).expect("workers are never forgotten")
     }
 
-    /// Changes a task by its table, and the sets that follow from it; the driver of the table is always an
-    /// attempt or an output of that very task, so a missing row is a bug here.
+    /// Applies an input to a task and updates the derived sets. The input always comes from an attempt or an
+    /// output of this task, so a missing row in the table is a bug.
     pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
         let task = self.task_mut(id);
         task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
@@ -157,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// An attempt at a task ended without doing it, and is forgotten already.
+    /// Updates the task of an attempt that ended without completing it and is already forgotten.
     pub fn step_task_without(&mut self, attempt: AttemptId) {
         let task = self.task_mut(attempt.task);
         task.committer = task.committer.filter(|number| *number != attempt.number);
@@ -165,8 +162,7 @@ impl Cluster {
         self.step_task(attempt.task, if last { TaskInput::AttemptEnded } else { TaskInput::DuplicateEnded });
     }
 
-    /// Removes an attempt that ended, whatever it held: its slot, its place in every index.
-    /// `before` is the state it ended in.
+    /// Removes an ended attempt with its slot and its index entries. `before` is the state in which it ended.
     pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
         let attempt = self.attempts.remove(&id).expect("an attempt ends once");
         let kind = id.task.kind;
@@ -186,8 +182,8 @@ impl Cluster {
         attempt
     }
 
-    /// Brings in line what follows from a job's state: whether it is among those that want slots or may have
-    /// stragglers, and whether slots are still kept for it. To be called after every change of a job.
+    /// Updates the data derived from a job's state: whether it wants slots or may have stragglers, and
+    /// whether slots are still kept for it. Must be called after every change of a job.
     pub fn refresh(&mut self, id: JobId) {
         self.touch(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -213,8 +209,7 @@ impl Cluster {
                 self.speculable[kind].remove(&id);
             }
         }
-        // A job may have a slot kept for it on every worker: they are not gone through while it can use each
-        // of them.
+        // A job may have a slot kept on every worker: skip the scan while it can use each of them.
         let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
         if job.reserved_on.is_empty()
             || TaskKind::ALL.into_iter().all(|kind| job.promised[kind] == 0 || uses_any(kind))
@@ -228,8 +223,8 @@ impl Cluster {
         }
     }
 
-    /// Takes a job out of every order that it stands in by what it asked for. Whoever does that enters it
-    /// again, and refreshes it.
+    /// Removes a job from every index ordered by its specification. The caller must insert and refresh it
+    /// again.
     pub fn take_out(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.remove(&id)?;
         let place = job.giving_order();
@@ -241,7 +236,7 @@ impl Cluster {
         Some(job)
     }
 
-    /// The policy has to be told of this job.
+    /// Marks a job whose change the policy must be notified of.
     pub fn touch(&mut self, id: JobId) {
         let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
         if told != Some(true) {
@@ -249,7 +244,7 @@ impl Cluster {
         }
     }
 
-    /// Enters a worker that came up among those with free slots, or takes one that is lost out.
+    /// Updates the counts of slots and the order of free workers for a worker that came up or was lost.
     pub fn list_worker(&mut self, worker: WorkerId) {
         for kind in TaskKind::ALL {
             let known = self.worker_mut(worker);
@@ -271,7 +266,7 @@ impl Cluster {
         }
     }
 
-    /// Who speaks for a worker: its host, or itself where it has one of its own.
+    /// Returns the host of a worker, or a unique name if it has a host of its own.
     pub fn host_of(&self, worker: WorkerId) -> String {
         match self.workers.get(&worker) {
             Some(known) if !known.host.is_empty() => known.host.clone(),
@@ -279,7 +274,8 @@ impl Cluster {
         }
     }
 
-    /// The workers that could run a task of a kind: what masters hold is theirs until their jobs end.
+    /// Returns the workers that could run a task of a kind; slots held by masters stay unavailable until
+    /// their jobs end.
     pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
         let usable = |(_, worker): &(WorkerId, &Worker)| {
             worker.takes_attempts() && worker.slots[kind] > worker.masters
@@ -287,8 +283,7 @@ impl Cluster {
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }
 
-    /// Finds anew which tasks are to be kept from which workers, when the workers that can be used
-    /// are others.
+    /// Recomputes which tasks avoid which workers, after the set of usable workers changed.
     pub fn find_avoided(&mut self) {
         if self.jobs.values().all(|job| TaskKind::ALL.iter().all(|kind| job.phases[*kind].failed.is_empty()))
         {

@@ -1,6 +1,5 @@
-//! A job as the engine knows it: its tasks, its live attempts, and the indices that keep an event cheap.
-//!
-//! Owns which of its tasks may be launched. Does not own the decision to launch one.
+//! A job in the engine: its tasks, its live attempts, and the indices that keep event handling cheap. It
+//! determines which of its tasks may be launched; policies decide which are.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,10 +18,10 @@ use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
-/// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
+/// The default order in which jobs get slots: priority, submit time, id.
 pub type GivingOrder = (Reverse<i32>, Time, JobId);
 
-/// In which indices a job is with its tasks of one kind.
+/// The indices that contain a job, for its tasks of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Listed {
     pub(crate) wanting: bool,
@@ -39,13 +38,13 @@ pub struct Job {
     pub(crate) submitted: Time,
     pub(crate) state: JobState,
     pub(crate) part: JobPart,
-    /// Decided with the step to `Stopping`.
+    /// Set on the transition to `Stopping`.
     pub(crate) outcome: Option<JobOutcome>,
-    /// An operator wants it to pause, and why.
+    /// The reason of the operator who paused it, if one did.
     pub(crate) held: Option<String>,
-    /// What runs of it while it is held is let finish.
+    /// While it is held, its running attempts may finish.
     pub(crate) lets_finish: bool,
-    /// As the cluster knows them.
+    /// Shared with the cluster.
     pub(crate) racks: Arc<Racks>,
     pub(crate) live: BTreeSet<AttemptId>,
     pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
@@ -54,7 +53,7 @@ pub struct Job {
     pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
     /// Map tasks with the worker that holds their output.
     pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
-    /// How many maps were done once and are not now.
+    /// How many maps were done once and are not done now.
     pub(crate) maps_lost: u32,
     /// Workers that keep a free slot for this job.
     pub(crate) reserved_on: BTreeSet<WorkerId>,
@@ -64,9 +63,8 @@ pub struct Job {
     pub(crate) requested: ByKind<u32>,
     /// Bytes its finished maps wrote for reduces.
     pub(crate) map_output_bytes: u64,
-    /// In which indices it is.
     pub(crate) listed: ByKind<Listed>,
-    /// The policy is yet to be told of it.
+    /// The policy has not yet been notified of a change.
     pub(crate) changed: bool,
 }
 
@@ -99,7 +97,7 @@ impl Job {
     }
 }
 
-/// A job without what follows from its tasks and the attempts at them.
+/// A job without the data derived from its tasks and their attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobImage {
     id: JobId,
@@ -132,13 +130,13 @@ impl JobImage {
 }
 
 impl Job {
-    /// Its place in the order in which jobs are given to.
+    /// Returns its position in the default order of jobs.
     pub fn giving_order(&self) -> GivingOrder {
         (Reverse(self.spec.priority), self.submitted, self.id)
     }
 
-    /// The job without its attempts and reservations, which are entered where others hear of them, too; or
-    /// what is wrong with the image.
+    /// Restores a job without its attempts and reservations, which also enter other indices. Fails if the
+    /// image is inconsistent.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
         let JobImage { id, spec, submitted, state, outcome, held, lets_finish, tasks, awaiting_inputs } =
             image;
@@ -176,88 +174,90 @@ impl Job {
         })
     }
 
-    /// Which job.
+    /// Returns its id.
     pub fn id(&self) -> JobId {
         self.id
     }
 
-    /// Whether it is a master, none of whose containers can be taken.
+    /// Returns whether it is a master; the containers of a master cannot be preempted.
     pub fn is_master(&self) -> bool {
         self.part == JobPart::Master
     }
 
-    /// Whether a master manages it, which counts where running jobs are counted.
+    /// Returns whether a master manages it; such jobs count towards limits on running jobs.
     pub fn is_managed(&self) -> bool {
         self.part == JobPart::Managed
     }
 
-    /// What it asked for.
+    /// Returns its specification.
     pub fn spec(&self) -> &JobSpec {
         &self.spec
     }
 
-    /// When it was submitted.
+    /// Returns when it was submitted.
     pub fn submitted(&self) -> Time {
         self.submitted
     }
 
-    /// Where it is.
+    /// Returns its state.
     pub fn state(&self) -> JobState {
         self.state
     }
 
-    /// How it will end, once that is decided.
+    /// Returns its outcome, once that is decided.
     pub fn outcome(&self) -> Option<&JobOutcome> {
         self.outcome.as_ref()
     }
 
-    /// How many tasks of a kind it has.
+    /// Returns how many tasks of a kind it has.
     pub fn tasks_total(&self, kind: TaskKind) -> u32 {
         self.phases[kind].total()
     }
 
-    /// How many tasks of a kind are done.
+    /// Returns how many tasks of a kind are done.
     pub fn tasks_done(&self, kind: TaskKind) -> u32 {
         self.phases[kind].done
     }
 
-    /// How many attempts of a kind hold a slot.
+    /// Returns how many attempts of a kind hold a slot.
     pub fn holding(&self, kind: TaskKind) -> u32 {
         self.holding[kind]
     }
 
-    /// Why an operator wants it to pause, if one does: nothing of it is launched or resumed.
+    /// Returns the operator's reason if an operator paused it; then none of its attempts is launched or
+    /// resumed.
     pub fn held(&self) -> Option<&str> {
         self.held.as_deref()
     }
 
-    /// Whether what runs of it while it is held is let finish.
+    /// Returns whether its running attempts may finish while it is held.
     pub fn lets_finish(&self) -> bool {
         self.lets_finish && self.held.is_some()
     }
 
-    /// How many attempts of a kind are suspended and wait for a slot; none that an operator holds.
+    /// Returns how many suspended attempts of a kind wait for a slot, without those that an operator holds.
     pub fn suspended(&self, kind: TaskKind) -> u32 {
         self.suspended[kind].len() as u32
     }
 
-    /// Its live attempts, suspended ones included, in order.
+    /// Returns its live attempts in order, including suspended ones.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
         self.live.iter().copied().inspect(|_| looked())
     }
 
-    /// Where a task is; none when the job has no such task.
+    /// Returns the state of a task; `None` if the job has no such task.
     pub fn task_state(&self, task: TaskId) -> Option<TaskState> {
         self.task(task).map(|task| task.state)
     }
 
-    /// Whether a task runs alone on a worker that the engine chooses, since workers died while it ran.
+    /// Returns whether a task must run alone on a worker that the engine chooses, because workers died while
+    /// it ran.
     pub fn isolates(&self, task: TaskId) -> bool {
         self.phases[task.kind].isolated.contains(&task.index)
     }
 
-    /// The tasks of a kind that may be launched now somewhere, in order. Reduces come with slow-start, and
-    /// while a map output is lost none may start: it would only hold a slot and wait.
+    /// Returns the tasks of a kind that may be launched now on some worker, in order. Reduces become eligible
+    /// by slow-start. None may start while a map output is lost, because it would hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flat_map(TaskSet::iter);
@@ -265,44 +265,45 @@ impl Job {
         tasks.map(move |index| TaskId { job: self.id, kind, index }).inspect(|_| looked())
     }
 
-    /// How many tasks of a kind may be launched now.
+    /// Returns how many tasks of a kind may be launched now.
     pub fn eligible_count(&self, kind: TaskKind) -> u32 {
         let launchable = self.phases[kind].launchable();
         if launchable > 0 && self.is_open(kind) { launchable } else { 0 }
     }
 
-    /// Whether a task is to be kept from a worker: it failed there, and another worker could have it.
+    /// Returns whether a task should avoid a worker: it failed there, and another worker could run it.
     pub fn avoids(&self, task: TaskId, worker: WorkerId) -> bool {
         self.phases[task.kind].avoids(task.index, worker)
     }
 
-    /// The tasks of a kind that may be launched now on this worker, in order.
+    /// Returns the tasks of a kind that may be launched now on this worker, in order.
     pub fn eligible_on(&self, kind: TaskKind, worker: WorkerId) -> impl Iterator<Item = TaskId> + '_ {
         self.eligible(kind).filter(move |task| !self.avoids(*task, worker))
     }
 
-    /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is
-    /// on its rack, else the first; none that failed there and can run elsewhere.
+    /// Returns the task to launch next on a worker: preferably one with its input there, then one with its
+    /// input on the same rack, then the first. Tasks that failed there and can run on another worker are left
+    /// out.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
         self.next_of(kind, |phase| phase.next(worker, &self.racks))
     }
 
-    /// What a phase says is next, while tasks of that kind may be launched.
+    /// Returns the result of `next`, while tasks of that kind may be launched.
     pub(crate) fn next_of(&self, kind: TaskKind, next: impl FnOnce(&Phase) -> Option<u32>) -> Option<TaskId> {
         let index = self.is_open(kind).then(|| next(&self.phases[kind]))??;
         Some(TaskId { job: self.id, kind, index })
     }
 
-    /// An attempt of a kind that is suspended on this worker and can be resumed there; none that an
-    /// operator holds.
+    /// Returns an attempt of a kind that is suspended on this worker and may be resumed, without those that
+    /// an operator holds.
     pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
         here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
     }
 
-    /// How long the attempts that did tasks of a kind were at work, in the median; unknown before
-    /// `finished_min` of them, or half of all, are done.
+    /// Returns the median work time of the attempts that completed tasks of a kind; `None` before
+    /// `finished_min` tasks, or half of all, are done.
     pub fn median_duration(&self, kind: TaskKind, finished_min: u32) -> Option<Span> {
         let phase = &self.phases[kind];
         if phase.done < finished_min.min(phase.total().div_ceil(2)).max(1) {
@@ -314,36 +315,36 @@ impl Job {
         Some(*durations.select_nth_unstable(middle).1)
     }
 
-    /// Whether some of its attempts of a kind may be stragglers: they have what they need, and others
-    /// finished before.
+    /// Returns whether some of its attempts of a kind may be stragglers: they have their inputs, and other
+    /// tasks have finished.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
         let goes_on = self.state == JobState::Active && self.held.is_none();
         goes_on && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
     }
 
-    /// Whether its reduces hold slots and wait for maps none of which has a slot.
+    /// Returns whether its reduces hold slots while they wait for maps, none of which has a slot.
     pub(crate) fn waits_for_itself(&self) -> bool {
         let maps_wait = self.holding.map == 0 && self.wants(TaskKind::Map);
         self.state == JobState::Active && self.holding.reduce > 0 && maps_wait
     }
 
-    /// Whether it could use a slot of a kind on some worker.
+    /// Returns whether it could use a slot of a kind on some worker.
     pub fn wants(&self, kind: TaskKind) -> bool {
         self.eligible_count(kind) > 0 || self.may_resume(kind)
     }
 
-    /// Whether something of a kind waits to go on.
+    /// Returns whether a suspended attempt of a kind may be resumed.
     pub(crate) fn may_resume(&self, kind: TaskKind) -> bool {
         !self.suspended[kind].is_empty() && self.state == JobState::Active
     }
 
-    /// Whether it could use a slot of a kind on this worker.
+    /// Returns whether it could use a slot of a kind on this worker.
     pub fn wants_on(&self, kind: TaskKind, worker: WorkerId) -> bool {
         self.next_task(kind, worker).is_some() || self.suspended_on(kind, worker).is_some()
     }
 
-    /// Whether pending tasks of a kind may be launched.
+    /// Returns whether pending tasks of a kind may be launched.
     pub(crate) fn is_open(&self, kind: TaskKind) -> bool {
         let maps = &self.phases.map;
         self.state == JobState::Active
@@ -361,18 +362,19 @@ impl Job {
         self.phases.reduce.tasks.is_empty()
     }
 
-    /// Whether an attempt at a task of this kind writes a part of the output, which must be committed.
+    /// Returns whether an attempt at a task of this kind writes a part of the output, which must be
+    /// committed.
     pub(crate) fn commits(&self, kind: TaskKind) -> bool {
         kind == TaskKind::Reduce || self.is_map_only()
     }
 
-    /// Whether every task that still matters is done: with reduces, a lost map output does not matter once
-    /// they are.
+    /// Returns whether every required task is done; once the reduces are done, lost map outputs are not
+    /// required.
     pub(crate) fn is_complete(&self) -> bool {
         if self.is_map_only() { self.phases.map.is_done() } else { self.phases.reduce.is_done() }
     }
 
-    /// Whether every map was done once; a reduce may have read the output of one that is lost now.
+    /// Returns whether every map was done once; a reduce may have read an output that was lost later.
     pub(crate) fn has_had_every_map(&self) -> bool {
         self.phases.map.done + self.maps_lost == self.phases.map.total()
     }
@@ -385,17 +387,17 @@ impl Job {
         self.phases[task.kind].task_mut(task.index)
     }
 
-    /// The maps whose output is on a worker.
+    /// Returns the maps whose output is on a worker.
     pub(crate) fn outputs_on(&self, worker: WorkerId) -> impl Iterator<Item = u32> + '_ {
         self.outputs.range((worker, 0)..=(worker, u32::MAX)).map(|(_, index)| *index)
     }
 
-    /// The map outputs that are there, in task order.
+    /// Returns the available map outputs, in task order.
     pub(crate) fn map_outputs(&self) -> Vec<MapOutput> {
         (0..self.phases.map.total()).filter_map(|index| self.map_output(index)).collect()
     }
 
-    /// The output of a map, if it is there.
+    /// Returns the output of a map, if it is available.
     pub(crate) fn map_output(&self, index: u32) -> Option<MapOutput> {
         let (number, worker) = self.phases.map.task(index)?.output?;
         let task = TaskId { job: self.id, kind: TaskKind::Map, index };
@@ -403,7 +405,7 @@ impl Job {
     }
 }
 
-/// The workers that hold the input of a task.
+/// Returns the workers that hold the input of a task.
 pub(super) fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
     match task.kind {
         TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),

@@ -1,7 +1,4 @@
-//! What a policy can decide.
-//!
-//! Owns the vocabulary and the collecting of actions in one call. Does not own what they do: that is
-//! the engine's.
+//! The actions of a policy, and the collector for one call. The engine carries them out.
 
 use std::borrow::Cow;
 
@@ -11,100 +8,94 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::{Primitive, TaskEviction};
 use crate::time::{Span, Time};
 
-/// A free slot on offer.
+/// A free slot offered to the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// Where.
     pub worker: WorkerId,
     pub kind: TaskKind,
-    /// The only job that may use it, when it was freed for one.
+    /// The only job that may use it, if it was freed for one.
     pub reserved_for: Option<JobId>,
 }
 
-/// What a policy can decide.
+/// An action of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Start an attempt at a pending task in a free slot of a worker.
     Launch {
         task: TaskId,
-        /// Where.
         worker: WorkerId,
         /// At the beginning, or at the task's checkpoint.
         from: Start,
     },
     /// Continue a suspended attempt in a free slot of its worker.
     Resume { attempt: AttemptId },
-    /// Take the slot of an attempt. While such a request is open, asking again changes nothing.
+    /// Take the slot of an attempt. A repeated request has no effect while the first is open.
     Preempt(Preempt),
-    /// Take slots of a job, which chooses the attempts that give them.
+    /// Take slots of a job; the engine chooses the attempts.
     Release(Release),
-    /// Keep a free slot of a worker for a job, until it is used, no longer wanted, or a time. Kept already,
-    /// it changes nothing.
+    /// Keep a free slot of a worker for a job until it is used, no longer wanted, or a given time. No effect
+    /// if it is already kept.
     Reserve {
-        /// Where.
         worker: WorkerId,
         kind: TaskKind,
-        /// For whom.
         job: JobId,
-        /// Until when, at most.
+        /// Latest end of the reservation.
         until: Time,
     },
-    /// Withdraw the open request for an attempt. An order that was sent is not taken back, but the slot is
-    /// nobody's in particular and the grace no longer ends in a kill.
+    /// Withdraw the open request for an attempt. An order already sent stands, but the slot is no longer
+    /// reserved and the grace no longer ends in a kill.
     Cancel {
         /// The victim.
         attempt: AttemptId,
     },
-    /// Call again at this time.
+    /// Call the policy again at this time.
     WakeAt(Time),
-    /// Leave the offered slot empty for now; it is offered again after the next event.
+    /// Leave the offered slot empty; it is offered again after the next event.
     Decline {
-        /// Why; for people.
+        /// For people.
         reason: Cow<'static, str>,
     },
-    /// Leave the offered slot empty for now, and every other of its kind with it: none is offered before the
-    /// next event.
+    /// Leave the offered slot and all other slots of its kind empty; none is offered before the next event.
     DeclineKind {
-        /// Why; for people.
+        /// For people.
         reason: Cow<'static, str>,
     },
-    /// Tell people of something that is not as it should be.
+    /// Log a warning about a misconfiguration or an anomaly.
     Warn {
-        /// What, naming the thing.
+        /// Names the thing concerned.
         message: String,
     },
-    /// Ask the driver to submit a job that it knows by this name.
+    /// Ask the driver to submit the job with this name.
     Submit { name: String },
 }
 
-/// A wish for the slot of one attempt.
+/// A policy's request for the slot of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preempt {
     /// The victim.
     pub attempt: AttemptId,
-    /// How, if the settings of the engine allow it.
+    /// The preferred primitive; the settings of the engine may replace it.
     pub primitive: Primitive,
-    /// How long the victim may take before it is killed, if ever. `Kill` waits so long and then kills; the
-    /// others become a kill after it, if the settings allow that.
+    /// How long the victim may take before it is killed; `None`: no limit. `Kill` waits this long and then
+    /// kills; the other primitives become a kill after it, if the settings allow that.
     pub grace: Option<Span>,
-    /// Why this one; for people.
+    /// Why this victim; for people.
     pub reason: String,
     /// The job that gets the slot first.
     pub beneficiary: Option<JobId>,
 }
 
-/// A wish for slots of one job. Of its attempts that hold one and that nobody wants to preempt yet,
-/// `eviction` picks; when there are fewer of them than wanted, those.
+/// A policy's request for slots of one job. `eviction` picks among its attempts that hold a slot and have no
+/// open request; if there are fewer than requested, all of them are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The job that is to give.
+    /// The job that gives up slots.
     pub job: JobId,
-    /// Which kind of slot.
     pub kind: TaskKind,
     pub count: u32,
-    /// Which of its attempts go first.
+    /// The order in which its attempts are taken.
     pub eviction: TaskEviction,
-    /// How, if the settings of the engine allow it.
+    /// The preferred primitive; the settings of the engine may replace it.
     pub primitive: Primitive,
     /// As for [`Preempt`].
     pub grace: Option<Span>,
@@ -114,39 +105,38 @@ pub struct Release {
     pub beneficiary: Option<JobId>,
 }
 
-/// Collects what a policy decides in one call.
+/// Collects the actions of a policy in one call.
 #[derive(Debug)]
 pub struct Actions {
     offer: Option<Offer>,
-    /// The kinds this policy is to decide about.
     kinds: &'static [TaskKind],
     taken: Vec<Action>,
 }
 
 impl Actions {
-    /// Nothing yet; `room` is an empty list that is used again.
+    /// Creates an empty collector; `room` is an empty list to reuse.
     pub(crate) fn new(offer: Option<Offer>, room: Vec<Action>) -> Actions {
         Actions { offer, kinds: &TaskKind::ALL, taken: room }
     }
 
-    /// The kinds of task that the policy is to decide about: both, unless it is one of several.
+    /// Returns the task kinds that the policy decides about: both, unless it is part of a composition.
     pub fn kinds(&self) -> &'static [TaskKind] {
         self.kinds
     }
 
-    /// Whether the policy decides which kind of task a slot is used for: slots are of one kind, and no other
-    /// policy decides about the other kind.
+    /// Returns whether the policy decides which kind of task a slot is used for: slots are shared by both
+    /// kinds, and no other policy decides about the other kind.
     pub fn has_both_kinds(&self, view: &ClusterView<'_>) -> bool {
         view.shares_slots() && self.kinds.len() == TaskKind::ALL.len()
     }
 
-    /// Whether it decides that of the offered slot: this is kept for nobody.
+    /// Returns whether the policy chooses the kind for the offered slot, which is not reserved.
     pub fn chooses_kind(&self, view: &ClusterView<'_>) -> bool {
         let kept = self.offer.is_none_or(|offer| offer.reserved_for.is_some());
         self.has_both_kinds(view) && !kept
     }
 
-    /// Calls a policy that decides about these kinds only, and takes over what it decides.
+    /// Calls a policy that decides about these kinds only, and collects its actions.
     pub fn of_kinds(&mut self, kinds: &'static [TaskKind], decide: impl FnOnce(&mut Actions)) {
         let all = std::mem::replace(&mut self.kinds, kinds);
         decide(self);
@@ -157,66 +147,66 @@ impl Actions {
         self.taken
     }
 
-    /// The free slot this call is about.
+    /// Returns the free slot that this call is about.
     pub fn offer(&self) -> Option<Offer> {
         self.offer
     }
 
-    /// Take an action; actions are carried out in the order taken.
+    /// Adds an action; actions are carried out in order.
     pub fn push(&mut self, action: Action) {
         self.taken.push(action);
     }
 
-    /// Start an attempt: see [`Action::Launch`].
+    /// Starts an attempt: see [`Action::Launch`].
     pub fn launch(&mut self, task: TaskId, worker: WorkerId, from: Start) {
         self.push(Action::Launch { task, worker, from });
     }
 
-    /// Continue an attempt: see [`Action::Resume`].
+    /// Continues an attempt: see [`Action::Resume`].
     pub fn resume(&mut self, attempt: AttemptId) {
         self.push(Action::Resume { attempt });
     }
 
-    /// Leave the offered slot empty: see [`Action::Decline`].
+    /// Leaves the offered slot empty: see [`Action::Decline`].
     pub fn decline(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.push(Action::Decline { reason: reason.into() });
     }
 
-    /// Leave every slot of the offered kind empty: see [`Action::DeclineKind`].
+    /// Leaves every slot of the offered kind empty: see [`Action::DeclineKind`].
     pub fn decline_kind(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.push(Action::DeclineKind { reason: reason.into() });
     }
 
-    /// Take the slot of an attempt: see [`Action::Preempt`].
+    /// Takes the slot of an attempt: see [`Action::Preempt`].
     pub fn preempt(&mut self, wish: Preempt) {
         self.push(Action::Preempt(wish));
     }
 
-    /// Take slots of a job: see [`Action::Release`].
+    /// Takes slots of a job: see [`Action::Release`].
     pub fn release(&mut self, wish: Release) {
         self.push(Action::Release(wish));
     }
 
-    /// Withdraw a request: see [`Action::Cancel`].
+    /// Withdraws a request: see [`Action::Cancel`].
     pub fn cancel(&mut self, attempt: AttemptId) {
-        // Two parts of a composition may want the same.
+        // Two parts of a composition may withdraw the same request.
         let action = Action::Cancel { attempt };
         if !self.taken.contains(&action) {
             self.push(action);
         }
     }
 
-    /// Keep a free slot: see [`Action::Reserve`].
+    /// Keeps a free slot: see [`Action::Reserve`].
     pub fn reserve(&mut self, worker: WorkerId, kind: TaskKind, job: JobId, until: Time) {
         self.push(Action::Reserve { worker, kind, job, until });
     }
 
-    /// Be called again: see [`Action::WakeAt`].
+    /// Requests another call: see [`Action::WakeAt`].
     pub fn wake_at(&mut self, time: Time) {
         self.push(Action::WakeAt(time));
     }
 
-    /// Have a job submitted: see [`Action::Submit`].
+    /// Requests the submission of a job: see [`Action::Submit`].
     pub fn submit(&mut self, name: impl Into<String>) {
         self.push(Action::Submit { name: name.into() });
     }

@@ -1,8 +1,8 @@
-//! The trait of scheduling policies, its actions, and FIFO, which embedded runs use. The other policies are in
-//! `napreduce-schedulers`, so that a job program does not compile them; a cluster's coordinator gets its policy
-//! as a [`PolicyChoice`].
+//! The trait of scheduling policies, its actions, and FIFO, which embedded runs use. The other policies are
+//! in `napreduce-schedulers`, so that job programs do not compile them; a cluster's coordinator gets its
+//! policy as a [`PolicyChoice`].
 //!
-//! A policy decides; the engine acts, and refuses what is not possible.
+//! A policy decides; the engine carries out its actions and rejects illegal ones.
 
 mod actions;
 mod choice;
@@ -24,13 +24,13 @@ use crate::time::Time;
 
 /// A scheduling policy.
 ///
-/// After each event the engine first tells the policy of it, then offers every free slot that some job wants,
-/// one call of `schedule` each, and at last calls `schedule` once without an offer. Actions are carried out
-/// after each call, so the next call sees what they did. Before each of these calls it names the jobs that
-/// changed since the last one.
+/// After each event the engine first calls `on_event`, then offers every free slot that some job wants, with
+/// one call of `schedule` each, and finally calls `schedule` once without an offer. It carries out the
+/// actions after each call, so the next call sees their effects. Before each of these calls it passes the
+/// jobs that changed since the last one to `job_changed`.
 ///
-/// An event may lead to as many calls as there are free slots, so a call may not look at every job or worker:
-/// what a policy needs in some order it keeps in that order, changed in `job_changed`.
+/// An event may lead to as many calls as there are free slots, so a call should not scan all jobs or workers:
+/// a policy keeps its own ordered indices and updates them in `job_changed`.
 ///
 /// ```
 /// use napreduce_engine::{Actions, ClusterView, Engine, EngineSettings, Event, Scheduler, Time};
@@ -59,83 +59,78 @@ use crate::time::Time;
 /// assert_eq!(engine.check(), Ok(()));
 /// ```
 pub trait Scheduler: Send {
-    /// Something happened; the view shows the state after it.
+    /// Observes an event; the view shows the state after it.
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>);
 
-    /// What this job holds, wants, has suspended or is promised may be different from when it was last named
-    /// here, or it is over and the view does not know it. After a restore every job is named.
+    /// Observes that the slots, demand, suspended attempts or promises of this job may have changed since the
+    /// last call for it, or that it has ended and is not in the view. After a restore, the engine passes
+    /// every job.
     fn job_changed(&mut self, _now: Time, _job: JobId, _view: &ClusterView<'_>) {}
 
-    /// Decide. `actions.offer()` is the free slot offered; the usual answer is one launch or resume that
-    /// takes it, or to decline it. Without an offer: the place for preemption, when all slots are given that
-    /// can be.
+    /// Decides about the free slot `actions.offer()`: the usual answer is one launch or resume that takes it,
+    /// or a decline. A call without an offer, after all possible slots are given, is for preemption.
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions);
 
-    /// Whether it has a place for a job like this; one that it has none for fails when it is submitted.
+    /// Checks that the policy has a queue for a job like this; otherwise the job fails when it is submitted.
     ///
-    /// # Errors
-    /// Says what is not there, and what is.
+    /// # Errors Reports what is missing and what is available.
     fn admits(&self, _spec: &JobSpec) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether it would let a job in that it has a place for: one that cannot be done by its deadline, or
-    /// keeps others from theirs, fails when it is submitted.
+    /// Checks that the policy admits a job: one that cannot meet its deadline, or would make others miss
+    /// theirs, fails when it is submitted.
     ///
-    /// # Errors
-    /// Says what is missing.
+    /// # Errors Reports what is missing.
     fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether a job that is there may have another priority or queue. One that is changed leaves and comes
-    /// back: it is named in `job_changed` when the view does not know it, and again as it is then, whatever
-    /// it holds.
+    /// Checks that the priority or queue of a running job may change. A changed job leaves and re-enters: the
+    /// engine calls `job_changed` while the job is not in the view, and again with its new values, whatever
+    /// slots it holds.
     ///
-    /// # Errors
-    /// Says why that would mean nothing, or what there is instead.
+    /// # Errors Reports why the change has no effect, or the available values.
     fn can_change(&self, _change: &JobChange) -> Result<(), String> {
         Err("it settles the place of a job when that is submitted".to_owned())
     }
 
-    /// The queues that it tells apart, each after the one it is part of; nothing, when there is no
-    /// such thing.
+    /// Returns the policy's queues, each after its parent; `None` if it has no queues.
     fn queues(&self, _view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
         None
     }
 
-    /// The place of a job among those that wait for their masters; the smaller first, of equals the one that
-    /// came first.
+    /// Returns the position of a job among those that wait for their masters: smaller first, ties by
+    /// submission.
     fn rank(&self, spec: &JobSpec) -> i128 {
         -i128::from(spec.priority)
     }
 
-    /// The queues with a maximum that a job like this would be in, and how many map slots of so many each may
-    /// have: the masters of its jobs must leave one.
+    /// Returns the queues with a maximum that a job like this would be in, and how many of `slots` map slots
+    /// each may use: the masters of its jobs must leave one free.
     fn maxima(&self, _spec: &JobSpec, _slots: u32) -> Vec<(String, u64)> {
         Vec::new()
     }
 
-    /// The limit on running jobs for which a job waits, as a sentence.
+    /// Returns the limit on running jobs that a job waits for, as a sentence.
     fn why_limited(&self, _job: JobId) -> Option<String> {
         None
     }
 
-    /// What there is to say of a job, for people who ask why it does not get on.
+    /// Returns remarks about a job for people who ask why it makes no progress.
     fn remarks(&self, _now: Time, _job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy
-    /// that decides by what the view shows alone remembers nothing.
+    /// Returns the policy's state for a snapshot of the engine, in a format private to the policy. A policy
+    /// that decides by the view alone has no state.
     fn save(&self) -> Option<String> {
         None
     }
 
-    /// Goes on, when new, from what another of its kind saved.
+    /// Restores the state that a policy of the same kind saved into a new policy.
     ///
-    /// # Errors
-    /// Says what it cannot read; the engine then refuses the snapshot.
+    /// # Errors Reports what it cannot read; the engine then rejects the snapshot.
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         match saved {
             Some(_) => Err("it remembers nothing, but the one before it did".to_owned()),
@@ -143,6 +138,6 @@ pub trait Scheduler: Send {
         }
     }
 
-    /// When to be called again even if nothing happens; strictly later than `now`.
+    /// Returns when the policy wants to be called again without an event; strictly later than `now`.
     fn next_wakeup(&self, now: Time) -> Option<Time>;
 }

@@ -1,7 +1,6 @@
-//! The state machine of an attempt: what actually runs, and the unit that is preempted.
+//! The state machine of an attempt: the unit that runs and is preempted.
 //!
-//! Every order has a state of its own that only the worker's acknowledgement, or the end of the
-//! process, leaves:
+//! Every order has its own state, which only the worker's acknowledgement or the end of the process leaves:
 //!
 //! ```text
 //!                 started                suspend ordered              suspended
@@ -17,9 +16,9 @@
 //!    any live state --- done | failed | killed | checkpointed | worker lost ---> Finished(outcome)
 //! ```
 //!
-//! A report that the process is gone is legal in every live state: the task may finish while it is being
-//! suspended, checkpointed or killed, and a slot held for a process that is gone would never come back. What
-//! a report means depends on what was ordered: a failure while `Killing` is the kill; a kill that nobody
+//! A report that the process has exited is legal in every live state: the task may finish while it is being
+//! suspended, checkpointed or killed, and otherwise the slot of an exited process would never be freed. The
+//! meaning of a report depends on the last order: a failure while `Killing` is the kill; a kill that was not
 //! ordered is a failure.
 
 use std::fmt;
@@ -28,24 +27,24 @@ use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
-/// Where an attempt is.
+/// The state of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AttemptState {
-    /// Ordered to start; its process has not said hello.
+    /// Ordered to start; its process has not connected yet.
     Launching,
-    /// At work.
+    /// Running.
     Running,
     /// Ordered to stop; not yet verified stopped.
     Suspending,
-    /// Verified stopped: it keeps its memory and gave up its slot.
+    /// Verified stopped: it keeps its memory and has given up its slot.
     Suspended,
     /// Ordered to continue; not yet acknowledged.
     Resuming,
     /// Ordered to save its work and exit.
     Checkpointing,
-    /// Ordered to be killed; the process may still be there.
+    /// Ordered to be killed; the process may still exist.
     Killing,
-    /// The process is gone.
+    /// The process has exited.
     Finished(AttemptOutcome),
 }
 
@@ -67,30 +66,29 @@ impl fmt::Display for AttemptState {
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AttemptOutcome {
-    /// It did its task.
+    /// It completed its task.
     Done,
-    /// It failed, by whoever's fault.
+    /// It failed, for any cause.
     Failed,
     /// It was killed as ordered; not a failure.
     Killed,
-    /// It saved its work; the task goes on from there.
+    /// It saved its work; the task continues from there.
     Checkpointed,
-    /// Its worker is gone.
+    /// Its worker is lost.
     Lost,
 }
 
 listed! {
-    /// What can happen to an attempt: reports of its worker, orders of the engine, and the loss of the
-    /// worker.
+    /// An input of an attempt: a report of its worker, an order of the engine, or the loss of the worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum AttemptInput {
         /// Reported: the process began.
         Started,
-        /// Reported: work went on.
+        /// Reported: it made progress.
         Progressed,
         /// Reported: it waits for map outputs that it cannot read.
         InputsLost,
-        /// Reported: it asks to commit.
+        /// Reported: it requests the commit.
         CommitRequested,
         /// Reported: its task is done.
         Done,
@@ -100,11 +98,11 @@ listed! {
         Killed,
         /// Reported: it is verified stopped.
         Suspended,
-        /// Reported: it cannot be stopped where it is, and goes on.
+        /// Reported: it cannot be suspended on its worker and continues.
         SuspendRefused,
         /// Reported: it runs again.
         Resumed,
-        /// Reported: its work is saved and it is gone.
+        /// Reported: its work is saved and the process has exited.
         Checkpointed,
         /// The engine orders it to stop.
         SuspendOrdered,
@@ -112,9 +110,9 @@ listed! {
         ResumeOrdered,
         /// The engine orders it to save its work and exit.
         CheckpointOrdered,
-        /// The engine orders its end.
+        /// The engine orders a kill.
         KillOrdered,
-        /// Its worker is gone.
+        /// Its worker is lost.
         WorkerLost,
     }
 }
@@ -136,10 +134,9 @@ impl AttemptState {
         AttemptState::Finished(AttemptOutcome::Lost),
     ];
 
-    /// The state after `input`.
+    /// Returns the state after `input`.
     ///
-    /// # Errors
-    /// When the table has no row for the pair.
+    /// # Errors If the table has no row for the pair.
     pub fn on(self, input: AttemptInput) -> Result<AttemptState, IllegalTransition> {
         if let Some(outcome) = self.ending(input) {
             return Ok(AttemptState::Finished(outcome));
@@ -156,13 +153,13 @@ impl AttemptState {
             (State::Finished(_), _) => return None,
             (_, Input::WorkerLost) => Outcome::Lost,
             (_, Input::Done) => Outcome::Done,
-            // Whatever it complains of while being killed, it is the kill.
+            // Any failure reported while it is being killed is the kill.
             (State::Killing, Input::Failed | Input::Killed) => Outcome::Killed,
             (_, Input::Failed) => Outcome::Failed,
-            // Nobody here ordered it, so something is wrong over there: it must count, or it could
-            // go on for ever.
+            // The engine did not order this kill, so it counts as a failure; otherwise it could repeat
+            // forever.
             (_, Input::Killed) => Outcome::Failed,
-            // It cannot have saved what it never began.
+            // It cannot have saved work that it never began.
             (State::Launching, Input::Checkpointed) => Outcome::Failed,
             (_, Input::Checkpointed) => Outcome::Checkpointed,
             _ => return None,
@@ -181,15 +178,15 @@ impl AttemptState {
             (State::Suspending, Input::SuspendRefused) => State::Running,
             (State::Suspended, Input::ResumeOrdered) => State::Resuming,
             (State::Resuming, Input::Resumed) => State::Running,
-            // A stopped one is woken for it, without a slot.
+            // A stopped process is woken for it, without a slot.
             (State::Running | State::Suspended, Input::CheckpointOrdered) => State::Checkpointing,
             (State::Killing, Input::KillOrdered) => return None,
             (_, Input::KillOrdered) => State::Killing,
-            // Acknowledgements of earlier orders may cross a kill on the way.
+            // Acknowledgements of earlier orders may cross a kill in transit.
             (State::Killing, Input::Started | Input::Suspended | Input::SuspendRefused | Input::Resumed) => {
                 State::Killing
             }
-            // What the process wrote before it stopped may be read after it stopped.
+            // Output that the process wrote before it stopped may be read after the stop.
             (State::Launching, Input::Progressed | Input::InputsLost | Input::CommitRequested) => {
                 return None;
             }
@@ -198,13 +195,13 @@ impl AttemptState {
         })
     }
 
-    /// Whether it is suspended, or just being suspended: its worker keeps only so many of these.
+    /// Returns whether it is suspended or being suspended; a worker keeps a limited number of these.
     pub fn is_stopped(self) -> bool {
         matches!(self, AttemptState::Suspending | AttemptState::Suspended)
     }
 
-    /// Whether the process may be using its slot. `Killing` and `Checkpointing` depend on whether it was
-    /// stopped before: see the engine.
+    /// Returns whether the process may be using its slot. For `Killing` and `Checkpointing` this depends on
+    /// whether it was stopped before; the engine keeps track of that.
     pub fn holds_slot(self) -> bool {
         !matches!(self, AttemptState::Suspended | AttemptState::Finished(_))
     }
