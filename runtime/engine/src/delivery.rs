@@ -1,8 +1,7 @@
-//! Exactly-once delivery, in order, across connections that break and processes that restart.
-//!
-//! Owns the numbers of messages in one direction between two parties: the sender numbers them from 1 and
-//! keeps what is not acknowledged, the receiver takes each number once. Does not own a connection, nor when
-//! to acknowledge: a receiver that must not forget acknowledges what it has journaled.
+//! Exactly-once, in-order delivery across connections that break and processes that restart. It numbers the
+//! messages of one direction between two parties: the sender counts from 1 and keeps unacknowledged messages;
+//! the receiver accepts each number once. The receiver chooses when to acknowledge, for example after
+//! journaling a message.
 //!
 //! ```text
 //!   sender                                     receiver
@@ -17,7 +16,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// The sender's side: messages that the receiver has not acknowledged, and the number of the next one.
+/// The sender's side: unacknowledged messages, and the number of the next one.
 ///
 /// ```
 /// use napreduce_engine::delivery::{Receipt, Inbox, Outbox};
@@ -35,36 +34,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outbox<M> {
     acknowledged: u64,
-    /// The first one has the number after `acknowledged`.
+    /// The number of the first one follows `acknowledged`.
     kept: VecDeque<M>,
 }
 
-/// The receiver's side: the number of the last message taken in.
+/// The receiver's side: the number of the last accepted message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inbox {
     received: u64,
 }
 
-/// What a message that arrived is.
+/// The receiver's verdict on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
-    /// The next one: carry it out.
+    /// The next message: process it.
     Fresh,
-    /// It was taken in before: drop it.
+    /// Accepted before: drop it.
     Duplicate,
-    /// An earlier one is missing: drop it and have the sender begin again after `received`.
+    /// An earlier message is missing: drop this one and have the sender restart after `received`.
     Gap,
 }
 
-/// The receiver acknowledges what it cannot have received: it speaks of another life of the sender.
+/// The receiver acknowledges messages that were never sent; its state belongs to an earlier sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "message {through} is acknowledged, but only {sent} were sent; the other side remembers another sender"
 )]
 pub struct NeverSent {
-    /// Up to which number it says it received.
+    /// The acknowledged number.
     pub through: u64,
-    /// How many there are.
+    /// How many were sent.
     pub sent: u64,
 }
 
@@ -75,17 +74,15 @@ impl<M> Default for Outbox<M> {
 }
 
 impl<M> Outbox<M> {
-    /// Keeps a message until it is acknowledged and gives it its number.
+    /// Keeps a message until it is acknowledged, and returns its number.
     pub fn push(&mut self, message: M) -> u64 {
         self.kept.push_back(message);
         self.sent()
     }
 
-    /// Forgets messages up to this number, which the receiver has. An acknowledgement that is older than
-    /// another one changes nothing.
+    /// Drops messages up to this number, which the receiver has. An outdated acknowledgement has no effect.
     ///
-    /// # Errors
-    /// When there is no message of that number yet; then nothing is forgotten.
+    /// # Errors If no message has that number yet; then nothing is dropped.
     pub fn acknowledge(&mut self, through: u64) -> Result<(), NeverSent> {
         let sent = self.sent();
         if through > sent {
@@ -98,47 +95,47 @@ impl<M> Outbox<M> {
         Ok(())
     }
 
-    /// The messages that are not acknowledged, with their numbers, in order.
+    /// Returns the unacknowledged messages with their numbers, in order.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (u64, &M)> {
         self.unacknowledged_from(0)
     }
 
-    /// The messages that are not acknowledged and have this number or a higher one, in order: what is left to
-    /// send when those before were written to the connection already.
+    /// Returns the unacknowledged messages from this number on, in order: those left to send when the earlier
+    /// ones were already written to the connection.
     pub fn unacknowledged_from(&self, number: u64) -> impl Iterator<Item = (u64, &M)> {
         let first = self.acknowledged + 1;
         let skipped = usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX);
         (first..).zip(&self.kept).skip(skipped)
     }
 
-    /// How many messages were pushed in all; the number of the last one.
+    /// Returns how many messages were pushed; the number of the last one.
     pub fn sent(&self) -> u64 {
         self.acknowledged + self.kept.len() as u64
     }
 
-    /// The number that the next message will get.
+    /// Returns the number of the next message.
     pub fn next_number(&self) -> u64 {
         self.sent() + 1
     }
 
-    /// Up to which number the receiver has everything.
+    /// Returns the number up to which the receiver has everything.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// Whether nothing waits for its acknowledgement.
+    /// Returns whether every message is acknowledged.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// How many messages wait for their acknowledgement.
+    /// Returns how many messages are unacknowledged.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 }
 
 impl Inbox {
-    /// Takes in a message by its number, or says why it is not to be carried out.
+    /// Accepts a message by its number, or returns why it must be dropped.
     pub fn accept(&mut self, number: u64) -> Receipt {
         if number <= self.received {
             Receipt::Duplicate
@@ -150,7 +147,7 @@ impl Inbox {
         }
     }
 
-    /// Up to which number everything was taken in; zero before the first message.
+    /// Returns the number up to which everything was accepted; zero before the first message.
     pub fn received(&self) -> u64 {
         self.received
     }

@@ -1,19 +1,15 @@
-//! What a job asks of the engine and how it can end.
-//!
-//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to
-//! the engine and stay with the runtime that carries out orders.
+//! A job's request to the engine and its possible outcomes. Paths, parameters and formats are opaque to the
+//! engine and stay with the runtime.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{TaskKind, WorkerId};
 use crate::time::Time;
 
-/// How many attempts of each kind a worker runs at once.
+/// The number of attempts of each kind that a worker runs at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slots {
-    /// Map slots.
     pub map: u32,
-    /// Reduce slots.
     pub reduce: u32,
 }
 
@@ -22,61 +18,60 @@ pub struct Slots {
 pub struct MapSpec {
     /// Bytes of input.
     pub bytes: u64,
-    /// Workers that hold the input, if any do.
+    /// Workers that hold the input, if any.
     pub preferred: Vec<WorkerId>,
 }
 
-/// What a job is to the master of a job, where jobs have masters. Only in the simulator.
+/// The role of a job, if jobs have masters. Only in the simulator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobPart {
-    /// A job that has no master.
+    /// A job without a master.
     #[default]
     Whole,
     /// A master: its only map holds a container until the job that it manages has ended.
     Master,
-    /// A job that a master manages, and that is submitted when that one has started.
+    /// A job that is managed by a master and submitted when the master has started.
     Managed,
 }
 
-/// What a job asks for.
+/// A job's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// Name, for people.
+    /// For people.
     pub name: String,
-    /// Who submitted it.
+    /// The submitting user.
     pub user: String,
-    /// The queue it was submitted to.
     pub queue: String,
     /// Higher is more important.
     pub priority: i32,
-    /// When it should be done, if it matters.
+    /// When it should be done, if it has a deadline.
     pub deadline: Option<Time>,
     /// Its map tasks in order; may be empty.
     pub maps: Vec<MapSpec>,
     /// How many reduce tasks; zero makes it map-only.
     pub reduces: u32,
-    /// How often a task may fail before the job does; at least 1.
+    /// How often a task may fail before the job fails; at least 1.
     pub attempts_max: u32,
     /// Reduces become eligible when this many thousandths of the maps are done (0..=1000).
     pub slowstart_permille: u32,
-    /// The kinds of its tasks whose work cannot be saved: their code keeps a state and does not say how.
+    /// The task kinds whose work cannot be saved: their code has state but does not implement saving it.
     #[serde(default)]
     pub unsaved: Vec<TaskKind>,
-    /// Bytes of memory that one of its tasks needs; zero where that is not known.
+    /// Bytes of memory that one task needs; zero if unknown.
     #[serde(default)]
     pub memory: u64,
-    /// Whether the output of its maps can be put where it outlives their workers.
+    /// Whether map outputs can be copied to storage that outlives the workers.
     #[serde(default)]
     pub outputs_move: bool,
 }
 
-/// Why a job cannot be accepted as asked for.
+/// Why a job specification is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobSpecError {
-    /// No attempt would ever be allowed.
+    /// `attempts_max` is zero.
     #[error("attempts_max is 0; a task needs at least 1 attempt")]
     NoAttempts,
-    /// Not a share.
+    /// The slow-start share is above 1000.
     #[error("slowstart_permille is {0}; give 0 to 1000")]
     Slowstart(u32),
     /// Task numbers are 32 bits wide.
@@ -85,11 +80,11 @@ pub enum JobSpecError {
 }
 
 impl JobSpec {
-    /// Whether the engine can run a job like this; ask before submitting, so that the submitter gets
-    /// the answer.
+    /// Checks that the engine can run a job like this; call it before submitting, so that the submitter gets
+    /// the error.
     ///
-    /// # Errors
-    /// Says which value is out of bounds. The engine fails a job at once that is submitted all the same.
+    /// # Errors Reports the value that is out of bounds. The engine fails an invalid job immediately if it is
+    /// submitted anyway.
     pub fn check(&self) -> Result<(), JobSpecError> {
         if self.attempts_max == 0 {
             return Err(JobSpecError::NoAttempts);
@@ -104,23 +99,23 @@ impl JobSpec {
     }
 }
 
-/// What of a job can be different after it was submitted.
+/// Changes to a job after its submission.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobChange {
-    /// Its priority, if that is to be another one.
+    /// The new priority, if it changes.
     pub priority: Option<i32>,
-    /// Its queue, likewise.
+    /// The new queue, if it changes.
     pub queue: Option<String>,
 }
 
 impl JobChange {
-    /// Whether a job asks for what this says already.
+    /// Returns whether a specification already has these values.
     pub fn is_in(&self, spec: &JobSpec) -> bool {
         self.priority.is_none_or(|priority| priority == spec.priority)
             && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
     }
 
-    /// Has a job ask for it.
+    /// Applies the changes to a specification.
     pub fn apply_to(&self, spec: &mut JobSpec) {
         spec.priority = self.priority.unwrap_or(spec.priority);
         if let Some(queue) = &self.queue {
@@ -128,7 +123,7 @@ impl JobChange {
         }
     }
 
-    /// As it is printed: `priority 5, queue nightly`.
+    /// Returns the printed form: `priority 5, queue nightly`.
     pub fn in_words(&self) -> String {
         let priority = self.priority.map(|priority| format!("priority {priority}"));
         let queue = self.queue.as_ref().map(|queue| format!("queue {queue}"));
@@ -136,25 +131,25 @@ impl JobChange {
     }
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobOutcome {
     /// Every task is done.
     Succeeded,
     /// A task failed too often, or fatally.
     Failed {
-        /// Why, for people.
+        /// For people.
         reason: String,
     },
-    /// Somebody ended it.
+    /// It was killed on request.
     Killed {
-        /// Who and why.
+        /// Who asked and why.
         reason: String,
     },
 }
 
 impl JobOutcome {
-    /// Why it did not succeed.
+    /// Returns why it did not succeed.
     pub fn reason(&self) -> Option<&str> {
         match self {
             JobOutcome::Succeeded => None,

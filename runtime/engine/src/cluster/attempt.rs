@@ -1,7 +1,5 @@
-//! A live attempt as the engine knows it.
-//!
-//! Owns its state, its slot and its clock, which stands still while it is suspended. Attempts that ended are
-//! not kept.
+//! A live attempt: its state, its slot, and its work time, which excludes suspensions. Ended attempts are not
+//! kept.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +11,7 @@ use crate::preemption::Requester;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
-/// One try at a task that has not ended.
+/// A live try at a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     pub(crate) id: AttemptId,
@@ -23,52 +21,52 @@ pub struct Attempt {
     pub(crate) holds_slot: bool,
     pub(crate) wants_commit: bool,
     pub(crate) launched: Time,
-    /// The number of the event with which it was launched.
+    /// The number of the event that launched it.
     pub(crate) launched_at: u64,
     pub(crate) bytes_done: u64,
     pub(crate) bytes_total: u64,
-    /// Bytes a second at work, smoothed over its reports.
+    /// Bytes per second of work, smoothed over its reports.
     #[serde(default)]
     pub(crate) smoothed_rate: Option<u64>,
-    /// How long it had been at work when it last reported progress.
+    /// Its work time at the last progress report.
     #[serde(default)]
     pub(crate) reported_at: Span,
     #[serde(default)]
     pub(crate) output_bytes: u64,
     pub(crate) suspends: u32,
-    /// The slow attempt at the same task beside which it was launched.
+    /// The slow attempt at the same task, if this is its duplicate.
     pub(crate) duplicate_of: Option<AttemptId>,
-    /// It got a duplicate; it gets no other.
+    /// It has or had a duplicate; it gets no second one.
     pub(crate) duplicated: bool,
-    /// Another attempt did its task: it is being killed, and nothing it says matters to the task.
+    /// Another attempt completed its task: it is being killed, and its reports no longer affect the task.
     pub(crate) superseded: bool,
-    /// Why its kill was ordered, if it was not by a request to preempt.
+    /// Why its kill was ordered, unless by a request to preempt.
     pub(crate) kill_reason: Option<Box<str>>,
-    /// An operator wants it suspended until he says otherwise.
+    /// An operator suspended it until it is released.
     #[serde(default)]
     pub(crate) held: bool,
-    /// An operator wants it to go on with the next free slot of its worker.
+    /// An operator resumed it; it gets the next free slot of its worker.
     #[serde(default)]
     pub(crate) recalled: bool,
-    /// Since when and why it is suspended, or was last.
+    /// The current or last suspension.
     #[serde(default)]
     pub(crate) suspension: Option<Box<Suspension>>,
-    /// When it was last ordered to do something other than to start.
+    /// The time of its last order other than the launch.
     #[serde(default)]
     pub(crate) ordered: Time,
-    /// Since when it is suspended and its worker has no slot for it.
+    /// Since when it has been suspended without a slot on its worker.
     #[serde(default)]
     pub(crate) waits_since: Option<Time>,
-    /// How long attempts before it were at work for what the checkpoint holds that it goes on from.
+    /// The work time of earlier attempts that its checkpoint preserves.
     #[serde(default)]
     pub(crate) kept: Span,
-    /// Workers from which it could not read, and was asked to try again.
+    /// Workers from which it failed to read and was asked to retry.
     #[serde(default)]
     pub(crate) missed: BTreeSet<WorkerId>,
-    /// How long it must run without being stopped before a policy may take its slot.
+    /// How long it must run without a suspension before a policy may take its slot.
     #[serde(default)]
     pub(crate) spared_for: Span,
-    /// It is the master of a job.
+    /// It is a job's master.
     #[serde(skip)]
     pub(crate) is_master: bool,
     active_before: Span,
@@ -116,15 +114,15 @@ impl Attempt {
 pub struct Suspension {
     /// When it was verified stopped.
     pub since: Time,
-    /// Who wanted that, or wants now that it stays so or is given up.
+    /// The requester of the suspension, or of the latest decision to extend or end it.
     pub by: Requester,
-    /// The job that its slot was freed for, if it was for one.
+    /// The job that its slot was freed for, if any.
     pub beneficiary: Option<JobId>,
-    /// Why, for people.
+    /// For people.
     pub reason: String,
 }
 
-/// How far an attempt was when it saved its work.
+/// The progress of an attempt when it saved its work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedProgress {
     bytes_done: u64,
@@ -133,109 +131,110 @@ pub(crate) struct SavedProgress {
 }
 
 impl Attempt {
-    /// Which attempt.
+    /// Returns its id.
     pub fn id(&self) -> AttemptId {
         self.id
     }
 
-    /// Where it runs, or is stopped.
+    /// Returns its worker.
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
 
-    /// Where its work started.
+    /// Returns where its work started.
     pub fn from(&self) -> Start {
         self.from
     }
 
-    /// Where it is.
+    /// Returns its state.
     pub fn state(&self) -> AttemptState {
         self.state
     }
 
-    /// Whether its process may be using a slot: true until it is gone or verified stopped.
+    /// Returns whether its process may be using a slot: true until it has exited or is verified stopped.
     pub fn holds_slot(&self) -> bool {
         self.holds_slot
     }
 
-    /// When it was ordered to start.
+    /// Returns when it was ordered to start.
     pub fn launched(&self) -> Time {
         self.launched
     }
 
-    /// Bytes of input consumed, as last reported.
+    /// Returns the bytes of input consumed, as last reported.
     pub fn bytes_done(&self) -> u64 {
         self.bytes_done
     }
 
-    /// Bytes of input in all, as last reported; zero while unknown.
+    /// Returns the total bytes of input, as last reported; zero while unknown.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
     }
 
-    /// How long its process has been at work until `now`, without the time it was suspended.
+    /// Returns its work time until `now`, without suspensions.
     pub fn active_time(&self, now: Time) -> Span {
         self.active_before + self.active_since.map_or(Span::default(), |since| now.since(since))
     }
 
-    /// The attempt at the same task that was slow, when it is a duplicate of one.
+    /// Returns the slow attempt at the same task that it duplicates, if any.
     pub fn duplicate_of(&self) -> Option<AttemptId> {
         self.duplicate_of
     }
 
-    /// How much of its input it has consumed, in millionths; unknown while its input is.
+    /// Returns the consumed share of its input, in millionths; `None` while the size of the input is unknown.
     pub fn progress_millionths(&self) -> Option<u32> {
         let done = u128::from(self.bytes_done.min(self.bytes_total)) * 1_000_000;
         done.checked_div(u128::from(self.bytes_total)).and_then(|share| u32::try_from(share).ok())
     }
 
-    /// How long attempts were at work for what it has done: itself, and those before it whose work
-    /// it goes on with.
+    /// Returns the work time behind its progress: its own and that of earlier attempts whose work it
+    /// continues.
     pub fn work_time(&self, now: Time) -> Span {
         self.kept + self.active_time(now)
     }
 
-    /// How long it runs without having been suspended in between; not at all while it does not.
+    /// Returns how long it has run since its last suspension; zero while it does not run.
     pub fn runs_for(&self, now: Time) -> Span {
         self.active_since.map_or(Span::default(), |since| now.since(since))
     }
 
-    /// Whether it is no victim: a master never is, and no task yet that was preempted again and again without
-    /// progress.
+    /// Returns whether it must not be a victim: masters never are, nor are tasks that were preempted
+    /// repeatedly without progress and have not yet run long enough.
     pub fn is_spared(&self, now: Time) -> bool {
         self.is_master || (self.holds_slot && self.runs_for(now) < self.spared_for)
     }
 
-    /// Whether an operator wants it suspended, so that no policy resumes it.
+    /// Returns whether an operator suspended it, so that no policy may resume it.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Whether an operator wants it resumed, so that it gets the next free slot of its worker.
+    /// Returns whether an operator resumed it, so that it gets the next free slot of its worker.
     pub fn is_recalled(&self) -> bool {
         self.recalled
     }
 
-    /// Whether it was suspended and saves its work now, without a slot, so that its task can go on elsewhere.
+    /// Returns whether it was suspended and now saves its work, without a slot, so that its task can continue
+    /// on another worker.
     pub fn is_converting(&self) -> bool {
         self.state == AttemptState::Checkpointing && !self.holds_slot
     }
 
-    /// Why it is suspended, or is given up where it was suspended.
+    /// Returns its current suspension, or the one that it is given up from.
     pub fn suspension(&self) -> Option<&Suspension> {
         let stopped = !self.holds_slot && self.state != AttemptState::Killing;
         self.suspension.as_deref().filter(|_| stopped)
     }
 
-    /// Bytes of input a second while it was at work; unknown before it was.
+    /// Returns its input rate in bytes per second of work; `None` before it has worked.
     pub fn rate(&self, now: Time) -> Option<u64> {
         let rate = u128::from(self.bytes_done) * 1_000_000;
         rate.checked_div(u128::from(self.work_time(now).0))
             .map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// How long it will be at work yet if it goes on as it, and those whose work it goes on with, did so far;
-    /// unknown before anything was consumed.
+    /// Estimates its remaining work time from the average rate of itself and the attempts whose work it
+    /// continues; `None` before any input was consumed.
     pub fn remaining(&self, now: Time) -> Option<Span> {
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
         let remaining =
@@ -243,16 +242,16 @@ impl Attempt {
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// How long it will be at work yet by its smoothed rate, counted from its last report; unknown before it
-    /// has one.
+    /// Estimates its remaining work time by its smoothed rate, counted from its last report; `None` before it
+    /// has a rate.
     pub fn smoothed_remaining(&self) -> Option<Span> {
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?) * 1_000_000;
         let remaining = left.checked_div(u128::from(self.smoothed_rate?))?;
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// Takes in a report of progress: a quarter of the new rate and three of the old one make the
-    /// smoothed rate.
+    /// Records a progress report: the smoothed rate is one quarter the new rate and three quarters the old
+    /// one.
     pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
         let active = self.active_time(now);
         let (more, span) = (bytes_done.saturating_sub(self.bytes_done), active.0 - self.reported_at.0);
@@ -265,14 +264,14 @@ impl Attempt {
         (self.bytes_done, self.bytes_total) = (bytes_done, bytes_total);
     }
 
-    /// Begins with what its checkpoint holds.
+    /// Starts from the contents of its checkpoint.
     pub(crate) fn goes_on_from(&mut self, saved: SavedProgress, kept: Span) {
         (self.bytes_done, self.bytes_total) = (saved.bytes_done, saved.bytes_total);
         self.smoothed_rate = saved.smoothed_rate;
         self.kept = kept;
     }
 
-    /// How far it is, for its task to remember.
+    /// Returns its progress, for its task to keep.
     pub(crate) fn progress(&self) -> SavedProgress {
         let Attempt { bytes_done, bytes_total, smoothed_rate, .. } = *self;
         SavedProgress { bytes_done, bytes_total, smoothed_rate }

@@ -1,6 +1,5 @@
-//! One task of a job, and the tasks of one kind with the index that finds the next one to launch.
-//!
-//! Owns what is remembered of a task between its attempts. Does not own its attempts.
+//! A task of a job, with the data that outlives its attempts, and the tasks of one kind with the indices that
+//! find the next one to launch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,53 +16,53 @@ use crate::settings::PROGRESS;
 use crate::states::TaskState;
 use crate::time::{Span, Time};
 
-/// What is known of a task; its index is its position in its phase.
+/// A task; its index is its position in its phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub state: TaskState,
     /// How many attempts were launched; the number of the last one.
     pub launched: u32,
-    /// The numbers of the live attempts, at most two; superseded ones are not among them.
+    /// The numbers of the live attempts, at most two, without superseded ones.
     pub live: LiveNumbers,
-    /// The number of the attempt that may commit, or did.
+    /// The number of the attempt that may commit or has committed.
     pub committer: Option<u32>,
-    /// The attempt whose checkpoint the task goes on from.
+    /// The attempt whose checkpoint the task continues from.
     pub checkpoint: Option<u32>,
     /// Where and when that checkpoint was made.
     pub checkpoint_made: Option<(WorkerId, Time)>,
-    /// How long attempts were at work for what that checkpoint holds.
+    /// The work time that the checkpoint preserves.
     pub kept: Span,
-    /// How far they had come.
+    /// The progress at that checkpoint.
     #[serde(default)]
     pub saved: SavedProgress,
-    /// An operator suspended its attempt, and why. When that is gone without having done the task, nothing is
-    /// launched until an operator resumes it.
+    /// The reason of the operator who suspended its attempt. If that attempt ends without completing the
+    /// task, no other is launched until an operator resumes the task.
     #[serde(default)]
     pub held: Option<String>,
-    /// How often an attempt at it was suspended.
+    /// How often its attempts were suspended.
     #[serde(default)]
     pub suspends: u32,
-    /// When the first attempt at it was launched.
+    /// When its first attempt was launched.
     pub first_launched: Option<Time>,
-    /// How often its slot was taken from it.
+    /// How often its slot was taken.
     pub preemptions: u32,
-    /// How often policies took it since the work that is kept of it last grew by enough to call it progress.
+    /// How often policies took its slot since its preserved work last grew enough to count as progress.
     #[serde(default)]
     pub fruitless: u32,
-    /// How much that was.
+    /// The preserved work at that time.
     #[serde(default)]
     pub secured: Span,
-    /// How long attempts were at work for it, without work that was lost.
+    /// The work time for the completed task, without lost work.
     pub took: Span,
-    /// Bytes the attempt that did it wrote.
+    /// Bytes written by the attempt that completed it.
     pub output_bytes: u64,
-    /// The attempt that did it, and where.
+    /// The attempt that completed it, and its worker.
     pub done_by: Option<(u32, WorkerId)>,
-    /// The attempt that did it and the worker that holds what it wrote for reduces.
+    /// The attempt that completed it, and the worker that holds its output for reduces.
     pub output: Option<(u32, WorkerId)>,
-    /// The output was lost and is not there again.
+    /// The output was lost and has not been produced again.
     pub lost: bool,
-    /// The number of the event with which an output was last lost.
+    /// The number of the event that last lost an output.
     pub lost_at: u64,
     #[serde(flatten)]
     pub faults: Faults,
@@ -74,34 +73,34 @@ pub(crate) struct Task {
 pub(crate) struct Phase {
     pub tasks: Vec<Task>,
     pub pending: TaskSet,
-    /// Those that would be pending, were they not held by an operator.
+    /// Tasks that would be pending if an operator did not hold them.
     pub held: BTreeSet<u32>,
     /// Pending tasks by the workers that hold their input.
     pub local: BTreeMap<WorkerId, BTreeSet<u32>>,
-    /// The same by the racks of those that are not lost, while there are several.
+    /// Pending tasks by the racks of those workers that are not lost, while there are several racks.
     pub on_rack: BTreeMap<RackNumber, BTreeSet<u32>>,
-    /// Pending tasks that go on from a checkpoint, by when it was made.
+    /// Pending tasks with a checkpoint, by its time.
     pub checkpointed: BTreeSet<(Time, u32)>,
-    /// Tasks that failed somewhere, and the tasks not to be run on a worker while another one can have them.
+    /// Tasks that failed on some worker.
     pub failed: BTreeSet<u32>,
     pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
-    /// Tasks that run alone on a worker, which the engine chooses: no policy launches them.
+    /// Tasks that run alone on a worker that the engine chooses; policies do not launch them.
     pub isolated: BTreeSet<u32>,
     pub done: u32,
-    /// How long attempts were at work for the tasks that are done.
+    /// The total work time for the completed tasks.
     pub worked: Span,
 }
 
-/// A task runs alone after so many workers died while it ran there.
+/// A task runs alone after this many workers died while it ran there.
 const ISOLATED_AT: usize = 2;
 
 impl Task {
-    /// Whether it is to run alone.
+    /// Returns whether it must run alone.
     pub fn is_isolated(&self) -> bool {
         self.faults.lost_with.len() >= ISOLATED_AT
     }
 
-    /// A policy took its slot, and so much of its work is kept.
+    /// Records that a policy took its slot and how much of its work is preserved.
     pub fn preempted(&mut self, kept: Span) {
         if kept >= self.secured + PROGRESS {
             (self.secured, self.fruitless) = (kept, 0);
@@ -128,7 +127,7 @@ impl Phase {
         }
     }
 
-    /// The phase again from what is remembered of its tasks; what is `preferred` by each is asked for.
+    /// Restores a phase from its tasks; `preferred` returns the workers that hold a task's input.
     pub fn of_tasks<'a>(tasks: Vec<Task>, preferred: impl Fn(u32) -> &'a [WorkerId]) -> Phase {
         let done = tasks.iter().filter(|task| task.state == TaskState::Done).count() as u32;
         let failed =
@@ -162,14 +161,14 @@ impl Phase {
         self.done == self.total()
     }
 
-    /// A pending task for `worker`: one whose input is there if there is one, else one whose input is on its
-    /// rack, else the first; none that failed there and can run elsewhere.
+    /// Returns a pending task for `worker`: preferably one with its input there, then one with its input on
+    /// the same rack, then the first. Tasks that failed there and can run on another worker are left out.
     pub fn next(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
         let near = self.next_local(worker).or_else(|| self.next_on_rack(worker, racks));
         near.or_else(|| self.first_for(worker, self.pending.iter()))
     }
 
-    /// A pending task for `worker` whose input, or checkpoint, is on its rack.
+    /// Returns a pending task for `worker` whose input or checkpoint is on its rack.
     pub fn next_on_rack(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
         if self.on_rack.is_empty() {
             return None;
@@ -184,13 +183,13 @@ impl Phase {
         of.find(|index| !self.avoids(*index, worker))
     }
 
-    /// Whether a task is to be run elsewhere than on `worker`.
+    /// Returns whether a task should avoid `worker`.
     pub fn avoids(&self, index: u32, worker: WorkerId) -> bool {
         self.isolated.contains(&index)
             || self.avoided.get(&worker).is_some_and(|avoided| avoided.contains(&index))
     }
 
-    /// How many pending tasks a policy may launch.
+    /// Returns how many pending tasks a policy may launch.
     pub fn launchable(&self) -> u32 {
         if self.isolated.is_empty() {
             return self.pending.len();
@@ -199,14 +198,14 @@ impl Phase {
         self.pending.len() - isolated as u32
     }
 
-    /// A task failed on a worker; `usable` are the workers that could have it.
+    /// Records that a task failed on a worker; `usable` are the workers that could run it.
     pub fn failed_on(&mut self, index: u32, worker: WorkerId, usable: &BTreeSet<WorkerId>) {
         self.tasks[index as usize].faults.failed_on.insert(worker);
         self.failed.insert(index);
         self.find_avoided_of(index, usable);
     }
 
-    /// Finds anew which tasks are to be kept from which workers.
+    /// Recomputes which tasks avoid which workers.
     pub fn find_avoided(&mut self, usable: &BTreeSet<WorkerId>) {
         self.avoided.clear();
         for index in self.failed.clone() {
@@ -229,22 +228,22 @@ impl Phase {
         }
     }
 
-    /// How long attempts were at work for the tasks that are done, from scratch.
+    /// Computes the total work time for the completed tasks from scratch.
     pub fn sum_of_work(&self) -> Span {
         self.done_tasks().fold(Span::default(), |sum, task| sum + task.took)
     }
 
-    /// The tasks that are done.
+    /// Returns the completed tasks.
     pub fn done_tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.state == TaskState::Done)
     }
 
-    /// A pending task for `worker` whose input, or checkpoint, is there.
+    /// Returns a pending task for `worker` whose input or checkpoint is there.
     pub fn next_local(&self, worker: WorkerId) -> Option<u32> {
         self.first_for(worker, self.local.get(&worker)?.iter().copied())
     }
 
-    /// A pending task for `worker` that has no checkpoint.
+    /// Returns a pending task for `worker` that has no checkpoint.
     pub fn next_fresh(&self, worker: WorkerId) -> Option<u32> {
         let fresh = |index: &u32| self.tasks[*index as usize].checkpoint.is_none();
         self.pending.iter().filter(fresh).find(|index| !self.avoids(*index, worker))

@@ -1,6 +1,4 @@
-//! A worker as the engine knows it: its slots, who holds them, and for whom free ones are kept.
-//!
-//! Owns the arithmetic of one worker's slots. Does not own the order in which workers are offered.
+//! A worker in the engine: its slots, their holders, and the reservations of free ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,80 +15,77 @@ use crate::time::Time;
 /// A free slot that is kept for a job until a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// For whom.
     pub job: JobId,
-    /// Which kind of slot.
     pub kind: TaskKind,
-    /// When it is given up.
+    /// When it expires.
     pub until: Time,
-    /// The attempt that gave it up for that job, if one did.
+    /// The attempt that gave up the slot for that job, if any.
     pub of: Option<AttemptId>,
 }
 
-/// Why a worker gets nothing for a while.
+/// Why a worker temporarily gets no attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shortage {
     pub until: Time,
     pub because: String,
 }
 
-/// A worker. What is written of it leaves out what follows from the attempts on it.
+/// A worker. Its serialized form omits data derived from its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
     pub(crate) id: WorkerId,
     pub(crate) state: WorkerState,
-    /// The name of its host; empty for one of its own.
+    /// The name of its host; empty for a host of its own.
     #[serde(default)]
     pub(crate) host: String,
-    /// The name of its rack.
     #[serde(default = "crate::event::default_rack")]
     pub(crate) rack: String,
-    /// Bytes of memory that its attempts have, if it said so.
+    /// Bytes of memory that its attempts use, if it reported them.
     #[serde(default)]
     pub(crate) memory: Option<u64>,
-    /// What it says it lacks.
+    /// The resource that it reported as missing.
     #[serde(default)]
     pub(crate) short: Option<String>,
-    /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
+    /// An attempt failed there because of its disk or its limits; when the worker is tried again.
     #[serde(default)]
     pub(crate) shortage: Option<Shortage>,
-    /// How often in a row it was shortage, without an attempt that ended well in between.
+    /// Consecutive shortages without an attempt that succeeded in between.
     #[serde(default)]
     pub(crate) shortages: u32,
     /// It is kept free for a task that runs alone, or runs one.
     #[serde(default)]
     pub(crate) cleared: bool,
-    /// It drained and was told that it may leave: that it is gone is no news.
+    /// It drained and was allowed to leave, so its loss is expected.
     pub(crate) left: bool,
-    /// It ends whatever happens, and what runs there may save its work until then.
+    /// It will be ended from outside; its attempts may save their work until this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) saves_until: Option<Time>,
-    /// Excluded because much failed there: no new attempts before this time.
+    /// Excluded after many failures: no new attempts before this time.
     pub(crate) excluded_until: Option<Time>,
-    /// Counted failures there since the last success, and the tasks they are of.
+    /// Counted failures there since the last success, and their tasks.
     pub(crate) failures_in_row: u32,
     pub(crate) failed_tasks: BTreeSet<TaskId>,
     pub(crate) slots: ByKind<u32>,
-    /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
+    /// Slots are shared: an attempt of either kind takes one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shared: bool,
     #[serde(skip)]
     pub(crate) used: ByKind<u32>,
-    /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
+    /// Live attempts in order, including suspended ones; for so few, a list is faster than a tree.
     #[serde(skip)]
     attempts: Vec<AttemptId>,
-    /// How many of them are suspended, or are just being suspended.
+    /// How many of them are suspended or being suspended.
     #[serde(skip)]
     pub(crate) stopped: u32,
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
-    /// It had as many stopped ones as it keeps, and still has more than half of them.
+    /// It reached its maximum of suspended attempts and still has more than half of them.
     #[serde(default)]
     pub(crate) full: bool,
-    /// How many of its slots masters hold.
+    /// How many of its slots are held by masters.
     #[serde(skip)]
     pub(crate) masters: u32,
-    /// Its slots are counted among those of the cluster.
+    /// Its slots are included in the cluster's totals.
     #[serde(skip)]
     pub(crate) listed: ByKind<bool>,
 }
@@ -125,13 +120,13 @@ impl Worker {
         }
     }
 
-    /// It as it is written: without what follows from its attempts.
+    /// Returns its serialized form, without data derived from its attempts.
     pub(crate) fn image(&self) -> Worker {
         let (used, attempts, stopped, listed) = (ByKind::default(), Vec::new(), 0, ByKind::default());
         Worker { used, attempts, stopped, listed, ..self.clone() }
     }
 
-    /// Whether it has the slots that its attempts hold.
+    /// Checks that its attempts hold no more slots than it has.
     pub(crate) fn has_room(&self) -> Result<(), String> {
         match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
             Some(kind) => {
@@ -142,21 +137,21 @@ impl Worker {
         }
     }
 
-    /// An attempt lives here from now on.
+    /// Adds a live attempt.
     pub(crate) fn enter(&mut self, id: AttemptId) {
         if let Err(place) = self.attempts.binary_search(&id) {
             self.attempts.insert(place, id);
         }
     }
 
-    /// An attempt lives here no more.
+    /// Removes an attempt.
     pub(crate) fn forget(&mut self, id: AttemptId) {
         if let Ok(place) = self.attempts.binary_search(&id) {
             self.attempts.remove(place);
         }
     }
 
-    /// It has these slots; of `shared` ones it has as many as it says of the kind of which it has more.
+    /// Sets its slots. Shared slots number as many as the larger of the two counts.
     pub(crate) fn offer(&mut self, slots: Slots, shared: bool) {
         let most = slots.map.max(slots.reduce);
         self.slots = if shared {
@@ -167,85 +162,85 @@ impl Worker {
         self.shared = shared;
     }
 
-    /// How many slots are not there for a kind, since attempts hold them.
+    /// Returns how many slots are unavailable to a kind because attempts hold them.
     pub(crate) fn taken(&self, kind: TaskKind) -> u32 {
         if self.shared { self.used.map + self.used.reduce } else { self.used[kind] }
     }
 
-    /// Whether it is up, draining or lost.
+    /// Returns whether it is up, draining or lost.
     pub fn state(&self) -> WorkerState {
         self.state
     }
 
-    /// Until when it is excluded because much failed there, if it is.
+    /// Returns the end of its exclusion, if it is excluded.
     pub fn excluded_until(&self) -> Option<Time> {
         self.excluded_until
     }
 
-    /// Whether new attempts may start here: it is up, not draining, not excluded, lacks nothing, and is not
-    /// kept for a task that runs alone.
+    /// Returns whether new attempts may start here: it is up, not draining, not excluded, not short of
+    /// anything, and not kept for a task that runs alone.
     pub fn takes_attempts(&self) -> bool {
         self.is_well() && !self.cleared
     }
 
-    /// Whether nothing but another task keeps new attempts from it.
+    /// Returns whether it could take attempts except for being kept for another task.
     pub(crate) fn is_well(&self) -> bool {
         let lacks_nothing = self.short.is_none() && self.shortage.is_none();
         self.state == WorkerState::Up && self.excluded_until.is_none() && lacks_nothing
     }
 
-    /// What it lacks, or why it gets nothing for a while; for people.
+    /// Returns what it lacks, or why it temporarily gets no attempts; for people.
     pub fn lacks(&self) -> Option<&str> {
         let shortage = self.shortage.as_ref().map(|shortage| shortage.because.as_str());
         self.short.as_deref().or(shortage)
     }
 
-    /// Whether it is kept for a task that runs alone.
+    /// Returns whether it is kept for a task that runs alone.
     pub fn is_cleared(&self) -> bool {
         self.cleared
     }
 
-    /// The name of its rack: workers that say the same are near each other.
+    /// Returns the name of its rack.
     pub fn rack(&self) -> &str {
         &self.rack
     }
 
-    /// How many slots of a kind it has.
+    /// Returns how many slots of a kind it has.
     pub fn slots(&self, kind: TaskKind) -> u32 {
         self.slots[kind]
     }
 
-    /// How many slots of a kind no attempt holds, reserved ones included.
+    /// Returns how many slots of a kind are free, including reserved ones.
     pub fn free(&self, kind: TaskKind) -> u32 {
         self.slots[kind] - self.taken(kind)
     }
 
-    /// How many free slots of a kind are kept for some job.
+    /// Returns how many free slots of a kind are reserved.
     pub fn reserved(&self, kind: TaskKind) -> u32 {
         self.reservations.iter().filter(|kept| self.shared || kept.kind == kind).count() as u32
     }
 
-    /// The free slots that are kept for a job, oldest first.
+    /// Returns its reservations, oldest first.
     pub fn reservations(&self) -> &[Reservation] {
         &self.reservations
     }
 
-    /// The free slot kept for this job, if there is one.
+    /// Returns the reservation for this job, if any.
     pub fn reservation_of(&self, job: JobId, kind: TaskKind) -> Option<Reservation> {
         self.reservations.iter().copied().find(|kept| kept.job == job && kept.kind == kind)
     }
 
-    /// Whether a job may take a free slot of a kind here.
+    /// Returns whether a job may take a free slot of a kind here.
     pub fn has_slot_for(&self, job: JobId, kind: TaskKind) -> bool {
         self.free(kind) > self.reserved(kind) || self.reservation_of(job, kind).is_some()
     }
 
-    /// Its live attempts, suspended ones included.
+    /// Returns its live attempts, including suspended ones.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
         self.attempts.iter().copied().inspect(|_| looked())
     }
 
-    /// Why the scheduler last left a slot of this kind empty, if it did and said so.
+    /// Returns why the scheduler last declined a slot of this kind, if it gave a reason.
     pub fn declined(&self, kind: TaskKind) -> Option<&str> {
         self.declined[kind].as_deref()
     }

@@ -1,8 +1,6 @@
-//! The engine: the only place where jobs change. One event in, effects out.
-//!
-//! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does
-//! not own clocks, transport or storage: the driver hands in time and events and carries out the effects in
-//! their order.
+//! The engine: the only place where jobs change. It takes one event and returns effects. It combines the
+//! state machines and carries out the scheduler's actions. It uses no clock, transport or storage: the driver
+//! passes in time and events and carries out the effects in order.
 
 mod auto;
 mod changes;
@@ -71,28 +69,28 @@ pub struct Engine {
     cluster: Cluster,
     scheduler: Box<dyn Scheduler>,
     settings: EngineSettings,
-    /// What the event being handled leads to.
+    /// The effects of the event being handled.
     effects: Vec<Effect>,
-    /// Room for what the scheduler decides, empty between calls.
+    /// Reused buffer for scheduler actions.
     room: Vec<Action>,
-    /// When the scheduler asked to be woken.
+    /// The wake-ups that the scheduler requested.
     wakes: BTreeSet<Time>,
-    /// The wake-up that the driver knows of.
+    /// The wake-up that the driver has been sent.
     armed: Option<Time>,
-    /// When stragglers are looked for next.
+    /// The next check for stragglers.
     speculate_at: Option<Time>,
     /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
     convert_at: Option<Time>,
-    /// The policy wants no other slot of the kind that is being offered.
+    /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
-    /// How many wake-ups in a row led to nothing.
+    /// Consecutive wake-ups without effect.
     in_vain: u32,
-    /// For what it chooses at random.
+    /// For random choices.
     random: Pcg32,
 }
 
 impl Engine {
-    /// An engine without workers and jobs.
+    /// Creates an engine without workers and jobs.
     pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings) -> Engine {
         Engine {
             cluster: Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
@@ -110,19 +108,17 @@ impl Engine {
         }
     }
 
-    /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts
-    /// as the time of the last event.
+    /// Handles one event and returns its effects, in order. `now` must not go back; an earlier time counts as
+    /// the time of the last event.
     ///
-    /// # Panics
-    /// With `strict` settings, when the scheduler takes an action that is not possible.
+    /// # Panics With `strict` settings, if the scheduler takes an illegal action.
     pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
         self.handle_batch(now, std::slice::from_ref(&event))
     }
 
-    /// Takes in events that happened at the same instant, in this order, and decides once, after all of them.
+    /// Handles events of the same instant, in this order, and schedules once after all of them.
     ///
-    /// # Panics
-    /// As [`Engine::handle`] does.
+    /// # Panics As [`Engine::handle`] does.
     pub fn handle_batch(&mut self, now: Time, events: &[Event]) -> Vec<Effect> {
         self.cluster.now = self.cluster.now.max(now);
         for event in events {
@@ -139,14 +135,14 @@ impl Engine {
         self.resolve_deadlocks();
         self.convert();
         self.speculate();
-        // Policies that count slot time hear of every slot when it is taken.
+        // Policies that account slot time must observe every slot when it is taken.
         self.tell_changed();
         self.note_vain(events);
         self.arm();
         std::mem::take(&mut self.effects)
     }
 
-    /// Takes back the effects of an event when they are carried out: the room for them is used again.
+    /// Takes back the effect list after the driver has carried it out, to reuse its buffer.
     pub fn reuse(&mut self, mut effects: Vec<Effect>) {
         if self.effects.is_empty() && effects.capacity() > self.effects.capacity() {
             effects.clear();
@@ -154,22 +150,22 @@ impl Engine {
         }
     }
 
-    /// Says what a job is that is about to be submitted, where jobs have masters.
+    /// Announces the role of a job that is about to be submitted, if jobs have masters.
     pub fn announce(&mut self, job: JobId, part: JobPart) {
         self.cluster.parts.insert(job, part);
     }
 
-    /// The place of a job among those that wait for their masters; the smaller first.
+    /// Returns the position of a job among those that wait for their masters; smaller first.
     pub fn rank(&self, spec: &JobSpec) -> i128 {
         self.scheduler.rank(spec)
     }
 
-    /// The queues that a job like this is in, and the most map slots of so many that each may have.
+    /// Returns the queues that a job like this is in, and how many of `slots` map slots each may use.
     pub fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
         self.scheduler.maxima(spec, slots)
     }
 
-    /// Names the jobs that changed to the policy.
+    /// Passes the changed jobs to the policy.
     fn tell_changed(&mut self) {
         if self.cluster.changed.is_empty() {
             return;
@@ -187,13 +183,13 @@ impl Engine {
         self.cluster.changed = changed;
     }
 
-    /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver
-    /// that was restarted.
+    /// Returns when `Event::Woken` must be handed in: the last `Effect::WakeAt` in force. For a restarted
+    /// driver.
     pub fn next_wake(&self) -> Option<Time> {
         self.armed
     }
 
-    /// Everything there is to see.
+    /// Returns a read-only view of the cluster.
     pub fn view(&self) -> ClusterView<'_> {
         ClusterView::new(&self.cluster)
     }
@@ -230,7 +226,8 @@ impl Engine {
         }
     }
 
-    /// Changes an attempt by its table. None: there was no row, which is counted and told.
+    /// Applies an input to an attempt. Returns `None` if the table has no row; then the input is counted and
+    /// logged.
     fn step(&mut self, id: AttemptId, input: AttemptInput) -> Option<(AttemptState, AttemptState)> {
         let attempt = self.cluster.attempts.get_mut(&id)?;
         let before = attempt.state;

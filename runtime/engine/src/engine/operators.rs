@@ -1,11 +1,9 @@
-//! What people ask for: attempts suspended, checkpointed, killed and resumed by hand, and whole jobs
-//! that pause.
+//! Operator requests: suspending, checkpointing, killing and resuming attempts, and pausing jobs.
 //!
-//! Owns what holds until somebody says otherwise: an attempt that an operator suspended is held, and so is
-//! everything of a job that he suspended; no policy sees it as something to resume or launch. What is asked
-//! for is done as asked or not at all, with a warning that says why; a driver can ask before (`can_preempt`
-//! and its like). A hold outlives its attempt: when that is drained away, lost or fails, its task is held,
-//! with the work that could be saved.
+//! A suspension by an operator is a hold that lasts until it is released; no policy can launch or resume held
+//! attempts or jobs. A request is carried out exactly as asked or rejected with a warning that gives the
+//! reason; a driver can check first with `can_preempt` and similar functions. A hold outlives its attempt: if
+//! that is drained, lost or fails, its task is held, with the work that could be saved.
 
 use crate::cluster::Attempt;
 use crate::effect::Record;
@@ -17,10 +15,9 @@ use crate::states::{AttemptState, JobState};
 use crate::time::Span;
 
 impl Engine {
-    /// Whether an attempt can be preempted by an operator in this way.
+    /// Checks whether an operator can preempt an attempt with this primitive.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
         let attempt = self.cluster.attempts.get(&id).ok_or(OperatorRefusal::NotRunning)?;
         let rules = &self.settings.preemption;
@@ -48,10 +45,9 @@ impl Engine {
         }
     }
 
-    /// Whether an attempt can be resumed by an operator.
+    /// Checks whether an operator can resume an attempt.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
         let (job, attempt) = (id.task.job, self.cluster.attempts.get(&id));
         if attempt.is_none() && !self.held_without_attempt(id.task) {
@@ -73,10 +69,9 @@ impl Engine {
         }
     }
 
-    /// Whether a job can be suspended by an operator.
+    /// Checks whether an operator can suspend a job.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_suspend_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
@@ -87,10 +82,9 @@ impl Engine {
         }
     }
 
-    /// Whether a job can be held by an operator.
+    /// Checks whether an operator can hold a job.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_hold_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
@@ -101,10 +95,9 @@ impl Engine {
         }
     }
 
-    /// Whether a job is held, so that it can be released.
+    /// Checks whether a job is held, so that it can be released.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_release_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         self.can_resume_job(id).map_err(|why| match why {
             OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
@@ -117,10 +110,9 @@ impl Engine {
         }
     }
 
-    /// Whether a job can be resumed by an operator: it is suspended as a whole, or some of its tasks are.
+    /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
@@ -153,8 +145,8 @@ impl Engine {
         }
     }
 
-    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and
-    /// only the part of the attempt that said it was done counts.
+    /// Kills an attempt immediately, even while it commits: its task is retried anyway, and only the part of
+    /// the attempt that reported `Done` counts.
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
         match self.can_preempt(id, Primitive::Kill) {
             Ok(()) => {
@@ -165,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// Suspends an attempt until somebody wants it resumed.
+    /// Suspends an attempt until it is released.
     fn hold(&mut self, id: AttemptId, reason: &str) {
         self.cluster.task_mut(id.task).held = Some(reason.to_owned());
         let attempt = self.cluster.attempt_mut(id);
@@ -188,15 +180,15 @@ impl Engine {
         }
     }
 
-    /// Nobody wants an attempt held any more.
+    /// Releases an attempt.
     pub(super) fn let_go(&mut self, id: AttemptId) {
         if std::mem::take(&mut self.cluster.attempt_mut(id).held) {
             self.cluster.job_mut(id.task.job).release(id.task);
         }
     }
 
-    /// An attempt is gone: if an operator held it, its task is held, unless it is done or another attempt
-    /// goes on.
+    /// Holds the task of an ended attempt that an operator held, unless the task is done or has another live
+    /// attempt.
     pub(super) fn keep_hold(&mut self, gone: &Attempt) {
         let task = gone.id.task;
         if let Some(job) = self.cluster.jobs.get_mut(&task.job)
@@ -207,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// The tasks of a job that operators suspended, by their last attempts.
+    /// Returns the last attempts of a job's tasks that operators suspended.
     fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
         let job = self.cluster.job(id);
         let live = job.live.iter().copied().filter(|attempt| self.cluster.attempts[attempt].held);
@@ -215,7 +207,7 @@ impl Engine {
         live.chain(gone.filter_map(|task| job.held_attempt(task))).collect()
     }
 
-    /// Whether a task is held whose suspended attempt is gone.
+    /// Returns whether a task is held and its suspended attempt has ended.
     fn held_without_attempt(&self, task: TaskId) -> bool {
         let job = self.cluster.jobs.get(&task.job);
         job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
@@ -225,8 +217,7 @@ impl Engine {
         self.ask_instead(id, primitive, Requester::Operator, reason.to_owned());
     }
 
-    /// Opens a request that is no wish of the policy; it takes the place of the one there was, whose promise
-    /// it keeps.
+    /// Opens a request that does not come from the policy. It replaces an open request and keeps its promise.
     pub(super) fn ask_instead(&mut self, id: AttemptId, primitive: Primitive, by: Requester, reason: String) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
@@ -270,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// An operator wants an attempt to go on that was not told to stop yet.
+    /// Withdraws a suspend that has not been ordered yet, because an operator resumes the attempt.
     fn withdraw_unordered_suspend(&mut self, id: AttemptId) {
         let unordered = self.cluster.requests.get(&id).is_some_and(|request| {
             request.by == Requester::Operator
@@ -314,14 +305,14 @@ impl Engine {
         self.cluster.refresh(id);
     }
 
-    /// Continues what operators want to go on, as far as there are slots: before any of them is offered.
+    /// Resumes attempts that operators released, as far as there are slots, before any slot is offered.
     pub(super) fn resume_recalled(&mut self) {
         if self.cluster.recalled.is_empty() {
             return;
         }
         let recalled: Vec<AttemptId> = self.cluster.recalled.iter().copied().collect();
         for id in recalled {
-            // Without a slot it stays where it is, and is looked at again after the next event.
+            // Without a slot the attempt stays suspended and is checked again after the next event.
             if self.has_slot_to_resume(id) {
                 self.go_on(id);
             }
@@ -333,7 +324,7 @@ impl Engine {
         task.is_some_and(|task| task.committer == Some(id.number))
     }
 
-    /// Something was asked for that makes no sense now.
+    /// Rejects a request that is not possible now.
     pub(super) fn refuse(&mut self, why: String) {
         self.cluster.tally.illegal_events += 1;
         self.warn(format!("{why}; ignored"));
