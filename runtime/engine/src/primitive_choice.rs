@@ -1,8 +1,5 @@
-//! Which primitive takes a slot when the settings say so and not the policy: always one, or for each victim
-//! the one that costs least.
-//!
-//! Owns the choice as a setting, and what estimates came to. Does not own how a cost is estimated
-//! (the engine).
+//! The primitive that the settings choose in place of the policy: a fixed one, or the cheapest for each
+//! victim; and the record of how accurate the estimates were.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +11,7 @@ listed! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum PrimitiveChoice {
-        /// Victims are let finish.
+        /// Victims may finish.
         Wait = "wait",
         /// Victims are killed.
         Kill = "kill",
@@ -22,13 +19,13 @@ listed! {
         Suspend = "suspend",
         /// Victims are checkpointed.
         Checkpoint = "checkpoint",
-        /// For each victim, what costs least of what is possible.
+        /// The cheapest possible primitive for each victim.
         Auto = "auto",
     }
 }
 
 impl PrimitiveChoice {
-    /// The one that is always used, if it is always one.
+    /// Returns the fixed primitive, if there is one.
     pub fn fixed(self) -> Option<Primitive> {
         match self {
             PrimitiveChoice::Wait => Some(Primitive::Wait),
@@ -51,28 +48,28 @@ impl From<Primitive> for PrimitiveChoice {
     }
 }
 
-/// What the choice of a primitive goes by until it was measured, and what is never measured:
-/// what a cluster on one machine takes, some milliseconds for signals, some tens for processes,
-/// and a disk's 100 MB/s.
+/// Cost assumptions until there are measurements, and constants that are never measured. The defaults fit a
+/// cluster on one machine: milliseconds for signals, tens of milliseconds for processes, and 100 MB/s for a
+/// disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct AutoSettings {
     /// From the order to suspend to the free slot.
     #[serde(with = "crate::time::text")]
     pub suspend: Span,
-    /// From the order to resume to work that goes on.
+    /// From the order to resume to resumed work.
     #[serde(with = "crate::time::text")]
     pub resume: Span,
     /// From the order to checkpoint to the free slot.
     #[serde(with = "crate::time::text")]
     pub checkpoint: Span,
-    /// From the launch from a checkpoint to work that goes on.
+    /// From the launch from a checkpoint to resumed work.
     #[serde(with = "crate::time::text")]
     pub restore: Span,
     /// From a launch to the first work.
     #[serde(with = "crate::time::text")]
     pub launch: Span,
-    /// Bytes a second that are paged out, and in again, where memory is too small for all.
+    /// Bytes per second that are paged out, and in again, when memory is short.
     pub page_bandwidth: u64,
 }
 
@@ -90,24 +87,25 @@ impl Default for AutoSettings {
 }
 
 impl AutoSettings {
-    /// How long so many bytes are on their way to or from swap.
+    /// Returns the time to transfer this many bytes to or from swap.
     pub(crate) fn paging(&self, bytes: u64) -> Span {
         let micros = u128::from(bytes) * 1_000_000 / u128::from(self.page_bandwidth.max(1));
         Span(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }
 
-/// What choices of one primitive were expected to cost, and did.
+/// Estimated and actual total costs of one primitive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Slots that were freed by it.
+    /// Slots that it freed.
     pub slots: u64,
-    /// Expected until these slots were free, together.
+    /// Estimated time until these slots were free.
     pub free_estimated: Span,
-    /// What it took.
+    /// Actual time until they were free.
     pub free: Span,
-    /// Expected of their victims, together.
+    /// Estimated cost to their victims.
     pub victim_estimated: Span,
-    /// What it took: work lost, and time until work went on. Of victims that have not gone on yet, nothing.
+    /// Actual cost to their victims: lost work, and time until work continued. Excludes victims that have not
+    /// continued yet.
     pub victim: Span,
 }

@@ -1,8 +1,6 @@
-//! A map by id that finds in constant time, and walks in the order of ids.
-//!
-//! Owns the finding of jobs, workers and attempts, which every event does many times. Hashing decides where
-//! something is kept and nothing else: a walk is in the order of ids, whatever happened before. Does not own
-//! what it keeps.
+//! A map by id with constant-time lookup and iteration in the order of ids. Every event looks up jobs,
+//! workers and attempts many times. Hashing only determines where an entry is stored, so the iteration order
+//! does not depend on history.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,9 +8,9 @@ use std::ops::Index;
 
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
-/// What can be a key.
+/// A key of the map.
 pub(crate) trait Id: Copy + Ord {
-    /// A number for which equal ids are equal; others should differ.
+    /// Returns the number of an id; distinct ids should have distinct numbers.
     fn number(self) -> u64;
 }
 
@@ -36,26 +34,25 @@ impl Id for AttemptId {
     }
 }
 
-/// A map by id. `WALKED`: it is walked often, and keeps its ids in order for that; otherwise a walk
-/// sorts them.
+/// A map by id. If `WALKED`, it keeps its ids sorted for frequent iteration; otherwise iteration sorts them.
 pub(crate) struct IdMap<K, V, const WALKED: bool> {
     /// The length is a power of two and at least twice the number of entries.
     table: Vec<Slot>,
-    /// By how much a product is shifted to become a number of a slot.
+    /// The right shift that maps a product to a slot number.
     shift: u32,
-    /// Of a walked map: the places of the ids with small numbers, plus one, which the table does not have.
-    /// Jobs and workers are numbered one after the other.
+    /// If walked: the places plus one of ids with small numbers, which are not in the table. Jobs and workers
+    /// are numbered consecutively.
     near: Vec<u32>,
     entries: Vec<Option<(K, V)>>,
     vacant: Vec<u32>,
     ordered: BTreeSet<K>,
 }
 
-/// A slot of the table: where an entry is, and enough of its key to pass over most others without a
-/// look at theirs.
+/// A slot of the table: the place of an entry, and part of its key to skip most others without comparing
+/// keys.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// The place of the entry, plus one; zero is free.
+    /// The place of the entry plus one; zero: free.
     place: u32,
     mark: u32,
 }
@@ -98,7 +95,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         self.find(*key).is_some()
     }
 
-    /// Keeps a value; the one that was there before, if any.
+    /// Inserts a value and returns the previous one, if any.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Some(place) = self.find(key) {
             return self.entries[place].replace((key, value)).map(|(_, value)| value);
@@ -133,7 +130,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         self.entries[place].take().map(|(_, value)| value)
     }
 
-    /// The ids in order.
+    /// Returns the ids in order.
     pub fn keys(&self) -> std::vec::IntoIter<K> {
         if WALKED {
             return self.ordered.iter().copied().collect::<Vec<K>>().into_iter();
@@ -143,17 +140,17 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         keys.into_iter()
     }
 
-    /// Ids and values, in the order of ids.
+    /// Returns ids and values, in the order of ids.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.keys().map(|key| (key, &self[&key]))
     }
 
-    /// Values, in the order of ids.
+    /// Returns the values, in the order of ids.
     pub fn values(&self) -> impl Iterator<Item = &V> + Clone {
         self.keys().map(|key| &self[&key])
     }
 
-    /// The slot in which a key would be best, and its mark.
+    /// Returns the preferred slot of a key, and its mark.
     fn slot_of(&self, key: K) -> (usize, u32) {
         // Fibonacci hashing: the high bits of a product depend on all bits.
         let product = key.number().wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -164,7 +161,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         WALKED && key.number() < NEAR
     }
 
-    /// The place of a key.
+    /// Returns the place of a key.
     #[inline]
     fn find(&self, key: K) -> Option<usize> {
         if Self::is_near(key) {
@@ -173,7 +170,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         self.look_up(key).map(|(_, place)| place)
     }
 
-    /// Where the table has a key: its slot, and its place.
+    /// Returns the slot and the place of a key in the table.
     fn look_up(&self, key: K) -> Option<(usize, usize)> {
         let mask = self.table.len() - 1;
         let (mut slot, mark) = self.slot_of(key);
@@ -203,7 +200,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
         self.table[slot] = Slot { place, mark };
     }
 
-    /// Frees a slot and moves up what would not be found any more.
+    /// Frees a slot and moves up the entries that could no longer be found.
     fn close(&mut self, mut free: usize) {
         let mask = self.table.len() - 1;
         let mut slot = free;

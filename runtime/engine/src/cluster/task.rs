@@ -81,7 +81,7 @@ pub(crate) struct Phase {
     pub on_rack: BTreeMap<RackNumber, BTreeSet<u32>>,
     /// Pending tasks with a checkpoint, by its time.
     pub checkpointed: BTreeSet<(Time, u32)>,
-    /// Tasks that failed on some worker.
+    /// Tasks that failed on some worker; `avoided` lists by worker those that another worker can run.
     pub failed: BTreeSet<u32>,
     pub avoided: BTreeMap<WorkerId, BTreeSet<u32>>,
     /// Tasks that run alone on a worker that the engine chooses; policies do not launch them.

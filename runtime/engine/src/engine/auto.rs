@@ -1,15 +1,11 @@
-//! The primitive chosen for each victim: every possible one is estimated, and the one that costs the two jobs
-//! least is used.
+//! Cost-based choice of the primitive: the engine estimates every possible one for each victim and uses the
+//! one that costs the two jobs least. It also gives up suspended work when memory is short.
 //!
-//! Owns the estimates, what they come to, and when suspended work is given up for want of memory. Does not
-//! own the life of a request (`requests`) nor how work is given up (`stopping`).
-//!
-//! A cost is a sum of two delays in seconds, one of each side: until the beneficiary has the slot, and the
-//! slot time that the victim takes again. Nothing is weighed, and nothing is fitted to a workload: what is
-//! known is what was measured on this cluster for tasks of the kind, and the progress that the victim
-//! reported. A suspended attempt that waits for a slot of its worker is given up for one elsewhere when it
-//! has waited for as long as moving it costs (the rule of the ski rental problem, after which the wait costs
-//! at most twice what would have been best).
+//! A cost is the sum of two delays in seconds: until the beneficiary has the slot, and the additional slot
+//! time of the victim. There are no weights and no parameters fitted to a workload: the inputs are
+//! measurements of this cluster for tasks of the kind, and the victim's reported progress. A suspended
+//! attempt that waits for a slot of its worker is moved to another one when it has waited for as long as the
+//! move costs (the ski rental rule: the total is at most twice the optimum).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,14 +20,14 @@ use crate::states::AttemptState;
 use crate::time::Span;
 
 impl Engine {
-    /// Whether the settings leave the choice to the costs.
+    /// Returns whether the settings choose the primitive by cost.
     pub(super) fn chooses(&self) -> bool {
         self.settings.preemption.primitive == Some(PrimitiveChoice::Auto)
     }
 
-    /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of
-    /// those that cost the same, the one that keeps the work, and rather that which can go on anywhere. It
-    /// takes `least` at least to finish.
+    /// Returns the expected cost of each possible way to take the slot of an attempt, cheapest first. Ties go
+    /// to the primitive that keeps the work, then to the one whose work can continue on any worker. The
+    /// attempt is assumed to need at least `least` to finish.
     fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>, least: Span) -> Vec<CostEstimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
         let known = &self.cluster.costs[attempt.id.task.kind];
@@ -61,21 +57,21 @@ impl Engine {
         let late = self.latest_for(attempt.id.task.kind, beneficiary);
         all.sort_by_key(|one| (late.is_some_and(|late| one.free > late), one.cost()));
         if all.iter().all(|one| late.is_some_and(|late| one.free > late)) {
-            // Nothing is in time: the sooner the better.
+            // Nothing is in time: the fastest comes first.
             all.sort_by_key(|one| (one.free, one.victim));
         }
         all
     }
 
-    /// Whether its task was suspended as often as the settings allow.
+    /// Returns whether its task was suspended as often as the settings allow.
     fn is_suspended_enough(&self, attempt: &Attempt) -> bool {
         let times =
             self.cluster.job(attempt.id.task.job).task(attempt.id.task).map_or(0, |task| task.suspends);
         self.settings.preemption.limits.suspends_max.is_some_and(|most| times >= most)
     }
 
-    /// How long an attempt will be at work yet: by its own progress, or before it has any by what such tasks
-    /// of its job took; unknown without either.
+    /// Estimates the remaining work time of an attempt, from its own progress or else from the durations of
+    /// such tasks of its job; `None` without either.
     fn left_to_do(&self, attempt: &Attempt) -> Option<Span> {
         let now = self.cluster.now;
         let usual = || {
@@ -85,22 +81,22 @@ impl Engine {
         attempt.remaining(now).or_else(usual)
     }
 
-    /// The mean time at work of the tasks of a job that are done.
+    /// Returns the mean work time of the completed tasks of a job.
     fn usual(&self, job: JobId, kind: TaskKind) -> Option<Span> {
         let (done, worked) = self.cluster.jobs.get(&job)?.worked(kind);
         Some(Span(worked.0.checked_div(u64::from(done))?))
     }
 
-    /// How late a slot may be for a job that has a deadline: so late that one of its tasks is still
-    /// done by then.
+    /// Returns the latest time for a job with a deadline to get a slot and still complete one of its tasks by
+    /// then.
     fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
         let job = self.cluster.jobs.get(&beneficiary?)?;
         let rest = job.spec.deadline?.since(self.cluster.now);
         Some(Span(rest.0.saturating_sub(self.usual(job.id, kind).unwrap_or_default().0)))
     }
 
-    /// How much more of the memory of a worker is used than it has when an attempt stays there, suspended,
-    /// beside one of the job that gets its slot; as far as jobs and the worker say what they need and have.
+    /// Returns by how many bytes the memory of a worker is exceeded if an attempt stays suspended there while
+    /// the beneficiary uses its slot, as far as the jobs and the worker report their memory.
     fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
         let worker = &self.cluster.workers[&attempt.worker];
         let Some(memory) = worker.memory else { return 0 };
@@ -110,14 +106,14 @@ impl Engine {
         (used + newcomer).saturating_sub(memory) - used.saturating_sub(memory)
     }
 
-    /// What the attempts of a worker need, suspended ones included, without those that are being
-    /// saved to go elsewhere.
+    /// Returns the memory needs of a worker's attempts, including suspended ones, without those that are
+    /// being saved to move.
     fn memory_used(&self, worker: &Worker) -> u64 {
         let stay = worker.attempts().filter(|id| !self.cluster.attempts[id].is_converting());
         stay.map(|id| self.cluster.job(id.task.job).spec.memory).sum()
     }
 
-    /// The choice for a victim, and what it was chosen from, for people.
+    /// Returns the choice for a victim and the compared estimates, for people.
     pub(super) fn cheapest(
         &self,
         attempt: &Attempt,
@@ -137,7 +133,7 @@ impl Engine {
         Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
     }
 
-    /// The choice for a victim that could not be suspended after all.
+    /// Returns the choice for a victim that could not be suspended.
     pub(super) fn cheapest_but_suspend(
         &self,
         id: AttemptId,
@@ -149,8 +145,8 @@ impl Engine {
         all.into_iter().find(|one| one.primitive != Primitive::Suspend)
     }
 
-    /// Whether this way to keep work was never chosen for a task of a kind. What is never tried is never
-    /// measured, and what is not known to be cheap would never be tried.
+    /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
+    /// tried once, because they would otherwise never be measured.
     fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
         let tried = self.cluster.costs[kind].tried;
         match primitive {
@@ -160,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// A way was chosen.
+    /// Records that a primitive was chosen.
     pub(super) fn note_tried(&mut self, kind: TaskKind, primitive: Primitive) {
         let tried = &mut self.cluster.costs[kind].tried;
         match primitive {
@@ -170,8 +166,8 @@ impl Engine {
         }
     }
 
-    /// When suspended work is given up for a slot elsewhere: by the settings, or where the costs decide,
-    /// after as long as that costs.
+    /// Returns when suspended work is given up for a slot on another worker: by the settings or, if costs
+    /// decide, after a wait that equals the cost of the move.
     pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
         self.settings.preemption.convert.or_else(|| {
             let after = self.saving(id) + self.restoring(id);
@@ -179,15 +175,15 @@ impl Engine {
         })
     }
 
-    /// What it takes to save the work of an attempt.
+    /// Returns the expected time to save the work of an attempt.
     fn saving(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
         let known = self.cluster.costs[id.task.kind].checkpoint_by_bytes.of(bytes);
         known.unwrap_or(self.settings.preemption.auto.checkpoint)
     }
 
-    /// What it takes to go on from its checkpoint; before that was seen of any, more than to begin
-    /// from nothing.
+    /// Returns the expected time to restore its checkpoint; before any measurement, more than a fresh start
+    /// takes.
     fn restoring(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
         let known = &self.cluster.costs[id.task.kind];
@@ -195,8 +191,8 @@ impl Engine {
         known.restore_by_bytes.of(bytes).unwrap_or(self.settings.preemption.auto.restore + begun)
     }
 
-    /// Has suspended work saved where a worker has less memory than its attempts need, as long as that costs
-    /// less than paging it out and in: what has been suspended longest first, of that the largest.
+    /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
+    /// less than paging: the longest suspended first, then the largest.
     pub(super) fn convert_for_memory(&mut self) {
         let crowded = |id: &WorkerId| {
             let worker = &self.cluster.workers[id];
@@ -221,7 +217,8 @@ impl Engine {
         }
     }
 
-    /// The suspended attempts of a worker that may be saved, with since when they are and what they need.
+    /// Returns the suspended attempts of a worker that may be saved, with their suspension times and memory
+    /// needs.
     fn suspended_on(&self, worker: WorkerId) -> Vec<(crate::time::Time, Reverse<u64>, AttemptId)> {
         let attempts = self.cluster.workers[&worker].attempts().map(|id| &self.cluster.attempts[&id]);
         let waits = attempts.filter(|one| {
@@ -234,8 +231,8 @@ impl Engine {
         waits.filter_map(listed).collect()
     }
 
-    /// The slot of an attempt is free, or it has ended after this time at work: if its primitive was chosen,
-    /// what was expected of that, and what it took.
+    /// Records the estimated and the actual cost of a chosen primitive, when the slot of an attempt is free
+    /// or it ended after this work time.
     pub(super) fn judge_free(&mut self, id: AttemptId, worked: Span) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         let Some(estimate) = request.estimate else { return };
@@ -249,7 +246,7 @@ impl Engine {
         judged.victim = judged.victim + lost;
     }
 
-    /// Work goes on that was suspended or saved, after this.
+    /// Records how long it took until suspended or saved work continued.
     pub(super) fn judge_return(&mut self, primitive: Primitive, took: Span) {
         if let Some(judged) = self.cluster.judged.get_mut(&primitive) {
             judged.victim = judged.victim + took;

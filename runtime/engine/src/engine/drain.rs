@@ -1,12 +1,10 @@
-//! Workers that are to leave: nothing new, and gone when nothing there is needed.
-//!
-//! Owns what a drain means for what the worker runs and holds: nothing is resumed there any more, so that
-//! what is suspended is woken to save its work and exit, or killed. A job whose last worker drains waits for
+//! Draining workers: they get no new attempts and leave when nothing on them is needed. Nothing is resumed
+//! there any more, so suspended attempts are checkpointed or killed. A job whose last worker drains waits for
 //! another one.
 //!
-//! A worker that somebody else ends (its pod, its allocation) says how long it has. What runs there saves its
-//! work at once, what cannot may finish, and half of the grace is left to kill what is still there. What its
-//! maps have written is put where it outlives the worker (`moves`).
+//! A worker that is ended from outside (its pod, its allocation) reports how long it has. Its attempts save
+//! their work at once, those that cannot may finish, and after half of the grace the remaining ones are
+//! killed. Its map outputs are copied to storage that outlives it (`moves`).
 
 use crate::cluster::{Cluster, Deadline};
 use crate::effect::{Effect, Record};
@@ -18,9 +16,9 @@ use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
 use crate::time::Span;
 
 impl Engine {
-    /// Takes a worker out of the offers. What is suspended there goes on elsewhere; when work is handed back,
-    /// what runs is killed, or saves its work if there is a grace, except what is just committing, which is a
-    /// rename and ends by itself.
+    /// Removes a worker from the offers. Suspended attempts move to other workers. If work is handed back,
+    /// running attempts are killed, or checkpointed if there is a grace; committing ones are left alone,
+    /// because a commit is one short rename.
     pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool, grace: Option<Span>) {
         let before = self.cluster.workers.get(&id).map(|worker| worker.state);
         if !self.step_worker(id, WorkerInput::DrainRequested) {
@@ -55,10 +53,9 @@ impl Engine {
         }
     }
 
-    /// Whether a worker that drains can be had back.
+    /// Checks whether a draining worker can be kept.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
         match self.cluster.workers.get(&id).map(|worker| (worker.state, worker.left)) {
             Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
@@ -71,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Offers the slots of a worker again that was to leave. What was handed back runs elsewhere by now.
+    /// Offers the slots of a draining worker again. Work that was handed back already runs on other workers.
     pub(super) fn undrain_requested(&mut self, id: WorkerId) {
         if self.step_worker(id, WorkerInput::UndrainRequested) {
             self.cluster.draining.remove(&id);
@@ -83,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// Half of the grace is for saving work; what was promised before does not become later.
+    /// Sets the time to save work to half of the grace; an earlier end set before stays in force.
     fn save_within(&mut self, id: WorkerId, grace: Span) {
         let half = self.cluster.now + Span(grace.0 / 2);
         let until = self.cluster.workers[&id].saves_until.map_or(half, |before| before.min(half));
@@ -92,13 +89,13 @@ impl Engine {
         self.cluster.deadlines.insert((until, Deadline::Drained(id)));
     }
 
-    /// Whether a worker has said that it leaves because somebody else ends it.
+    /// Returns whether a worker reported that it will be ended from outside.
     pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
         self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until.is_some())
     }
 
-    /// Has an attempt save its work, if it can, where there is a grace for it. What has not begun has nothing
-    /// to save.
+    /// Checkpoints an attempt, if possible, on a worker with a grace. An attempt that has not begun has
+    /// nothing to save.
     pub(super) fn save_in_time(&mut self, id: AttemptId, worker: WorkerId) {
         let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
         if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {
@@ -115,7 +112,8 @@ impl Engine {
         }
     }
 
-    /// A worker is about to be ended: what has neither saved its work nor finished there is killed.
+    /// Kills the attempts that have neither saved their work nor finished on a worker that is about to be
+    /// ended.
     pub(super) fn saving_over(&mut self, id: WorkerId) {
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
@@ -125,7 +123,7 @@ impl Engine {
         }
     }
 
-    /// Gives up an attempt that is suspended on a draining worker, with its work if that can be saved.
+    /// Gives up an attempt that is suspended on a draining worker, and saves its work if possible.
     pub(super) fn move_away(&mut self, id: AttemptId, worker: WorkerId) {
         let (primitive, and) = if self.can_do(id).checkpoint {
             (Primitive::Checkpoint, String::new())
@@ -135,13 +133,13 @@ impl Engine {
         self.give_up(id, primitive, Requester::Engine, format!("{worker} is draining{and}"));
     }
 
-    /// Lets draining workers go that run nothing and hold nothing that a job needs.
+    /// Lets draining workers leave that run no attempts and hold nothing that a job needs.
     pub(super) fn let_workers_leave(&mut self) {
         let given_up = |id: &WorkerId| {
             let saves_until = self.cluster.workers[id].saves_until;
             saves_until.is_some_and(|until| until <= self.cluster.now)
         };
-        // What is finished there from now on would have to be served by a worker that is gone.
+        // Outputs finished there from now on would have to be served by a lost worker.
         let given_up: Vec<WorkerId> = self.cluster.draining.iter().copied().filter(given_up).collect();
         for id in given_up {
             self.take_back_outputs_of(id);
@@ -167,7 +165,7 @@ impl Engine {
 }
 
 impl Cluster {
-    /// A worker has no time to save work any more: it is gone, or stays.
+    /// Forgets a worker's time to save work: it is lost, or stays.
     pub(super) fn drop_saving(&mut self, id: WorkerId) {
         if let Some(until) = self.worker_mut(id).saves_until.take() {
             self.deadlines.remove(&(until, Deadline::Drained(id)));

@@ -1,18 +1,16 @@
-//! What follows when an attempt ends: its task is done, or is tried again, or has failed too often.
+//! The end of an attempt: its task is done, is retried, or has failed too often. Which failures count:
 //!
-//! Owns which failures count:
-//!
-//! - the task's own fault counts, and so does what lies outside it (`Retryable`): a process that cannot start
-//!   must not be started for ever;
-//! - a failure for want of a map output does not count against the reduce that met it, if it was
-//!   given that output: the map is run again, and the damage counts against the map, so that it
-//!   cannot go on for ever either;
-//! - what lies with the disk or a limit of one host does not count: the task goes elsewhere, and the worker
-//!   gets nothing for a while; only when as many hosts as a task has attempts say so, the task is to blame;
-//! - a stopped process that the host took the memory of does not count;
-//! - a kill that was ordered, a checkpoint and the loss of the worker never count;
-//! - a fatal failure ends the job at once; one that lies with a program file when two hosts say so, or all
-//!   there are.
+//! - a failure of the task counts, and so does a cause outside it (`Retryable`): a process that cannot start
+//!   must not be restarted forever;
+//! - a failure because of a lost map output does not count against the reduce, if it was given that output:
+//!   the map is run again, and the loss counts against the map, which bounds the retries;
+//! - a failure because of the disk or a limit of one host does not count: the task runs elsewhere, and the
+//!   worker temporarily gets no attempts. The task is at fault only when as many hosts as it has attempts
+//!   report this;
+//! - a stopped process that the host killed for its memory does not count;
+//! - an ordered kill, a checkpoint and the loss of the worker never count;
+//! - a fatal failure ends the job immediately; one caused by a program file does so when two hosts, or all
+//!   hosts, report it.
 
 use crate::cluster::Attempt;
 use crate::effect::{Record, Start};
@@ -23,7 +21,7 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptInput, AttemptOutcome, AttemptState, JobInput, JobState, TaskInput};
 
-/// Why an attempt failed, as its worker says.
+/// The failure of an attempt, as its worker reported it.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub class: FailureClass,
@@ -33,8 +31,8 @@ pub(super) struct Failure {
 }
 
 impl Engine {
-    /// The process of an attempt is gone, or its worker is. `failure` is what to hold against it, should the
-    /// table call this a failure.
+    /// Handles the exit of an attempt's process or the loss of its worker. `failure` is recorded if the table
+    /// classifies the exit as a failure.
     pub(super) fn attempt_exits(&mut self, id: AttemptId, input: AttemptInput, failure: Option<Failure>) {
         let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else { return };
         let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
@@ -127,14 +125,14 @@ impl Engine {
         }
     }
 
-    /// Another attempt did the task first.
+    /// Kills an attempt whose task was completed by another one.
     fn supersede(&mut self, id: AttemptId, by: AttemptId) {
         self.cluster.attempt_mut(id).superseded = true;
         self.kill(id, format!("{by} did the task first"));
     }
 
-    /// The other attempt at a task may commit now if it asked, when the one that had the right is gone
-    /// without using it.
+    /// Grants the commit to the other attempt at a task if it asked for it, when the holder of the grant
+    /// ended without using it.
     fn pass_on_commit(&mut self, task: TaskId) {
         let Some(job) = self.active_job(task.job) else { return };
         let live: Vec<AttemptId> = job.attempts_of(task).collect();
@@ -152,7 +150,7 @@ impl Engine {
         if self.cluster.task_mut(id.task).checkpoint.is_some_and(|_| attempt.from == Start::Fresh)
             && self.cluster.task_mut(id.task).kept > kept
         {
-            // A duplicate began anew and has not come as far as the checkpoint that is there.
+            // A duplicate started fresh and has not reached the existing checkpoint.
             return;
         }
         self.cluster.job_mut(id.task.job).set_checkpoint(id.task, Some(made));
@@ -161,7 +159,7 @@ impl Engine {
         task.saved = attempt.progress();
     }
 
-    /// The attempt is gone, and nobody is to blame.
+    /// Ends an attempt without counting a failure.
     fn retry(&mut self, id: AttemptId, why: String) {
         self.record(Record::AttemptEnded(id, why));
         self.cluster.step_task_without(id);
@@ -170,7 +168,7 @@ impl Engine {
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
         let (id, told) = (attempt.id, failure.in_words());
         self.retry(id, told.clone());
-        // Whoever ends the worker may have ended it, too: signals of a batch system reach every
+        // The attempt may have been ended together with the worker: batch systems send signals to every
         // process of a job.
         if failure.class == FailureClass::Excused || self.is_ended_from_outside(attempt.worker) {
             return;
@@ -186,11 +184,11 @@ impl Engine {
         {
             self.excuse_for_host(id.task, attempt.worker, told);
         } else if failure.place == FaultPlace::HostMemory && failure.class == FailureClass::Retryable {
-            // The checkpoint it went on from, if it did, is as good as before.
+            // The checkpoint that it started from, if any, is still valid.
         } else if failure.class != FailureClass::Retryable || !excused {
             if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
-                // The checkpoint may be what is wrong; a task must not fail for good before it was
-                // tried without.
+                // The checkpoint may be the cause; a task must not fail for good before it was tried without
+                // it.
                 self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
             self.count_failure(id.task, attempt.worker, told);
@@ -200,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// Whether no further try can help.
+    /// Returns whether a retry cannot help.
     fn is_fatal(&mut self, task: TaskId, worker: WorkerId, failure: &Failure) -> bool {
         if failure.class != FailureClass::Fatal {
             return self.settings.one_host && failure.place == FaultPlace::LocalDisk;
@@ -216,7 +214,7 @@ impl Engine {
         known.len() >= 2 || !self.cluster.usable(task.kind).into_iter().any(could_try)
     }
 
-    /// Counts a failure of a task on a worker, and keeps the task from it.
+    /// Counts a failure of a task on a worker, and makes the task avoid the worker.
     pub(super) fn count_failure(&mut self, id: TaskId, worker: WorkerId, reason: String) {
         let Some(job) = self.active_job(id.job) else { return };
         let attempts_max = job.spec.attempts_max as usize;
@@ -236,7 +234,7 @@ impl Engine {
 }
 
 impl Failure {
-    /// What happened, and where unless it is where most does: in the code of the user.
+    /// Returns the message, with the place of the fault unless that is user code (the usual case).
     fn in_words(&self) -> String {
         match self.place {
             FaultPlace::UserCode => self.reason.clone(),
@@ -245,8 +243,7 @@ impl Failure {
     }
 }
 
-/// The reason of a job that failed with this task: the last failure, and the different ones before
-/// it, each once.
+/// Returns the failure reason of a job: the last failure of this task and each distinct earlier one.
 fn failed_too_often(task: TaskId, failures: &[String]) -> String {
     let Some((last, before)) = failures.split_last() else { return format!("{task} failed") };
     let times = |count: usize| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };

@@ -1,7 +1,5 @@
-//! Requests to preempt: from the wish of a policy to the free slot.
-//!
-//! Owns their life (see `preemption`), the orders they lead to, their grace, and the reservation of the slot
-//! they free. Does not own the choice of victims.
+//! Requests to preempt, from the policy's request to the free slot: their life cycle (see `preemption`),
+//! their orders, their grace, and the reservation of the freed slot.
 
 use crate::cluster::{Deadline, Job, Reservation};
 use crate::effect::{Order, Record};
@@ -13,12 +11,12 @@ use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::{Span, Time};
 
-/// What is said of a victim that did not finish in time.
+/// Marks the reason of a request whose victim did not finish in time.
 const OVERRAN: &str = "; waited for ";
 
 impl Engine {
-    /// Opens a request of the policy, or says why that is not possible. Asking again while one is open
-    /// changes nothing.
+    /// Opens a request of the policy; fails if it is not possible. A repeated request has no effect while the
+    /// first is open.
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
@@ -66,8 +64,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens a request of the policy with what the settings make of the primitive that was asked for. An
-    /// attempt that was waited for takes as long again at least.
+    /// Opens a request of the policy with the primitive that the settings choose. A victim that was already
+    /// waited for is assumed to need at least as long again.
     fn choose(&mut self, wish: PreemptRequest) {
         let PreemptRequest { attempt: id, asked, asked_grace, beneficiary, waited, .. } = wish;
         let attempt = &self.cluster.attempts[&id];
@@ -81,8 +79,8 @@ impl Engine {
             instead = Some(format!("{}{why}", said(instead.take())));
             at
         });
-        // The grace was for what was asked: what is let finish instead is not killed in between, and a kill
-        // instead of something that takes its time does not wait.
+        // The grace belongs to the requested primitive: a victim that may finish instead is not killed after
+        // it, and a kill that replaces a slower primitive does not wait.
         let waits = self.settings.preemption.primitive == Some(PrimitiveChoice::Wait);
         let same = primitive == asked
             || (waits && primitive == Primitive::Wait)
@@ -95,9 +93,9 @@ impl Engine {
         self.open_request(PreemptRequest { primitive, earliest, grace, reason, estimate, ..wish });
     }
 
-    /// An attempt that was let finish, since that was expected to be over by now, is not done: it is decided
-    /// about again. It may be let finish once more, as if it took as long again as it was waited for, so that
-    /// the decisions become rarer the longer it takes. A wait that ends in a kill has its end already.
+    /// Decides again about an attempt that was allowed to finish and is overdue. It may be allowed to finish
+    /// again, with the time already waited as the new estimate, so the decisions become rarer. A wait that
+    /// ends in a kill has a fixed end already.
     pub(super) fn wait_overran(&mut self, id: AttemptId) {
         let now = self.cluster.now;
         let Some(before) = self.cluster.requests.get(&id) else { return };
@@ -121,7 +119,7 @@ impl Engine {
         self.choose(PreemptRequest { created: now, earliest: None, reason, waited, ..before });
     }
 
-    /// Enters a request, and sends its order if that is possible now.
+    /// Records a request and sends its order if that is possible now.
     pub(super) fn open_request(&mut self, request: PreemptRequest) {
         let PreemptRequest { attempt, primitive, asked, by, beneficiary, .. } = request;
         let reason = request.reason.clone();
@@ -145,8 +143,8 @@ impl Engine {
         self.cluster.requests.insert(attempt, request);
     }
 
-    /// Withdraws a request of the policy, or says that there is none. Of anybody else's only the
-    /// promise is withdrawn.
+    /// Withdraws a request of the policy; fails if there is none. For other requesters, only the promise is
+    /// withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
         if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
             self.promise_to_nobody(id);
@@ -161,8 +159,8 @@ impl Engine {
         }
     }
 
-    /// Sends the order of a request, if the attempt is in a state to take it: not before its process said
-    /// hello, and never while it commits, which is one rename and ends by itself.
+    /// Sends the order of a request if the state of the attempt allows it: not before its process has
+    /// connected, and never while it commits, which is one short rename.
     pub(super) fn advance_request(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         let (primitive, begins, grace) = (request.primitive, request.begins(), request.grace);
@@ -175,7 +173,7 @@ impl Engine {
         }
         let attempt = self.cluster.attempt_mut(id);
         let (state, worker) = (attempt.state, attempt.worker);
-        // Others may have been suspended there since it was asked for.
+        // Other attempts may have been suspended there since the request.
         if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
             && let Some(why) = self.why_full(worker)
         {
@@ -191,7 +189,7 @@ impl Engine {
             (Primitive::Checkpoint, AttemptState::Running) => {
                 self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id })
             }
-            // Left over from a request that was withdrawn after its order was sent.
+            // The order of a withdrawn request is still in progress.
             (Primitive::Suspend, AttemptState::Suspending) => true,
             (Primitive::Checkpoint, AttemptState::Checkpointing) => true,
             _ => false,
@@ -201,8 +199,8 @@ impl Engine {
         }
     }
 
-    /// Puts off the request of a policy for an attempt that is to get some work done first and was not at
-    /// work all the time since it was asked for; false when there is nothing to put off.
+    /// Delays a policy's request for an attempt that must first do some work and did not run all the time
+    /// since the request; returns false if no delay is needed.
     fn put_off_spared(&mut self, id: AttemptId) -> bool {
         let now = self.cluster.now;
         let attempt = &self.cluster.attempts[&id];
@@ -218,7 +216,7 @@ impl Engine {
         true
     }
 
-    /// The grace of a request is over: what was to be a kill is one now, and the rest becomes one.
+    /// Ends the grace of a request: the attempt is killed, whatever the primitive was.
     pub(super) fn grace_over(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         if request.primitive == Primitive::Kill {
@@ -231,14 +229,14 @@ impl Engine {
         }
     }
 
-    /// Orders the end of an attempt for a reason that is no request to preempt; the first reason stands.
+    /// Kills an attempt for a reason other than a request to preempt; the first reason is kept.
     pub(super) fn kill(&mut self, id: AttemptId, reason: String) {
         if self.order_kill(id) {
             self.cluster.attempt_mut(id).kill_reason = Some(reason.into());
         }
     }
 
-    /// Orders the end of an attempt; false when that is ordered already.
+    /// Orders a kill; returns false if one is already ordered.
     pub(super) fn order_kill(&mut self, id: AttemptId) -> bool {
         let attempt = self.cluster.attempt_mut(id);
         if attempt.state == AttemptState::Killing {
@@ -253,7 +251,7 @@ impl Engine {
         self.order(id, AttemptInput::KillOrdered, Order::Kill { attempt: id })
     }
 
-    /// Puts an attempt in the state that waits for an order to be carried out, and sends the order.
+    /// Moves an attempt to the state of a pending order and sends the order.
     pub(super) fn order(&mut self, id: AttemptId, input: AttemptInput, order: Order) -> bool {
         let possible = self.step(id, input).is_some();
         if possible {
@@ -266,8 +264,8 @@ impl Engine {
         possible
     }
 
-    /// An attempt gave up its slot or ended: its request, if there is one, has come to its end, and the slot
-    /// is kept for whom it was freed.
+    /// Closes the request for an attempt that gave up its slot or ended, and reserves the slot for the
+    /// beneficiary.
     pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
         let Some(request) = self.remove_request(id) else { return };
         let suspended = self.cluster.attempts.get(&id).map(|attempt| attempt.work_time(self.cluster.now));
@@ -301,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// A job needs no slots any more: nothing is freed for it.
+    /// Withdraws the promises for a job that needs no more slots.
     pub(super) fn withdraw_requests_for(&mut self, job: JobId) {
         if self
             .cluster
@@ -326,7 +324,7 @@ impl Engine {
         }
     }
 
-    /// The slot that a request frees is nobody's in particular.
+    /// Removes the beneficiary from a request.
     fn promise_to_nobody(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get_mut(&id) else { return };
         if let Some(known) = request.beneficiary.take().and_then(|job| self.cluster.jobs.get_mut(&job)) {
@@ -351,7 +349,7 @@ impl Engine {
         Some(request)
     }
 
-    /// When the grace of a request ends in a kill, if it does.
+    /// Returns when the grace of a request ends in a kill, if it does.
     pub(super) fn due(&self, request: &PreemptRequest) -> Option<Time> {
         let ends_in_kill = self.settings.preemption.ends_in_kill(request.primitive);
         request.grace.filter(|_| ends_in_kill).map(|grace| request.begins() + grace)
@@ -362,7 +360,7 @@ impl Engine {
     }
 }
 
-/// What was said already, before more is said.
+/// Returns the existing reason as a prefix for an addition.
 fn said(reason: Option<String>) -> String {
     reason.map_or_else(String::new, |reason| format!("{reason}; "))
 }

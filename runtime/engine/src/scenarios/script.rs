@@ -1,4 +1,4 @@
-//! Scenarios as text: each line is an event, and what must follow from it stands after `>`.
+//! Scenarios as text: each line is an event, and the expected effects follow after `>`.
 //!
 //! ```text
 //! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or on this one
@@ -46,7 +46,7 @@ use crate::scenarios::actions::{action, primitive};
 use crate::scenarios::in_order::InOrder;
 use crate::scenarios::names::{attempt, describe, millis, name, number, task, worker};
 
-/// Runs a scenario that is not about policies.
+/// Runs a scenario under the default policy.
 pub fn check(script: &str) {
     check_with(InOrder, script);
 }
@@ -79,7 +79,7 @@ pub fn check_settings(policy: impl Scheduler + 'static, settings: EngineSettings
     }
 }
 
-/// A specification with the given numbers of tasks and everything else as usual.
+/// Returns a specification with these numbers of tasks and default values otherwise.
 pub fn spec(maps: u32, reduces: u32) -> JobSpec {
     JobSpec {
         name: "job".to_owned(),
@@ -97,7 +97,7 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
     }
 }
 
-/// A policy, and whatever the script orders on top.
+/// A policy that also carries out the actions of the script.
 struct Ordered {
     policy: Box<dyn Scheduler>,
     held: Arc<AtomicBool>,
@@ -149,7 +149,7 @@ struct Scene {
     held: Arc<AtomicBool>,
     orders: Arc<Mutex<Vec<Action>>>,
     now: Time,
-    /// Where each attempt was launched: reports come from there.
+    /// The worker of each attempt, the default sender of its reports.
     places: BTreeMap<AttemptId, WorkerId>,
     show_records: bool,
     show_wakes: bool,
@@ -165,7 +165,7 @@ impl Scene {
         Scene { engine, held, orders, now: Time(0), places, show_records: false, show_wakes: false }
     }
 
-    /// Plays one line and returns what followed.
+    /// Plays one line and returns the effects.
     fn play(&mut self, line: &str) -> Vec<String> {
         let (head, reason) = line.split_once(": ").unwrap_or((line, ""));
         let words: Vec<&str> = head.split_whitespace().collect();
@@ -223,7 +223,7 @@ impl Scene {
         self.handle(event)
     }
 
-    /// What a line says that asks or asserts something of the engine and changes nothing; none for any other
+    /// Returns the result of a line that queries or asserts state without changing it; `None` for any other
     /// line.
     fn answer(&self, line: &str, words: &[&str], reason: &str) -> Option<Vec<String>> {
         match *words {
@@ -265,7 +265,7 @@ impl Scene {
         lines
     }
 
-    /// Why the map slot of a worker was left empty.
+    /// Returns why the map slot of a worker was left empty.
     fn declined(&self, id: WorkerId) -> &str {
         self.engine.view().worker(id).expect("a known worker").declined(TaskKind::Map).unwrap_or("")
     }
@@ -287,12 +287,12 @@ impl Scene {
     }
 }
 
-/// What follows a word in pairs of words; nothing without.
+/// Returns the value that follows a word in a list of pairs; empty if the word is absent.
 fn after(pairs: &[&str], of: &str) -> String {
     pairs.chunks(2).find(|pair| pair[0] == of).map_or("", |pair| pair[1]).to_owned()
 }
 
-/// What an operator asks for, if that is what a line says.
+/// Returns the event of an operator's command; `None` for any other line.
 fn operated(words: &[&str], reason: &str) -> Option<Event> {
     Some(match *words {
         ["drain", id, ref how @ ..] => {
@@ -358,7 +358,7 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec
 }
 
-/// What is said of an attempt: `failed`, the rest of the words, and the reason, which stands after the colon.
+/// Returns the report for a word such as `failed`, the remaining words, and the reason after the colon.
 pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     match what {
         "started" => Report::Started,

@@ -1,5 +1,4 @@
-//! The state machine of a task: one unit of a job, tried by one attempt at a time, or two when the
-//! first is slow.
+//! The state machine of a task: a unit of a job, tried by one attempt at a time, or two if the first is slow.
 //!
 //! ```text
 //!                  launched        +----------+     attempt done
@@ -11,55 +10,54 @@
 //!        +---------------------- output lost -------------------------+
 //! ```
 //!
-//! `duplicate ended` is the end of either of two attempts, without doing the task; `attempt ended` that of
-//! the last one. When one of two is done the other one is superseded: from then on its end means nothing to
-//! the task.
+//! `duplicate ended` means that either of two attempts ended without completing the task; `attempt ended`
+//! means that the last one did. When one of two succeeds, the other is superseded and its end no longer
+//! affects the task.
 //!
-//! Whether a pending reduce may start yet (slow-start) is a question to its job, not a state of the task. An
-//! attempt that ended without finishing (failed, killed, checkpointed, lost) makes its task pending again.
+//! Whether a pending reduce may start yet (slow-start) is decided by its job and is not a state of the task.
+//! An attempt that ended without finishing (failed, killed, checkpointed, lost) makes its task pending again.
 
 use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
 listed! {
-    /// Where a task is.
+    /// The state of a task.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum TaskState {
-        /// Waits for a slot.
+        /// Waiting for a slot.
         #[default]
         Pending,
-        /// One attempt at it is live, or two: running, stopped, or on their way to either.
+        /// One or two attempts at it are live, in any state.
         Active,
-        /// One attempt did it, and its output is there.
+        /// One attempt completed it, and its output is available.
         Done,
     }
 }
 
 listed! {
-    /// What can happen to a task.
+    /// An input of a task.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum TaskInput {
         /// An attempt was ordered to start.
         Launched,
-        /// A second attempt was ordered to start, beside the first.
+        /// A second attempt was ordered to start while the first is live.
         DuplicateLaunched,
-        /// One of two attempts ended without doing the task; the other one goes on.
+        /// One of two attempts ended without completing the task; the other continues.
         DuplicateEnded,
-        /// An attempt did the task.
+        /// An attempt completed the task.
         AttemptDone,
-        /// Its last live attempt ended without doing the task.
+        /// Its last live attempt ended without completing the task.
         AttemptEnded,
-        /// The output of a finished map cannot be read any more.
+        /// The output of a finished map can no longer be read.
         OutputLost,
     }
 }
 
 impl TaskState {
-    /// The state after `input`.
+    /// Returns the state after `input`.
     ///
-    /// # Errors
-    /// When the table has no row for the pair.
+    /// # Errors If the table has no row for the pair.
     pub fn on(self, input: TaskInput) -> Result<TaskState, IllegalTransition> {
         match (self, input) {
             (TaskState::Pending, TaskInput::Launched) => Ok(TaskState::Active),

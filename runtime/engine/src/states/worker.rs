@@ -8,23 +8,23 @@
 //!                        +---------------------- lost ------------------+
 //! ```
 //!
-//! `Lost` is final: a worker that comes back registers under a new number, so that nothing it says about its
-//! earlier life can be mistaken for news. A draining worker finishes what it runs and serves what it holds,
-//! gets nothing new, and leaves when none of it is needed.
+//! `Lost` is final: a worker that comes back registers under a new number, so that its earlier messages
+//! cannot be mistaken for new ones. A draining worker finishes its attempts and serves its outputs, gets no
+//! new attempts, and leaves when none of its outputs is needed.
 
 use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
 listed! {
-    /// Where a worker is.
+    /// The state of a worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum WorkerState {
-        /// Never heard of.
+        /// Not registered yet.
         Unknown,
         /// Registered; its slots are offered.
         Up,
-        /// Gets no new attempts; leaves when what it has is not needed any more.
+        /// Gets no new attempts; leaves when none of its attempts or outputs is needed any more.
         Draining,
         /// Gone for good.
         Lost,
@@ -32,27 +32,26 @@ listed! {
 }
 
 listed! {
-    /// What can happen to a worker.
+    /// An input of a worker.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum WorkerInput {
         /// It registered.
         Joined,
-        /// Somebody wants it to leave.
+        /// The worker should leave.
         DrainRequested,
-        /// Somebody wants it to stay.
+        /// The worker should stay.
         UndrainRequested,
-        /// It was told that it may leave.
+        /// It was allowed to leave.
         Left,
-        /// It is gone.
+        /// It is lost.
         Lost,
     }
 }
 
 impl WorkerState {
-    /// The state after `input`.
+    /// Returns the state after `input`.
     ///
-    /// # Errors
-    /// When the table has no row for the pair.
+    /// # Errors If the table has no row for the pair.
     pub fn on(self, input: WorkerInput) -> Result<WorkerState, IllegalTransition> {
         match (self, input) {
             (WorkerState::Unknown, WorkerInput::Joined) => Ok(WorkerState::Up),

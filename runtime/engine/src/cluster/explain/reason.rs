@@ -1,56 +1,53 @@
-//! One reason, with a code that programs can go by.
-//!
-//! Owns which kinds of reasons there are. Does not own when one holds.
+//! A reason with a machine-readable code.
 
 use serde::{Deserialize, Serialize};
 
-/// Why something is where it is.
+/// A reason for the state of a job, task or attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Its kind.
     pub code: ReasonCode,
     /// A sentence, for people.
     pub text: String,
 }
 
 impl Reason {
-    /// A reason of a kind.
+    /// Creates a reason.
     pub fn new(code: ReasonCode, text: impl Into<String>) -> Reason {
         Reason { code, text: text.into() }
     }
 }
 
 listed! {
-    /// Kinds of reasons, with words that programs can rely on.
+    /// The kinds of reasons, with stable words that programs can rely on.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
     pub enum ReasonCode {
-        /// What it is now, in a word: no reason why it waits.
+        /// The current state in one word; not a reason to wait.
         State = "state",
-        /// How far it is, likewise.
+        /// The progress; not a reason to wait.
         Progress = "progress",
-        /// Where an attempt is and what it does, likewise.
+        /// The worker and state of an attempt; not a reason to wait.
         Attempt = "attempt",
-        /// Who has done it, likewise.
+        /// The attempt that completed the task; not a reason to wait.
         Done = "done",
-        /// How often it failed so far, likewise.
+        /// The number of failures so far; not a reason to wait.
         FailedBefore = "failed-before",
-        /// What was taken from it lately, likewise.
+        /// Recent preemptions; not a reason to wait.
         Preempted = "preempted",
-        /// What to do so that it goes on.
+        /// What to do so that it continues.
         Remedy = "remedy",
         /// Its job is being ended.
         Ending = "ending",
-        /// An operator wants it to wait.
+        /// An operator holds it.
         HeldByOperator = "held-by-operator",
-        /// Its process is stopped, for somebody else.
+        /// Its process is suspended in favor of another job.
         Suspended = "suspended",
-        /// Reduces begin when enough maps are done.
+        /// Reduces start when enough maps are done.
         SlowStart = "slow-start",
-        /// Outputs of maps were lost and are made again.
+        /// Map outputs were lost and are being produced again.
         OutputsLost = "outputs-lost",
-        /// Outputs of maps did not come through between two hosts.
+        /// Map outputs could not be transferred between two hosts.
         OutputsUnread = "outputs-unread",
-        /// It runs on a worker of its own.
+        /// It must run alone on a worker.
         Alone = "alone",
         /// No worker is up, or none takes attempts.
         NoWorker = "no-worker",
@@ -60,9 +57,9 @@ listed! {
         AllSlotsTaken = "all-slots-taken",
         /// A worker drains.
         Draining = "draining",
-        /// A worker gets nothing, since too much failed there.
+        /// A worker is excluded after too many failures.
         Excluded = "excluded",
-        /// A worker gets nothing, since it lacks something.
+        /// A worker lacks a resource and gets no attempts.
         WorkerShort = "worker-short",
         /// A worker is kept for a task that runs alone.
         WorkerKept = "worker-kept",
@@ -78,13 +75,13 @@ listed! {
         TasksBefore = "tasks-before",
         /// A slot is being freed for it.
         BeingFreed = "being-freed",
-        /// What its policy says of it.
+        /// A remark of its policy.
         Scheduler = "scheduler",
     }
 }
 
 impl ReasonCode {
-    /// Whether it says why something waits, rather than where it is.
+    /// Returns whether the reason explains a wait, rather than a state.
     pub fn is_why(self) -> bool {
         use ReasonCode::{Attempt, Done, FailedBefore, Preempted, Progress, Remedy, State};
         !matches!(self, State | Progress | Attempt | Done | FailedBefore | Preempted | Remedy)
