@@ -1,8 +1,6 @@
-//! Identifiers of jobs, tasks, attempts and workers, and how they print.
-//!
-//! Owns the one readable form used by logs, errors and interfaces alike: `job_0007`, `job_0007_m_0003`,
-//! `job_0007_r_0001.2`, `worker_0001`. Does not own who hands identifiers out: the runtime numbers jobs and
-//! workers, the engine numbers attempts.
+//! Identifiers of jobs, tasks, attempts and workers, and their printed form for logs, errors and interfaces:
+//! `job_0007`, `job_0007_m_0003`, `job_0007_r_0001.2`, `worker_0001`. The runtime numbers jobs and workers;
+//! the engine numbers attempts.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,13 +17,13 @@ pub struct JobId(pub u32);
 pub struct WorkerId(pub u32);
 
 impl WorkerId {
-    /// No worker has this number: what it holds lies beside the output of its job, where every
-    /// worker sees it.
+    /// Not a worker: outputs with this number are stored next to the output of their job, where every worker
+    /// can read them.
     pub const STORAGE: WorkerId = WorkerId(0);
 }
 
 listed! {
-    /// The two kinds of task, which are also the two kinds of slot.
+    /// The two kinds of tasks and of slots.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum TaskKind {
         /// Reads a split and emits records.
@@ -38,9 +36,7 @@ listed! {
 /// One unit of a job: a map over split `index`, or a reduce over partition `index`; indices start at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskId {
-    /// The job it belongs to.
     pub job: JobId,
-    /// Map or reduce.
     pub kind: TaskKind,
     /// The split or the partition, from 0.
     pub index: u32,
@@ -49,14 +45,13 @@ pub struct TaskId {
 /// One try at a task; `number` starts at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttemptId {
-    /// The task tried.
     pub task: TaskId,
-    /// Which try, from 1.
+    /// Starts at 1.
     pub number: u32,
 }
 
 impl AttemptId {
-    /// The smallest and the largest attempt of one kind of one job, as the bounds of a range of attempts.
+    /// Returns the smallest and the largest attempt of one kind of one job, as bounds of a range.
     pub(crate) fn range_of(job: JobId, kind: TaskKind) -> (AttemptId, AttemptId) {
         let at = |index, number| AttemptId { task: TaskId { job, kind, index }, number };
         (at(0, 0), at(u32::MAX, u32::MAX))
@@ -64,7 +59,7 @@ impl AttemptId {
 }
 
 impl TaskId {
-    /// Job, kind and index one after the other: indices compare ids more often than anything else.
+    /// Packs job, kind and index into one integer: indices compare ids more than they do anything else.
     fn in_order(self) -> u128 {
         u128::from(self.job.0) << 64 | (self.kind as u128) << 32 | u128::from(self.index)
     }
@@ -123,7 +118,7 @@ impl fmt::Display for AttemptId {
     }
 }
 
-/// A text that is no identifier.
+/// An invalid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no {meant}; write it as {example}")]
 pub struct IdError {
@@ -159,7 +154,7 @@ fn attempt(text: &str) -> Option<AttemptId> {
 
 macro_rules! read_as_printed {
     ($($id:ty, $meant:literal, $example:literal, $read:expr;)*) => {$(
-        /// As it is printed.
+        /// Parses the printed form.
         impl FromStr for $id {
             type Err = IdError;
 

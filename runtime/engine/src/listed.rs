@@ -1,9 +1,7 @@
-//! Enums that are a table of their variants: a line each, with the word that it is printed as.
-//!
-//! Owns the list of the variants and the way from a variant to its word and back. Does not own what is said
-//! to somebody who writes a word that is none.
+//! A macro for enums that list their variants, with the word that each one is printed as.
 
-/// Makes an enum that lists its variants, and one that is printed and read by its words if each has one.
+/// Defines an enum that lists its variants. If each variant has a word, the enum is also printed and parsed
+/// by these words.
 ///
 /// ```
 /// napreduce_engine::listed! {
@@ -26,7 +24,7 @@ macro_rules! listed {
         }
 
         impl $name {
-            /// Every one, as they are listed.
+            /// All variants, in the order of their definition.
             pub const ALL: [$name; [$(stringify!($variant)),+].len()] = [$($name::$variant),+];
         }
     };
@@ -39,17 +37,17 @@ macro_rules! listed {
         }
 
         impl $name {
-            /// The words of all of them.
+            /// The words of all variants.
             pub const WORDS: [&str; $name::ALL.len()] = [$($word),+];
 
-            /// As it is printed.
+            /// Returns the printed word.
             pub const fn in_words(self) -> &'static str {
                 match self {
                     $($name::$variant => $word),+
                 }
             }
 
-            /// The one that is printed so.
+            /// Parses the word that `Display` prints.
             pub fn of_word(word: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|one| one.in_words() == word)
             }

@@ -1,7 +1,4 @@
-//! Exact ratios: how weights, shares and thresholds are kept, so that no decision depends on rounding.
-//!
-//! Owns the type, its reading from text and its place in configuration files. Does not own what a
-//! ratio means.
+//! Exact ratios for weights, shares and thresholds, so that no decision depends on rounding.
 
 use num_rational::Ratio as Rational;
 use serde::de::{Error, Visitor};
@@ -10,64 +7,64 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// An exact ratio of two integers. In configuration files: an integer, a decimal (`0.8`) or a text (`"p/q"`),
-/// always taken at its decimal value.
+/// An exact ratio of two integers. In configuration files: an integer, a decimal (`0.8`) or a string
+/// (`"p/q"`), always taken at its decimal value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ratio(Rational<i128>);
 
-/// A text that is no ratio.
+/// An invalid ratio.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no ratio; give an integer, a decimal such as 0.8, or p/q, of at most 18 digits each")]
 pub struct RatioError(pub String);
 
 impl Ratio {
-    /// Nothing.
+    /// 0.
     pub const ZERO: Ratio = Ratio(Rational::new_raw(0, 1));
-    /// The whole.
+    /// 1.
     pub const ONE: Ratio = Ratio(Rational::new_raw(1, 1));
 
-    /// `numerator / denominator`.
+    /// Creates `numerator / denominator`.
     ///
-    /// # Panics
-    /// When the denominator is zero.
+    /// # Panics If the denominator is zero.
     pub fn new(numerator: i128, denominator: i128) -> Ratio {
         Ratio(Rational::new(numerator, denominator))
     }
 
-    /// A whole number.
+    /// Creates a ratio from an integer.
     pub fn whole(number: u64) -> Ratio {
         Ratio(Rational::from_integer(i128::from(number)))
     }
 
-    /// The number above the line, in lowest terms; carries the sign.
+    /// Returns the numerator in lowest terms; it carries the sign.
     pub fn numerator(self) -> i128 {
         *self.0.numer()
     }
 
-    /// The number below the line, in lowest terms; positive.
+    /// Returns the denominator in lowest terms; positive.
     pub fn denominator(self) -> i128 {
         *self.0.denom()
     }
 
-    /// The nearest float, for display and statistics only.
+    /// Returns the nearest float, for display and statistics only.
     pub fn to_f64(self) -> f64 {
         *self.0.numer() as f64 / *self.0.denom() as f64
     }
 
-    /// This share of an amount, cut to an integer; saturates at both ends of the range.
+    /// Returns this share of an amount, truncated to an integer; saturates at both ends of the range.
     pub fn of(self, amount: u64) -> u64 {
         let share = i128::from(amount).saturating_mul(*self.0.numer()) / self.0.denom();
         u64::try_from(share.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The least whole amount that is not below this share of an amount; saturates at both ends of the range.
+    /// Returns this share of an amount, rounded up to an integer; saturates at both ends of the range.
     pub fn of_raised(self, amount: u64) -> u64 {
         let share = i128::from(amount).saturating_mul(*self.0.numer());
         let raised = share.div_euclid(*self.0.denom()) + i128::from(share.rem_euclid(*self.0.denom()) != 0);
         u64::try_from(raised.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// This share of an amount, to the nearest integer, halves up; saturates at both ends of the range.
+    /// Returns this share of an amount, rounded to the nearest integer, halves up; saturates at both ends of
+    /// the range.
     pub fn of_rounded(self, amount: u64) -> u64 {
         let doubled = i128::from(amount).saturating_mul(2).saturating_mul(*self.0.numer());
         let rounded = (doubled.saturating_add(*self.0.denom())).div_euclid(2 * self.0.denom());
@@ -77,7 +74,7 @@ impl Ratio {
 
 impl Ord for Ratio {
     fn cmp(&self, other: &Ratio) -> Ordering {
-        // Most are whole, and need no division.
+        // Most are integers and need no division.
         if self.0.denom() == other.0.denom() {
             return self.0.numer().cmp(other.0.numer());
         }
@@ -139,7 +136,8 @@ impl FromStr for Ratio {
     }
 }
 
-/// A decimal number at its exact value. Bounded in length, so that no later product of two overflows.
+/// Parses a decimal number exactly. Its length is limited so that products of two such numbers do not
+/// overflow.
 fn decimal(text: &str) -> Option<Rational<i128>> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -172,7 +170,7 @@ impl<'de> Deserialize<'de> for Ratio {
                 self.visit_str(&number.to_string())
             }
             fn visit_f64<E: Error>(self, number: f64) -> Result<Ratio, E> {
-                // The shortest text that reads back as the same float is what was written.
+                // The shortest text that parses to the same float is the one that was written.
                 self.visit_str(&number.to_string())
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Ratio, E> {

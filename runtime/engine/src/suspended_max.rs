@@ -1,7 +1,4 @@
-//! How many suspended attempts a worker keeps, and when it takes the next one after it was full.
-//!
-//! Owns the number, how it is written, and the hysteresis. Does not own who counts them (`cluster`) nor what
-//! is done instead of one more (`settings`).
+//! The maximum number of suspended attempts per worker, with hysteresis after a worker was full.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The word for no limit.
 const UNLIMITED: &str = "unlimited";
 
-/// How many suspended attempts a worker keeps.
+/// The maximum number of suspended attempts per worker.
 ///
 /// ```
 /// use napreduce_engine::SuspendedMax;
@@ -23,16 +20,16 @@ const UNLIMITED: &str = "unlimited";
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspendedMax {
-    /// So many. A worker that has reached that number takes another one only when at most half of it, rounded
-    /// down, is left there: otherwise one attempt that goes on would at once make room for the next one to be
-    /// stopped, and so on.
+    /// A limit. A worker that has reached it takes another attempt only when at most half of the limit,
+    /// rounded down, is left. Otherwise each resumed attempt would immediately make room for another suspend,
+    /// and so on.
     AtMost(u32),
-    /// Any number.
+    /// No limit.
     Unlimited,
 }
 
 impl SuspendedMax {
-    /// Whether a worker is full that was so or not, and on which so many are suspended now.
+    /// Returns whether a worker is full, given whether it was and how many attempts are suspended there.
     pub(crate) fn is_full(self, was_full: bool, suspended: u32) -> bool {
         match self {
             SuspendedMax::Unlimited => false,
@@ -42,7 +39,7 @@ impl SuspendedMax {
 }
 
 impl Default for SuspendedMax {
-    /// Two: what is suspended keeps its memory, and a machine is sized for what runs there.
+    /// Two: suspended attempts keep their memory, and machines are sized for the running ones.
     fn default() -> SuspendedMax {
         SuspendedMax::AtMost(2)
     }
@@ -57,7 +54,7 @@ impl fmt::Display for SuspendedMax {
     }
 }
 
-/// Text that is no number of suspended attempts.
+/// Invalid text for a maximum of suspended attempts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is neither a number of attempts nor \"unlimited\"")]
 pub struct NoSuspendedMax {
@@ -114,7 +111,7 @@ impl Visitor<'_> for Written {
         text.parse().map_err(E::custom)
     }
 
-    /// How journals say it that were begun when there was no default.
+    /// The form of no limit in journals from before there was a default.
     fn visit_unit<E: Error>(self) -> Result<SuspendedMax, E> {
         Ok(SuspendedMax::Unlimited)
     }

@@ -1,7 +1,5 @@
-//! Time as the engine sees it: integer microseconds handed in by whoever drives the engine.
-//!
-//! Owns the two newtypes, their arithmetic, which saturates instead of wrapping, and their text. Does not own
-//! a clock.
+//! Time in the engine: integer microseconds that the driver passes in. Contains the two types, their
+//! saturating arithmetic, and their text form.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -14,29 +12,29 @@ use crate::ratio::Ratio;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Time(pub u64);
 
-/// A length of time in microseconds.
+/// A duration in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Span(pub u64);
 
 impl Span {
-    /// A span of whole milliseconds.
+    /// Creates a span of whole milliseconds.
     pub const fn from_millis(millis: u64) -> Span {
         Span(millis.saturating_mul(1_000))
     }
 
-    /// A span of whole seconds.
+    /// Creates a span of whole seconds.
     pub const fn from_secs(seconds: u64) -> Span {
         Span(seconds.saturating_mul(1_000_000))
     }
 
-    /// Microseconds.
+    /// Returns the span in microseconds.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 }
 
 impl Time {
-    /// The span since `earlier`; zero when `earlier` is later.
+    /// Returns the span since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -75,19 +73,19 @@ impl fmt::Display for Span {
     }
 }
 
-/// A text that is no span.
+/// An invalid span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no span of time; give a number and a unit: 250us, 500ms, 1.35s, 10m or 2h")]
 pub struct SpanError(pub String);
 
-/// The units of a span in text, and their microseconds.
+/// The units of a span in text, with their microseconds.
 const UNITS: [(&str, u64); 5] =
     [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)];
 
 impl std::str::FromStr for Span {
     type Err = SpanError;
 
-    /// Reads `500ms` or `1.35s`: whole microseconds, in a unit that is named.
+    /// Parses `500ms` or `1.35s`: a whole number of microseconds, in a named unit.
     fn from_str(text: &str) -> Result<Span, SpanError> {
         let wrong = || SpanError(text.to_owned());
         let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
@@ -103,7 +101,7 @@ impl std::str::FromStr for Span {
 }
 
 impl Span {
-    /// The span as [`str::parse`] reads it, in the largest unit that needs no decimals.
+    /// Returns the span as [`str::parse`] reads it, in the largest unit that needs no decimals.
     pub fn to_text(self) -> String {
         let whole =
             UNITS.iter().rev().find(|(_, micros)| self.0.is_multiple_of(*micros) && self.0 >= *micros);
@@ -113,7 +111,7 @@ impl Span {
 }
 
 impl Span {
-    /// The span rounded for people: `0s`, `4ms`, `0.7s`, `15s`, `2m 5s`, `3h 20m`.
+    /// Returns the span rounded for people: `0s`, `4ms`, `0.7s`, `15s`, `2m 5s`, `3h 20m`.
     pub fn rounded(self) -> String {
         let to = |unit: u64| self.0.saturating_add(unit / 2) / unit;
         match self.0 {
@@ -128,7 +126,7 @@ impl Span {
     }
 }
 
-/// An amount in two units, or in the larger one alone.
+/// Formats an amount in two units, or in the larger one alone.
 fn two(amount: u64, of: u64, large: &str, small: &str) -> String {
     match amount % of {
         0 => format!("{}{large}", amount / of),
@@ -136,7 +134,7 @@ fn two(amount: u64, of: u64, large: &str, small: &str) -> String {
     }
 }
 
-/// Spans in files that people write: a number and a unit.
+/// Serde for spans in configuration files: a number and a unit.
 pub mod text {
     use super::Span;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -152,7 +150,7 @@ pub mod text {
     }
 }
 
-/// Spans that may be without end: a number and a unit, or `never`.
+/// Serde for optional spans: a number and a unit, or `never`.
 pub mod text_or_never {
     use super::Span;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

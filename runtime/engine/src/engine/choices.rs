@@ -1,7 +1,5 @@
-//! What the engine chooses for a policy: the primitive that is possible, and the attempts that give up slots.
-//!
-//! Owns the fallbacks of the preemption settings, and task eviction. Does not own the wish, nor its
-//! life (`requests`).
+//! The engine's choices for a policy: fallbacks to a possible primitive, and the attempts that give up slots
+//! (task eviction).
 
 use std::cmp::Reverse;
 
@@ -18,22 +16,22 @@ use crate::states::AttemptState;
 use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
 
-/// A primitive, why it is not the one that was asked for, and what it is expected to cost where that decided.
+/// A primitive, why it differs from the requested one, and its estimated cost if that decided.
 pub(super) type Choice = (Primitive, Option<String>, Option<CostEstimate>);
 
 impl Engine {
-    /// What can be done to an attempt, by the settings and by what its job's code can save.
+    /// Returns how an attempt can be preempted, by the settings and by what its job's code can save.
     pub(super) fn can_do(&self, id: AttemptId) -> KindPreemption {
         let (job, kind) = (self.cluster.job(id.task.job), id.task.kind);
         let can = self.settings.preemption.of(kind);
         KindPreemption { checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind), ..can }
     }
 
-    /// The primitive that is used when this one is asked for, why it is another one, and what that is expected
-    /// to cost where it goes by that. The attempt takes `least` at least to finish.
+    /// Returns the primitive to use for a requested one, why it differs, and its estimated cost if that
+    /// decided. The attempt is assumed to need at least `least` to finish.
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let rules = &self.settings.preemption;
-        // What holds no slot can only be killed.
+        // An attempt without a slot can only be killed.
         let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
         let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
@@ -68,15 +66,15 @@ impl Engine {
         self.worth(attempt, asked, least)
     }
 
-    /// That the slot of an attempt's task was taken as often as the settings allow, if it was.
+    /// Returns a reason if the slot of the attempt's task was taken as often as the settings allow.
     pub(super) fn taken_enough(&self, attempt: &Attempt) -> Option<String> {
         let most = self.settings.preemption.limits.preemptions_max.filter(|_| attempt.holds_slot)?;
         let taken = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?.preemptions;
         (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
-    /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has
-    /// done less is killed.
+    /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, one that
+    /// has done less work is killed.
     fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let Some(rule) = self.settings.preemption.cost else { return (asked, None, None) };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
@@ -104,14 +102,14 @@ impl Engine {
         (asked, None, None)
     }
 
-    /// How long a primitive takes to free a slot and then to go on with the work.
+    /// Returns how long a primitive takes to free a slot and then to continue the work.
     fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
         let measured = if rule.measured { self.cluster.costs[kind].of(primitive) } else { (None, None) };
         (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
     }
 
-    /// When an attempt may be preempted at the earliest, if not yet, and why: its task was before, and has
-    /// hardly run again, or was so often without progress that it is to get some work done first.
+    /// Returns the earliest time to preempt an attempt and the reason, if not now: its task was preempted
+    /// recently, or repeatedly without progress, and must do some work first.
     pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<(Time, String)> {
         let task = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?;
         let (now, ran) = (self.cluster.now, attempt.runs_for(self.cluster.now));
@@ -130,8 +128,8 @@ impl Engine {
         Some((now + wait, format!("after another {}: it was preempted {before}", wait.rounded())))
     }
 
-    /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still
-    /// keeps more than half of them.
+    /// Returns why no more attempts can be suspended on a worker: it keeps its maximum, or reached it and
+    /// still keeps more than half of it.
     pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
         let worker = &self.cluster.workers[&id];
         match self.settings.preemption.suspended_max {
@@ -146,21 +144,21 @@ impl Engine {
         }
     }
 
-    /// One attempt more is suspended on a worker, or about to be, or one less.
+    /// Counts one suspended attempt (or one being suspended) on a worker, or removes one from the count.
     pub(super) fn count_stopped(&mut self, id: WorkerId, more: bool) {
         let worker = self.cluster.worker_mut(id);
         worker.stopped = if more { worker.stopped + 1 } else { worker.stopped - 1 };
         self.find_full(id);
     }
 
-    /// Finds whether a worker takes another suspended attempt, when it has more or less of them.
+    /// Updates whether a worker takes another suspended attempt, after their number or its maximum changed.
     pub(super) fn find_full(&mut self, id: WorkerId) {
         let most = self.settings.preemption.suspended_max;
         let worker = self.cluster.worker_mut(id);
         worker.full = most.is_full(worker.full, worker.stopped);
     }
 
-    /// Opens requests for as many slots of a job as wanted, or as there are.
+    /// Opens requests for the requested number of slots of a job, or for all there are.
     pub(super) fn release(&mut self, wish: &Release) -> Result<(), String> {
         let job = self.cluster.jobs.get(&wish.job).ok_or_else(|| format!("there is no {}", wish.job))?;
         let mut able = self.releasable(job, wish.kind);
@@ -183,7 +181,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The attempts of a job that could give up a slot and are not asked to yet.
+    /// Returns the attempts of a job that hold a slot and have no open request.
     fn releasable(&self, job: &Job, kind: TaskKind) -> Vec<AttemptId> {
         let (first, last) = AttemptId::range_of(job.id, kind);
         let able = |id: &AttemptId| {
@@ -196,7 +194,7 @@ impl Engine {
         job.live.range(first..=last).copied().filter(able).collect()
     }
 
-    /// What attempts that said nothing of their progress are taken to have left: the mean of the others.
+    /// Returns the mean remaining time of the attempts that report progress, as the estimate for the others.
     fn mean_remaining(&self, of: &[AttemptId]) -> Span {
         let known: Vec<Span> =
             of.iter().filter_map(|id| self.cluster.attempts[id].smoothed_remaining()).collect();
@@ -206,8 +204,8 @@ impl Engine {
     }
 }
 
-/// The order in which attempts go; of equal ones the one near the data of whoever gets the slot, then the
-/// younger, then the one with the larger index.
+/// Returns the sort key of an eviction order; ties go to the attempt near the beneficiary's data, then the
+/// younger one, then the larger index.
 fn eviction_key(attempt: &Attempt, eviction: TaskEviction, unknown: Span, is_near: bool) -> impl Ord + use<> {
     let remaining = attempt.smoothed_remaining().unwrap_or(unknown).0;
     let by = match eviction {

@@ -1,9 +1,8 @@
-//! Tasks that may be what ends their workers: they run alone, so that it is known.
+//! Tasks suspected of crashing their workers: they run alone to find out.
 //!
-//! Owns the suspicion, the worker that is kept free for such a task, and the end of one that is guilty. A
-//! worker that dies takes the innocent with the guilty; so nothing follows from one death, and what was there
-//! at two runs alone from then on, on another host if there is one. Only deaths of workers where it was alone
-//! count. Does not own how it is known that a worker died.
+//! A crashing worker takes innocent tasks with it, so one crash is not evidence. A task that ran during two
+//! crashes runs alone from then on, on another host if there is one, on a worker that is kept free for it.
+//! Only crashes while it runs alone count against it.
 
 use crate::cluster::Worker;
 use crate::effect::Record;
@@ -12,11 +11,11 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
 
-/// So many deaths are remembered of a task.
+/// How many crashes are kept per task.
 const REMEMBERED_MAX: usize = 16;
 
 impl Engine {
-    /// A worker died with what it ran. Returns the tasks that were at work there; none of them has ended yet.
+    /// Records the crash of a worker. Returns the tasks that ran there; none of them has ended yet.
     pub(super) fn note_crash(&mut self, id: WorkerId) -> Vec<TaskId> {
         if self.settings.crashes_max == 0 {
             return Vec::new();
@@ -40,8 +39,8 @@ impl Engine {
         tasks
     }
 
-    /// A task was there when a worker died: it runs alone from the second time on, and fails when workers
-    /// died too often while it did.
+    /// Records that a worker crashed while a task ran there: the task runs alone from the second crash on,
+    /// and fails after too many crashes while it ran alone.
     pub(super) fn suspect(&mut self, id: TaskId) {
         let active = self.cluster.jobs.get(&id.job).is_some_and(|job| job.state == JobState::Active);
         if !active {
@@ -67,7 +66,7 @@ impl Engine {
         self.cluster.refresh(id.job);
     }
 
-    /// One host says nothing about a task while another one could run it.
+    /// One host is not evidence against a task while another one could run it.
     fn is_convicted(&mut self, id: TaskId) -> bool {
         let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {
@@ -76,7 +75,7 @@ impl Engine {
         hosts.iter().any(|host| *host != hosts[0]) || !self.cluster.workers.iter().any(elsewhere)
     }
 
-    /// A task that is done has ended nobody.
+    /// Clears a completed task of suspicion.
     pub(super) fn clear_suspicion(&mut self, id: TaskId) {
         let task = self.cluster.task_mut(id);
         task.faults.lost_with.clear();
@@ -85,13 +84,13 @@ impl Engine {
         self.cluster.isolated.remove(&id);
     }
 
-    /// Ends the job of a task that is not to be tried again.
+    /// Ends the job of a task that must not be retried.
     pub(super) fn fail_task(&mut self, id: TaskId, reason: String) {
         let reason = format!("{id} cannot be tried again: {reason}");
         self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
     }
 
-    /// Starts a task that is to run alone, or keeps a worker free for it.
+    /// Starts a task that must run alone, or keeps a worker free for it.
     pub(super) fn run_isolated(&mut self) {
         if self.cluster.isolated.is_empty() && self.cluster.cleared.is_none() {
             return;
@@ -114,7 +113,7 @@ impl Engine {
             }
         }
         let Some((task, worker)) = next else { return };
-        // What waits for maps that cannot run meanwhile would wait for ever.
+        // Attempts that wait for maps, which cannot run meanwhile, would wait forever.
         let waiting: Vec<_> = self.at_work(worker).filter(|one| self.waits_for_inputs(one.task)).collect();
         for attempt in waiting {
             self.kill(attempt, format!("{worker} is kept for {task}, which runs alone"));
@@ -123,13 +122,13 @@ impl Engine {
             let job = self.cluster.job(task.job);
             let (from, number) = (job.start_of(task), job.task(task).map_or(0, |task| task.launched) + 1);
             self.start(task, worker, from, None);
-            // A duplicate would run beside others.
+            // A duplicate would not run alone.
             self.cluster.attempt_mut(AttemptId { task, number }).duplicated = true;
         }
     }
 
-    /// The first task that waits to run alone, and where: on the worker that is kept, or else the one that is
-    /// free soonest, of a host where none died if there is one.
+    /// Returns the first task that waits to run alone, and its worker: the one that is kept, or else the one
+    /// that will be free soonest, preferably on a host without a crash.
     fn next_isolated(&self, kept: Option<WorkerId>) -> Option<(TaskId, WorkerId)> {
         let cluster = &self.cluster;
         for id in &cluster.isolated {
@@ -139,7 +138,7 @@ impl Engine {
             else {
                 continue;
             };
-            // One that would wait for maps would keep the worker from them.
+            // A task that waits for maps would keep the worker from them.
             if !job.is_open(id.kind) || self.waits_for_inputs(*id) {
                 continue;
             }
@@ -158,13 +157,13 @@ impl Engine {
         None
     }
 
-    /// Whether a task is a reduce some of whose inputs are not there.
+    /// Returns whether a task is a reduce with missing inputs.
     fn waits_for_inputs(&self, id: TaskId) -> bool {
         let job = self.cluster.jobs.get(&id.job);
         id.kind == TaskKind::Reduce && job.is_some_and(|job| !job.phases.map.is_done())
     }
 
-    /// The attempts on a worker that hold slots there.
+    /// Returns the attempts that hold slots on a worker.
     fn at_work(&self, id: WorkerId) -> impl Iterator<Item = AttemptId> + '_ {
         let worker = self.cluster.workers.get(&id).filter(|worker| worker.state != WorkerState::Unknown);
         let attempts = worker.into_iter().flat_map(Worker::attempts);

@@ -1,11 +1,10 @@
-//! Map outputs that cannot be read any more, and reduces that wait for what replaces them.
+//! Lost map outputs, and reduces that wait for their replacements: when a report about an output is trusted,
+//! which attempt is at fault, and which reduces receive the replacement.
 //!
-//! Owns whose word is believed about an output, who is blamed for a lost one, and who is told of the one that
-//! takes its place. What is absent or damaged is lost. What cannot be reached is lost when two hosts say so,
-//! or when no other host is left to try; until then it is the reduce that goes elsewhere, after it has tried
-//! once more. It cannot go on for ever: a host says it once of each worker, and each output that is lost
-//! counts as a failure of its map. What has outlived its worker (`moves`) is lost when a reduce misses it
-//! again after it was told where it lies.
+//! An output that is absent or damaged is lost. An unreachable one is lost when two hosts report it, or when
+//! no other host can try; until then the reduce moves to another worker, after one retry. This terminates: a
+//! host reports each worker once, and each lost output counts as a failure of its map. An output that was
+//! copied to storage (`moves`) is lost when a reduce fails to read it from there.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +16,8 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
 
 impl Engine {
-    /// A reduce says that it cannot read some of its inputs. It goes on, and is fed what replaces them: what
-    /// is there already at once, the rest when it is done again.
+    /// Handles a reduce's report that it cannot read some inputs. The reduce continues and receives the
+    /// replacements: existing ones now, the others when they are ready.
     pub(super) fn inputs_lost(
         &mut self,
         id: AttemptId,
@@ -40,7 +39,7 @@ impl Engine {
             return;
         }
         self.cluster.job_mut(job).awaiting_inputs.insert(id);
-        // The first time it may have looked where they were before.
+        // On the first failure it may have used the previous location.
         let looks_again = |output: &&AttemptId| {
             !attempt.missed.contains(&WorkerId::STORAGE) && self.has_outlived_its_worker(**output)
         };
@@ -69,8 +68,8 @@ impl Engine {
         }
     }
 
-    /// Of the outputs that a reduce cannot read, those that are lost by what is known, and the workers about
-    /// which others are to be heard first.
+    /// Splits the outputs that a reduce cannot read into those that are known to be lost, and workers that
+    /// need a second report.
     pub(super) fn weigh(
         &mut self,
         reduce: &Attempt,
@@ -110,8 +109,8 @@ impl Engine {
         held == Some(MapOutput { attempt: output, worker: WorkerId::STORAGE })
     }
 
-    /// Whether what a worker holds cannot be reached: two hosts say so, or no other one is left that
-    /// could try.
+    /// Returns whether a worker's outputs cannot be reached: two hosts report it, or no other host is left
+    /// that could try.
     fn is_cut_off(&self, holder: WorkerId) -> bool {
         let said = |host: &String| self.cluster.unread.contains(&(holder, host.clone()));
         let first = self.cluster.unread.range((holder, String::new())..);
@@ -122,8 +121,7 @@ impl Engine {
         !self.cluster.usable(TaskKind::Reduce).into_iter().any(could_try)
     }
 
-    /// A reduce cannot read from a worker, and nobody else says so: it goes to another worker, and
-    /// is not to blame.
+    /// Moves a reduce that alone cannot read from a worker to another worker, without counting a failure.
     fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
         let reader = reduce.worker;
         self.kill(reduce.id, format!("{reader} cannot read from {holder}, and others may: {reason}"));
@@ -131,7 +129,7 @@ impl Engine {
         self.hold_against(reader, reduce.id.task);
     }
 
-    /// What was said by the host of a worker, or about that worker, is not so any more.
+    /// Drops the read failures reported by the host of a worker or about that worker.
     pub(super) fn forget_unread(&mut self, worker: WorkerId) {
         if !self.cluster.unread.is_empty() {
             let host = self.cluster.host_of(worker);
@@ -139,7 +137,7 @@ impl Engine {
         }
     }
 
-    /// An attempt there has read all it was given.
+    /// Drops the read failures of a host whose attempt has read all its inputs.
     pub(super) fn forget_unread_by(&mut self, worker: WorkerId) {
         if !self.cluster.unread.is_empty() {
             let host = self.cluster.host_of(worker);
@@ -147,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Whether an output can be one that this reduce was given.
+    /// Returns whether an output may have been given to this reduce.
     fn may_have_read(&self, reduce: AttemptId, output: AttemptId) -> bool {
         let of_this_job = reduce.task.kind == TaskKind::Reduce
             && output.task.kind == TaskKind::Map
@@ -156,7 +154,7 @@ impl Engine {
         map.is_some_and(|map| (1..=map.launched).contains(&output.number))
     }
 
-    /// Runs again the maps whose output a reduce could not read. True if it was given one that was lost.
+    /// Reruns the maps whose output a reduce could not read. Returns whether it had been given a lost one.
     pub(super) fn blame_maps(&mut self, attempt: &Attempt, lost: &[AttemptId], reason: &str) -> bool {
         let mut excused = false;
         for output in lost {
@@ -165,7 +163,7 @@ impl Engine {
                 continue;
             }
             let Some(map) = job.task(output.task) else { continue };
-            // Lost to somebody else since this attempt began: no use in blaming the map again.
+            // Another report lost it after this attempt began: do not count it against the map again.
             excused |= map.lost_at > attempt.launched_at;
             if job.state == JobState::Active
                 && let Some((number, holder)) = map.output
@@ -180,7 +178,7 @@ impl Engine {
         excused
     }
 
-    /// The output of a finished map is gone: the map, and only it, must run again.
+    /// Makes a finished map pending again because its output is lost; no other task is affected.
     pub(super) fn take_back(&mut self, id: TaskId) {
         let event = self.cluster.events;
         self.cluster.step_task(id, TaskInput::OutputLost);
@@ -196,7 +194,7 @@ impl Engine {
         self.record(Record::OutputLost(id));
     }
 
-    /// Tells the reduces that wait for inputs of one more map output.
+    /// Sends a new map output to the reduces that wait for inputs.
     pub(super) fn feed_waiting_reduces(&mut self, map: TaskId) {
         let job = self.cluster.job(map.job);
         let Some(output) = job.map_output(map.index) else { return };

@@ -1,6 +1,5 @@
-//! Offering slots to the scheduler, carrying out its actions, and waking at the right time.
-//!
-//! Owns the order of offers and the timers. Does not own any decision.
+//! Scheduling rounds: offers slots to the scheduler in order, carries out its actions, and manages the
+//! timers.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,23 +12,23 @@ use crate::ids::{TaskKind, WorkerId};
 use crate::scheduler::{Action, Actions, Offer};
 use crate::time::{Span, Time};
 
-/// How long a wake-up is put off that a policy wants for a time that is over, or again and again for nothing:
-/// long enough that a driver does not spin.
+/// The delay of a wake-up that a policy requests for a past time, or repeatedly without effect: prevents a
+/// busy loop of the driver.
 const PUT_OFF: Span = Span::from_millis(100);
-/// Wake-ups that follow each other more closely than this are too many if all of them are for nothing.
+/// Ineffective wake-ups at shorter intervals than this are counted.
 const CLOSE: Span = Span(10);
-/// How many of those there may be in a row.
+/// How many of those may occur in a row.
 const IN_VAIN_MAX: u32 = 1000;
 
 impl Engine {
-    /// Offers every free slot that somebody wants, then asks once without an offer.
+    /// Offers every free slot that some job wants, then calls the policy once without an offer.
     pub(super) fn schedule(&mut self) {
         loop {
             let held = self.cluster.held_slots;
             for kind in TaskKind::ALL {
                 self.offer_slots(kind);
             }
-            // A slot of one kind that a map was refused for the sake of a reduce may be a map's after all.
+            // A shared slot that was withheld from a map in favor of a reduce may still go to a map.
             if !self.cluster.shares_slots || self.cluster.held_slots == held {
                 break;
             }
@@ -37,8 +36,9 @@ impl Engine {
         self.ask(None);
     }
 
-    /// Offers the free slots of a kind, one at a time, on the worker with the most of them first. A worker
-    /// whose slot was taken comes again further down, with one slot less; a declined one does not.
+    /// Offers the free slots of a kind one at a time, starting on the worker with the most. A worker whose
+    /// slot was taken is offered again later in the order, with one slot less; one whose slot was declined is
+    /// not.
     fn offer_slots(&mut self, kind: TaskKind) {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
@@ -50,8 +50,8 @@ impl Engine {
         self.offer_where_suspended(kind, offered);
     }
 
-    /// When nothing can be launched, a slot is of use only where something is suspended. Workers that come up
-    /// to `offered` in the order were offered already.
+    /// Offers slots on workers with suspended attempts, for use when nothing can be launched. Skips workers
+    /// up to `offered` in the order, which were offered already.
     fn offer_where_suspended(&mut self, kind: TaskKind, offered: Option<OfferOrder>) {
         if self.declined_kind || self.cluster.suspended_on[kind].is_empty() {
             return;
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// Offers a worker's free slots: each that is kept for a job to that job, and one that is not to all.
+    /// Offers a worker's free slots: each reserved one to its job, and one unreserved one to all jobs.
     fn offer_worker(&mut self, kind: TaskKind, worker: WorkerId) {
         let known = &self.cluster.workers[&worker];
         if known.reservations().is_empty() {
@@ -113,7 +113,7 @@ impl Engine {
         self.room = taken;
     }
 
-    /// Carries out one action, or says why it is not possible.
+    /// Carries out one action; fails if it is not possible.
     fn carry_out(&mut self, action: &Action, offer: Option<Offer>) -> Result<(), String> {
         match *action {
             Action::Launch { task, worker, from } => self.launch(task, worker, from),
@@ -151,7 +151,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Does what is due: graces that are over, reservations that expire, workers that get work again.
+    /// Handles due deadlines: expired graces and reservations, and workers that get work again.
     pub(super) fn expire(&mut self) {
         let now = self.cluster.now;
         while let Some(&(due, deadline)) = self.cluster.deadlines.first()
@@ -175,21 +175,19 @@ impl Engine {
         }
     }
 
-    /// Counts wake-ups that led to nothing, in a row: what was handled was nothing else, and nothing followed
-    /// from it.
+    /// Counts consecutive wake-ups that had no effect and came without other events.
     pub(super) fn note_vain(&mut self, events: &[Event]) {
         let vain = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
         self.in_vain = if vain { self.in_vain.saturating_add(1) } else { 0 };
     }
 
-    /// The time for which a policy wants to be woken; later, with a warning, when that is over, or when it
-    /// was woken for nothing in close succession again and again: a driver must not spin.
+    /// Returns the wake-up time that a policy requests. It is delayed, with a warning, if it has passed or if
+    /// many wake-ups in quick succession had no effect, so that a driver does not spin.
     fn timely(&mut self, wanted: Option<Time>) -> Option<Time> {
         let (wanted, now) = (wanted?, self.cluster.now);
         let spins = self.in_vain >= IN_VAIN_MAX && wanted < now + CLOSE;
         if wanted > now && !spins {
-            // Only those count that follow each other closely all the time: a policy may look at the cluster
-            // every millisecond.
+            // Only uninterrupted quick successions count: a policy may inspect the cluster every millisecond.
             self.in_vain = if wanted < now + CLOSE { self.in_vain } else { 0 };
             return Some(wanted);
         }
@@ -205,7 +203,7 @@ impl Engine {
         Some(now + PUT_OFF)
     }
 
-    /// Tells the driver when to come back, if it does not know that already.
+    /// Requests the next wake-up from the driver, unless it is set already.
     pub(super) fn arm(&mut self) {
         let now = self.cluster.now;
         let policy = self.scheduler.next_wakeup(now);

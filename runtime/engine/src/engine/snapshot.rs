@@ -1,7 +1,5 @@
-//! The whole engine as plain data, and an engine that goes on from it.
-//!
-//! Owns the version of the data and the refusal of what is damaged. Does not own where it is kept: the live
-//! coordinator shortens its journal with it.
+//! Snapshots of the whole engine as plain data, and the restore from them. It checks the version and the
+//! consistency of the data. The live coordinator uses snapshots to shorten its journal.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +13,10 @@ use crate::scheduler::Scheduler;
 use crate::settings::EngineSettings;
 use crate::time::Time;
 
-/// Raised with every change that makes older snapshots mean something else.
+/// Increased with every change to the meaning of older snapshots.
 const VERSION: u32 = 4;
 
-/// An engine between two events, as plain data for any self-describing format, JSON among them.
+/// An engine between two events, as plain data for any self-describing format such as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EngineSnapshot {
     version: u32,
@@ -30,7 +28,7 @@ pub struct EngineSnapshot {
     #[serde(default)]
     in_vain: u32,
     scheduler: Option<String>,
-    /// Another policy goes on from here: it remembers nothing and sees everything.
+    /// The snapshot is for another policy, which starts without saved state.
     #[serde(default)]
     another_policy: bool,
     random: Pcg32,
@@ -53,35 +51,34 @@ impl EngineSnapshot {
     }
 }
 
-/// Why no engine can go on from a snapshot.
+/// Why a snapshot cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Made by another program.
+    /// Written by a program with another format version.
     #[error(
         "the snapshot has version {found}, this program reads version {VERSION}; use the program that wrote it"
     )]
     Version {
-        /// The version it has.
         found: u32,
     },
-    /// It contradicts itself.
+    /// The data is inconsistent.
     #[error("the snapshot is damaged: {what}; recover from an earlier one or from the whole journal")]
     Damaged {
-        /// What is wrong with it.
         what: String,
     },
-    /// The scheduling policy does not know what another one saved.
+    /// The scheduling policy cannot read the saved state of another one.
     #[error(
         "the scheduling policy cannot go on from the snapshot: {why}; start with the policy that it was made under"
     )]
     Policy {
-        /// What the policy says.
+        /// The policy's error.
         why: String,
     },
 }
 
 impl EngineSnapshot {
-    /// The same for a policy of another kind, or with other values: it begins with what it sees.
+    /// Converts the snapshot for a policy of another kind or with other values, which starts without saved
+    /// state.
     #[must_use]
     pub fn for_another_policy(self) -> EngineSnapshot {
         EngineSnapshot { scheduler: None, another_policy: true, ..self }
@@ -89,16 +86,15 @@ impl EngineSnapshot {
 }
 
 impl Engine {
-    /// All it knows. To be taken between two events, which is whenever a caller can.
+    /// Returns a snapshot of the engine. Callers are always between two events.
     pub fn snapshot(&self) -> EngineSnapshot {
         EngineSnapshot::of(self)
     }
 
-    /// An engine that goes on from a snapshot exactly as the one would have that it was taken of, given a new
-    /// policy of the same kind and the same settings.
+    /// Restores an engine that continues exactly as the original would have, given a new policy of the same
+    /// kind and the same settings.
     ///
-    /// # Errors
-    /// When the snapshot is of another version, contradicts itself, or was made under another policy.
+    /// # Errors If the snapshot has another version, is inconsistent, or was made under another policy.
     pub fn restore(
         snapshot: EngineSnapshot,
         mut scheduler: Box<dyn Scheduler>,
@@ -124,13 +120,13 @@ impl Engine {
             random,
             ..Engine::new(scheduler, settings)
         };
-        // It may be from before there were limits, or from under other ones.
+        // The snapshot may be older than the limits, or from other ones.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
         for worker in workers {
             engine.find_full(worker);
         }
         engine.check().map_err(damaged)?;
-        // So that whoever asks the policy before the next event hears of the jobs that it has.
+        // Queries to the policy before the next event need its jobs.
         engine.tell_changed();
         Ok(engine)
     }

@@ -1,13 +1,10 @@
-//! Duplicates of attempts that take much longer than their like.
+//! Speculative duplicates of stragglers. A duplicate runs in an unwanted slot on another worker, after the
+//! policy has made its decisions. The first attempt to finish counts; the other one is superseded and killed
+//! (`endings`).
 //!
-//! Owns which attempts are stragglers and where a duplicate may run: in a slot that nobody wants, on another
-//! worker. It comes after the policy, whose slots it never takes. Of two attempts at a task the first that is
-//! done counts; the other one is superseded and killed (`endings`).
-//!
-//! As in LATE, what counts is the estimated time to the end, not the progress alone: an attempt is a
-//! straggler when the rest would take longer than `slowdown` times what finished tasks of its kind
-//! took in the median, or when it has been at work for longer than that and one median more,
-//! whatever it says of its progress.
+//! As in LATE, the estimated remaining time decides, not progress alone: an attempt is a straggler if it will
+//! need more than `slowdown` times the median duration of finished tasks of its kind, or if it has already
+//! run for one median longer than that, whatever progress it reports.
 
 use std::cmp::Reverse;
 
@@ -20,7 +17,7 @@ use crate::states::AttemptState;
 use crate::time::Span;
 
 impl Engine {
-    /// Looks for stragglers if it is time to, and sees to it that it is done again while there may be some.
+    /// Checks for stragglers if it is time to, and schedules the next check while there may be some.
     pub(super) fn speculate(&mut self) {
         let Some(rule) = self.settings.speculation else { return };
         let now = self.cluster.now;
@@ -38,8 +35,7 @@ impl Engine {
         }
     }
 
-    /// Starts duplicates of the stragglers of a kind, those with the longest rest first, while there
-    /// are slots.
+    /// Starts duplicates of the stragglers of a kind, longest remaining time first, while there are slots.
     fn duplicate_stragglers(&mut self, kind: TaskKind, rule: SpeculationSettings) {
         if self.cluster.free[kind].is_empty() {
             return;
@@ -57,13 +53,13 @@ impl Engine {
         stragglers.sort_unstable();
         for (_, id) in stragglers {
             if let Some(worker) = self.place_for_duplicate(id) {
-                // Not from a checkpoint: that may be what is slow.
+                // Not from a checkpoint: that may be the cause of the slowness.
                 self.start(id.task, worker, Start::Fresh, Some(id));
             }
         }
     }
 
-    /// How long an attempt will take yet, if it is a straggler that may have a duplicate.
+    /// Returns the remaining time of an attempt, if it is a straggler that may have a duplicate.
     fn rest_of_straggler(
         &self,
         job: &Job,
@@ -81,14 +77,14 @@ impl Engine {
         }
         let much = Span(median.0.saturating_mul(u64::from(rule.slowdown_permille)) / 1000);
         let rest = attempt.remaining(self.cluster.now);
-        // What was done before a checkpoint counts as it does for finished tasks.
+        // Work before a checkpoint counts as it does for finished tasks.
         let worked = attempt.work_time(self.cluster.now);
         let slow = rest.is_some_and(|rest| rest > much) || worked > much + median;
         slow.then(|| rest.unwrap_or(worked))
     }
 
-    /// A worker with a slot that nobody wants, other than the one the attempt runs on and those its task
-    /// failed on.
+    /// Returns a worker with an unwanted slot, other than the attempt's own and those on which its task
+    /// failed.
     fn place_for_duplicate(&self, id: AttemptId) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let task = cluster.job(id.task.job).task(id.task)?;

@@ -1,9 +1,6 @@
-//! Attempts that stop, or cannot, and those that are given up where they are stopped; and what all this took.
-//!
-//! Owns what follows from a verified stop, from a refused one, and the conversion: a suspended attempt can go
-//! on nowhere else, so that after a while without a slot on its worker it is woken to save its work, or
-//! killed, when another worker has a slot that nobody wants. Does not own requests (`requests`) nor what
-//! operators hold (`operators`).
+//! Suspension results (stopped, refused), giving up suspended attempts, and the measurement of these costs. A
+//! suspended attempt cannot move: after a while without a slot on its worker it is converted, i.e. woken to
+//! save its work or killed, if another worker has an unwanted slot.
 
 use std::cmp::Reverse;
 
@@ -48,8 +45,8 @@ impl Engine {
         }
     }
 
-    /// The worker cannot keep another stopped process. What the policy wanted goes on by what the settings
-    /// say; an operator is told.
+    /// Handles a worker's refusal to keep another stopped process. A policy's request falls back as the
+    /// settings define; for an operator's, the engine logs a warning.
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
         let worker = self.cluster.attempt_mut(id).worker;
@@ -58,20 +55,20 @@ impl Engine {
         self.save_in_time(id, worker);
     }
 
-    /// What cannot be suspended after all does what the settings say if a policy wanted it so; an
-    /// operator is told.
+    /// Applies the fallback of the settings to a policy's suspend that is not possible; for an operator's,
+    /// logs a warning.
     pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
         self.let_go(id);
         self.cluster.attempt_mut(id).recalled = false;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
-        // Where costs decide, they decide again, now without a suspend.
+        // If costs decide, decide again, without suspend.
         let cheapest =
             asked.and_then(|request| self.cheapest_but_suspend(id, request.beneficiary, request.waited));
         let instead = cheapest.map_or_else(|| self.settings.preemption.when_full.into(), |one| one.primitive);
         let instead = (by == Some(Requester::Policy)).then_some(instead);
         self.record(Record::SuspendRefused { attempt: id, instead, reason: why.to_owned() });
-        // As after a resume: a commit that was asked for comes first.
+        // As after a resume: a requested commit comes first.
         self.grant_commit(id);
         if by.is_some_and(|by| by != Requester::Policy) {
             self.remove_request(id);
@@ -89,8 +86,8 @@ impl Engine {
         self.advance_request(id);
     }
 
-    /// A suspended attempt is given up where it is, so that its task can go on elsewhere: it is woken to save
-    /// its work and exit, without a slot, or killed.
+    /// Gives up a suspended attempt so that its task can continue on another worker: wakes it to save its
+    /// work and exit, without a slot, or kills it.
     pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
         let can = self.can_do(id);
         let primitive = match how {
@@ -115,13 +112,13 @@ impl Engine {
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });
-        // A commit it asked for just before it was stopped is even better.
+        // Better still is a commit that it requested just before it was stopped.
         self.grant_commit(id);
         self.cluster.refresh(id.task.job);
     }
 
-    /// Gives up what has waited long enough for a slot of its worker, while others have slots that nobody
-    /// wants. To be called when all slots are given that can be.
+    /// Gives up attempts that have waited long enough for a slot of their worker, while others have unwanted
+    /// slots. Must be called after all possible slots are given.
     pub(super) fn convert(&mut self) {
         if self.chooses() {
             self.convert_for_memory();
@@ -169,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// The suspended attempts of a kind that wait for a slot.
+    /// Returns the suspended attempts of a kind that wait for a slot.
     fn waiting(&self, kind: TaskKind) -> Vec<AttemptId> {
         let cluster = &self.cluster;
         let on = cluster.suspended_on[kind].keys().map(|worker| &cluster.workers[worker]);
@@ -181,7 +178,8 @@ impl Engine {
         on.flat_map(|worker| worker.attempts().filter(waits)).collect()
     }
 
-    /// How many free slots of a kind are for attempts that were given up and whose end is not there yet.
+    /// Returns how many free slots of a kind are needed by attempts that were given up and have not ended
+    /// yet.
     fn spoken_for(&self, kind: TaskKind) -> usize {
         let given_up = |attempt: &&Attempt| {
             let stopped = !attempt.holds_slot && attempt.state != AttemptState::Suspended;
@@ -190,8 +188,8 @@ impl Engine {
         self.cluster.attempts.values().filter(given_up).count()
     }
 
-    /// A slot on another worker that nobody wants, for the task of a suspended attempt: the first after so
-    /// many others.
+    /// Returns a worker with an unwanted slot for the task of a suspended attempt, after skipping
+    /// `spoken_for` slots.
     fn place_to_go_on(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);
@@ -214,7 +212,7 @@ impl Engine {
         None
     }
 
-    /// Takes in how long it took until an attempt was at work, from a checkpoint or after a stop.
+    /// Records how long an attempt took to start from a checkpoint or to resume.
     pub(super) fn measure_start(&mut self, id: AttemptId, input: AttemptInput) {
         let now = self.cluster.now;
         let attempt = &self.cluster.attempts[&id];
@@ -236,13 +234,13 @@ impl Engine {
         }
     }
 
-    /// Takes in how long it took until a killed attempt's slot was free.
+    /// Records how long it took until a killed attempt's slot was free.
     pub(super) fn measure_kill(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
         smooth(&mut self.cluster.costs[ended.id.task.kind].kill, took);
     }
 
-    /// Takes in how long it took to save the work of an attempt that had a slot to give.
+    /// Records how long it took to checkpoint an attempt that held a slot.
     pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
         let bytes = self.cluster.job(ended.id.task.job).spec.memory;

@@ -1,4 +1,5 @@
-//! A policy as an operator chose it: what a coordinator needs to know without naming any policy.
+//! The policy that an operator configured: the data a coordinator needs, independent of any particular
+//! policy.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,28 +12,27 @@ use crate::settings::PreemptionSettings;
 
 /// A policy with its values.
 pub trait PolicyChoice: Debug + Send + Sync {
-    /// The name in configuration files.
+    /// Returns the name in configuration files.
     fn name(&self) -> &'static str;
 
-    /// A new instance of the policy.
+    /// Creates an instance of the policy.
     ///
-    /// # Errors
-    /// Names the invalid value and the valid ones.
+    /// # Errors Names the invalid value and the valid ones.
     fn build(&self) -> Result<Box<dyn Scheduler>, String>;
 
-    /// The queues that the policy tells apart; `None` if it accepts any name.
+    /// Returns the policy's queues; `None` if it accepts any name.
     fn queues(&self) -> Option<Vec<&str>>;
 
-    /// The setting by which tasks of a kind of a job of this name are checkpointed sooner or later; `None` if
-    /// they never are.
+    /// Returns the setting by which tasks of a kind of a job of this name may be checkpointed; `None` if they
+    /// never are.
     fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str>;
 
-    /// Name and values, as [`ReadPolicy`] reads them again. Two choices are equal if this is.
+    /// Returns name and values, for [`ReadPolicy`]. Two choices are equal if these are.
     fn to_json(&self) -> Value;
 
-    /// The values that are not the published ones, as a configuration file would have them.
+    /// Returns the values that differ from the published ones, as in a configuration file.
     fn changed_values(&self) -> Option<Value>;
 }
 
-/// Reads what [`PolicyChoice::to_json`] wrote, perhaps by an earlier version.
+/// Reads the output of [`PolicyChoice::to_json`], possibly of an earlier version.
 pub type ReadPolicy = fn(&Value) -> Result<Arc<dyn PolicyChoice>, String>;

@@ -1,6 +1,4 @@
-//! Queues as a policy tells them apart, for people who ask.
-//!
-//! Owns the plain data. Does not own what a queue means: that is each policy's.
+//! The queues of a policy as plain data, for display. Each policy defines their meaning.
 
 use crate::by_kind::ByKind;
 use crate::ids::JobId;
@@ -9,17 +7,15 @@ use crate::ratio::Ratio;
 /// A queue, or a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueShare {
-    /// As jobs and listings name it.
     pub name: String,
-    /// The name of the queue that it is part of.
+    /// The name of the parent queue.
     pub parent: Option<String>,
-    /// Its part in relation to those beside it, if that is how slots are divided.
+    /// Its weight relative to its siblings, if slots are divided by weight.
     pub weight: Option<Ratio>,
-    /// What it has in any case, and at most.
     pub limits: ByKind<QueueLimits>,
-    /// What else there is to say of it, for people.
+    /// Further details, for people.
     pub remark: Option<String>,
-    /// The jobs in it, not those of its parts.
+    /// The jobs in it, without those of its children.
     pub jobs: Vec<JobId>,
 }
 

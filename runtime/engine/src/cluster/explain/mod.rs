@@ -1,7 +1,6 @@
-//! Why a task does not run, where it runs, or who did it: sentences for people, from the state that decides.
-//!
-//! Owns the answers. `slots` says what keeps a task that could run from a slot, `suspended` what stopped an
-//! attempt. Does not own how they are shown.
+//! Explanations for people: why a task does not run, where it runs, or which attempt completed it, derived
+//! from the scheduling state. `slots` explains why a launchable task has no slot, `suspended` why an attempt
+//! is suspended.
 
 mod reason;
 mod slots;
@@ -18,18 +17,19 @@ use crate::preemption::Primitive;
 use crate::states::{AttemptState, JobState, TaskState};
 use crate::time::Span;
 
-/// Where a task or a job is, and why.
+/// The state of a task or a job, and the reasons for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either
     /// `suspended`, `unknown`, `ended`.
     pub state: String,
-    /// The most important one first.
+    /// Most important first.
     pub reasons: Vec<Reason>,
 }
 
 impl ClusterView<'_> {
-    /// Where a task is: why it waits, or where its attempts run and what they wait for, or who did it.
+    /// Explains why a task waits, where its attempts run and what they wait for, or which attempt completed
+    /// it.
     pub fn explain(&self, task: TaskId) -> Explanation {
         let cluster = self.cluster();
         let job = match self.known_job(task.job) {
@@ -60,7 +60,7 @@ impl ClusterView<'_> {
         explanation(state, reasons)
     }
 
-    /// Where a job is: how far, and why what waits does.
+    /// Explains the progress of a job and why its tasks wait.
     pub fn explain_job(&self, job: JobId) -> Explanation {
         let job = match self.known_job(job) {
             Ok(job) => job,
@@ -106,7 +106,7 @@ impl ClusterView<'_> {
     }
 }
 
-/// Whether every live attempt at a task is suspended.
+/// Returns whether every live attempt at a task is suspended.
 fn is_suspended(cluster: &Cluster, job: &Job, task: TaskId) -> bool {
     job.attempts_of(task).all(|id| cluster.attempts[&id].state == AttemptState::Suspended)
 }
@@ -115,7 +115,7 @@ fn explanation(state: &str, reasons: Vec<Reason>) -> Explanation {
     Explanation { state: state.to_owned(), reasons }
 }
 
-/// That its job is being ended, if it is.
+/// Returns a reason if the job is being ended.
 fn ending(job: &Job) -> Vec<Reason> {
     if let (JobState::Active, Some(reason)) = (job.state, &job.held) {
         let how = if job.lets_finish { "held" } else { "suspended" };
@@ -132,7 +132,7 @@ fn ending(job: &Job) -> Vec<Reason> {
     vec![Reason::new(ReasonCode::Ending, text)]
 }
 
-/// That operators suspended tasks whose attempts are gone, if they did.
+/// Returns a reason if operators suspended tasks whose attempts have ended.
 fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
     let mut held = job.held_tasks(kind);
     let first = held.next()?;
@@ -150,7 +150,7 @@ fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
     Some(Reason::new(ReasonCode::HeldByOperator, text))
 }
 
-/// What a pending task waits for.
+/// Returns what a pending task waits for.
 fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let phase = &job.phases.map;
     if job.state != JobState::Active || job.held.is_some() {
@@ -181,7 +181,7 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     slots::obstacles(cluster, job, task)
 }
 
-/// Where an attempt is.
+/// Returns the state of an attempt.
 fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
     let attempt = &cluster.attempts[&id];
     let since = seconds(cluster.now.since(attempt.launched));
@@ -230,7 +230,7 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
     Reason::new(code, text + &unwanted(cluster, attempt))
 }
 
-/// Why an attempt is to end or to give its slot, if it is.
+/// Returns why an attempt must end or give up its slot, if it must.
 fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
     if let Some(reason) = &attempt.kill_reason {
         return format!("; {reason}");
@@ -242,12 +242,12 @@ fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
     format!("; it is to give its slot{whom} ({}{left}): {}", request.primitive, request.reason)
 }
 
-/// How long an attempt takes to finish, if that is known.
+/// Returns the remaining time of an attempt, if known.
 fn left(cluster: &Cluster, attempt: &Attempt) -> Option<String> {
     attempt.remaining(cluster.now).map(|left| format!("about {} left", left.rounded()))
 }
 
-/// That an attempt is no victim yet, and why.
+/// Returns why an attempt is protected from preemption, if it is.
 fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
     let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
     let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
@@ -264,7 +264,7 @@ fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId
     Reason::new(ReasonCode::Done, format!("{by} did it on {worker} in {}{output}", seconds(known.took)))
 }
 
-/// How often it failed so far, if it did.
+/// Returns how often a task has failed, if it has.
 fn failures(job: &Job, task: &Task) -> Option<Reason> {
     let last = task.faults.failures.last()?;
     let (count, most) = (task.faults.failures.len(), job.spec.attempts_max);
@@ -273,7 +273,7 @@ fn failures(job: &Job, task: &Task) -> Option<Reason> {
     Some(Reason::new(ReasonCode::FailedBefore, text))
 }
 
-/// A span as people say it.
+/// Formats a span for people.
 fn seconds(span: Span) -> String {
     format!("{}.{} s", span.0 / 1_000_000, span.0 / 100_000 % 10)
 }

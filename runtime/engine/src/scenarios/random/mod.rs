@@ -1,8 +1,6 @@
-//! Random events by seed: every invariant after every event, the truth about processes, one commit for each
-//! task, and an end for every job once workers behave.
-//!
-//! Owns the runs. `world` is the model of workers, `policy` decides at random, `ledger` keeps the books. Does
-//! not own which seeds are played.
+//! Random events by seed. Checks every invariant after every event, the engine's state against the process
+//! model, one commit per task, and that every job ends once workers behave. `world` is the model of workers,
+//! `policy` decides at random, `ledger` checks the effects.
 
 mod hands;
 mod keeping;
@@ -30,14 +28,14 @@ pub use self::policy::RandomPolicy;
 
 const EVENTS: u32 = 150;
 
-/// Makes policies that are the same, which are calm when they are told so.
+/// Creates identical policies, which become calm when the flag is set.
 pub type Policy = Arc<dyn Fn(Arc<AtomicBool>) -> Box<dyn Scheduler>>;
 
-/// An engine, the workers it believes in, and all that was said.
+/// An engine, its simulated workers, and the log of all events.
 pub struct RandomRun {
     engine: Engine,
     policy: Policy,
-    /// Restored from a snapshot of the engine; must not be told apart from it.
+    /// An engine restored from a snapshot; it must behave identically.
     twin: Option<Engine>,
     seed: u64,
     settings: EngineSettings,
@@ -50,12 +48,12 @@ pub struct RandomRun {
     jobs: u32,
     ledger: Ledger,
     keeping: Keeping,
-    /// Whether reports may be lies, and actions illegal.
+    /// Whether reports may be false and actions illegal.
     hostile: bool,
-    /// What an operator must be told, when what he asks for is not possible.
+    /// The expected warning if an operator's request is not possible.
     refusal: String,
     pub said: Vec<(Time, Event)>,
-    /// How much had been said when workers began to behave.
+    /// The number of events when workers began to behave.
     calm_since: usize,
     pub effects: Vec<Vec<Effect>>,
 }
@@ -69,7 +67,7 @@ impl RandomRun {
         )
     }
 
-    /// Under another policy than the one that decides at random.
+    /// Creates a run under another policy than the random one.
     pub fn under(seed: u64, hostile: bool, policy: Policy) -> RandomRun {
         let calm = Arc::new(AtomicBool::new(false));
         let settings = hands::settings(seed, hostile);
@@ -151,7 +149,7 @@ impl RandomRun {
         self.effects.push(effects);
     }
 
-    /// Checks that the restored engine knows the same, and restores another one.
+    /// Checks that the restored engine has the same state, and restores another one.
     fn part_with_twin(&mut self) {
         let snapshot = self.engine.snapshot();
         assert_eq!(self.twin.as_ref().map_or(snapshot.clone(), Engine::snapshot), snapshot);
@@ -161,7 +159,7 @@ impl RandomRun {
         self.twin = Some(Engine::restore(read, policy, self.settings).expect("it was just taken"));
     }
 
-    /// An engine that is told all that was said.
+    /// Replays all events in a new engine.
     pub fn replay(&self) -> (Vec<Vec<Effect>>, EngineSnapshot) {
         let calm = Arc::new(AtomicBool::new(false));
         let mut engine = Engine::new((self.policy)(Arc::clone(&calm)), self.settings);
@@ -181,7 +179,7 @@ impl RandomRun {
         self.engine.snapshot()
     }
 
-    /// One random thing happens.
+    /// Causes one random event.
     fn disturb(&mut self) {
         match self.rng.random_range(0..100) {
             0..3 => self.submit(),
@@ -266,14 +264,14 @@ impl RandomRun {
         }
     }
 
-    /// A report about an attempt that is over arrives once more.
+    /// Repeats a report about an attempt that has ended.
     fn repeat_old_news(&mut self) {
         let Some(attempt) = self.ledger.over(&mut self.rng) else { return };
         let (Some(worker), report) = (self.any_worker(), any_report(&mut self.rng)) else { return };
         self.handle(Event::Reported { worker, attempt, report });
     }
 
-    /// Something is reported that did not happen, or about something that does not exist.
+    /// Reports an event that did not happen, or one about an unknown attempt.
     fn lie(&mut self) {
         let live: Vec<(WorkerId, AttemptId)> =
             self.engine.view().attempts().map(|attempt| (attempt.worker(), attempt.id())).collect();
@@ -306,7 +304,7 @@ impl RandomRun {
         if all == 0 { None } else { self.daemons.keys().nth(self.rng.random_range(0..all)).copied() }
     }
 
-    /// From here on workers behave, and every job must come to its end.
+    /// Makes workers behave from now on; every job must end.
     fn calm_down(&mut self) {
         self.calm_since = self.said.len();
         self.calm.store(true, Ordering::Relaxed);
@@ -323,7 +321,7 @@ impl RandomRun {
         for _ in 0..10_000 {
             let ids: Vec<WorkerId> = self.daemons.keys().copied().collect();
             for worker in ids {
-                // One that is drained may have left.
+                // A drained worker may have left.
                 let Some(daemon) = self.daemons.get_mut(&worker) else { continue };
                 daemon.obey();
                 daemon.step(&mut self.rng, false);
@@ -372,12 +370,12 @@ fn any_report(rng: &mut Pcg32) -> Report {
     }
 }
 
-/// Plays a seed; when it panics, the seed is on stderr.
+/// Plays a seed; prints the seed on stderr if it panics.
 pub fn play(seed: u64, hostile: bool) -> RandomRun {
     play_out(RandomRun::new(seed, hostile))
 }
 
-/// Plays a run; when it panics, its seed is on stderr.
+/// Plays a run; prints its seed on stderr if it panics.
 pub fn play_out(mut run: RandomRun) -> RandomRun {
     struct Seed(u64, bool);
     impl Drop for Seed {
@@ -392,7 +390,7 @@ pub fn play_out(mut run: RandomRun) -> RandomRun {
     run
 }
 
-/// The beginning of a run.
+/// Plays the beginning of a run.
 pub fn play_until(seed: u64, events: u32) -> RandomRun {
     let mut run = RandomRun::new(seed, false);
     run.begin(events);

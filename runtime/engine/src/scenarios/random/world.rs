@@ -1,8 +1,6 @@
-//! A model of workers and their processes, moved by a seeded generator: slow, racing, failing, but truthful.
-//!
-//! Owns the truth about processes, against which the engine's belief is checked: no worker runs more
-//! processes than it has slots. Orders and reports of one worker keep their order; between workers anything
-//! may happen first.
+//! A model of workers and their processes, driven by a seeded generator: slow, racing and failing, but
+//! truthful. The engine's state is checked against it: no worker runs more processes than it has slots.
+//! Orders and reports of one worker stay in order; workers are not synchronized with each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,12 +8,12 @@ use crate::{AttemptId, FailureClass, FaultPlace, Order, Report, Slots, TaskKind}
 use rand::Rng;
 use rand_pcg::Pcg32;
 
-/// What a process is doing.
+/// The activity of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Starting,
     Working,
-    /// Its work is done; it waits for the right to commit.
+    /// Its work is done; it waits for a commit grant.
     Asking,
     Stopping,
     Stopped,
@@ -31,7 +29,7 @@ struct Process {
     commits: bool,
     asked: bool,
     granted: bool,
-    /// False once it is stopped, until it is continued.
+    /// False while it is stopped.
     runs: bool,
     inputs: Vec<AttemptId>,
     /// How many maps it must have read before it can finish.
@@ -42,9 +40,9 @@ struct Process {
 #[derive(Debug)]
 pub struct Daemon {
     slots: Slots,
-    /// Both kinds of slots are the same ones.
+    /// Slots are shared by both kinds.
     shared: bool,
-    /// Whether the engine is told the truth about it, so that it can be held to its promises.
+    /// Whether the engine receives true reports about it, so that its guarantees can be checked.
     trusted: bool,
     orders: VecDeque<(Order, bool, usize)>,
     reports: VecDeque<(AttemptId, Report)>,
@@ -63,13 +61,13 @@ impl Daemon {
         }
     }
 
-    /// An order is on its way. If it launches an attempt: whether that writes a part of the output, and how
-    /// many maps it must have read before it can finish.
+    /// Queues an order. For a launch: whether the attempt writes a part of the output, and how many maps it
+    /// must have read before it can finish.
     pub fn receive(&mut self, order: Order, commits: bool, maps: usize) {
         self.orders.push_back((order, commits, maps));
     }
 
-    /// The next report to hand in, if there is one.
+    /// Takes the next report to hand in, if any.
     pub fn next_report(&mut self) -> Option<(AttemptId, Report)> {
         self.reports.pop_front()
     }
@@ -79,13 +77,13 @@ impl Daemon {
         self.orders.is_empty() && self.reports.is_empty() && self.processes.values().all(at_rest)
     }
 
-    /// Whether nothing runs here and nothing is to start.
+    /// Returns whether no process runs here and no launch is pending.
     pub fn is_empty(&self) -> bool {
         let launch = |(order, ..): &(Order, bool, usize)| matches!(order, Order::Launch { .. });
         self.processes.is_empty() && !self.orders.iter().any(launch)
     }
 
-    /// Reads one order that arrived.
+    /// Processes one queued order.
     pub fn obey(&mut self) {
         let Some((order, commits, maps)) = self.orders.pop_front() else { return };
         let trusted = self.trusted;
@@ -126,14 +124,14 @@ impl Daemon {
         }
     }
 
-    /// An order for a process that is gone has crossed its last report.
+    /// Changes a process; ignores an order for an exited process, which crossed its last report.
     fn tell(&mut self, attempt: AttemptId, change: impl FnOnce(&mut Process)) {
         if let Some(process) = self.processes.get_mut(&attempt) {
             change(process);
         }
     }
 
-    /// The promise that slots exist for: processes that may be running never outnumber them.
+    /// Checks the slot guarantee: processes that may be running never outnumber the slots.
     fn check_slots(&self, newest: AttemptId) {
         let kind = newest.task.kind;
         let all = self.processes.iter();
@@ -150,7 +148,7 @@ impl Daemon {
         );
     }
 
-    /// One process takes one step; it fails now and then when it may.
+    /// Advances one process by one step; it fails occasionally if failures are allowed.
     pub fn step(&mut self, rng: &mut Pcg32, may_fail: bool) {
         if self.processes.is_empty() {
             return;
@@ -169,13 +167,13 @@ impl Daemon {
 }
 
 impl Process {
-    /// What it does next (nothing: it is gone), and what is reported of it.
+    /// Returns its next activity (`None`: it has exited) and its report.
     fn step(&self, rng: &mut Pcg32, may_fail: bool) -> (Option<Doing>, Option<Report>) {
         let stays = (Some(self.doing), None);
         if may_fail && self.doing != Doing::Stopped && rng.random_bool(0.06) {
             return (None, Some(self.failure(rng)));
         }
-        // It may reach its end before an order reaches it.
+        // It may finish before an order reaches it.
         let races = may_fail && rng.random_bool(0.2);
         let reads = self.maps > 0 && !self.inputs.is_empty();
         match self.doing {
