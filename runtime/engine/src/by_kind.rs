@@ -1,7 +1,4 @@
-//! A pair of values, one for each kind of task.
-//!
-//! Owns the indexing by `TaskKind` and nothing else: everything that is counted apart for maps and reduces
-//! uses it.
+//! A pair of values indexed by `TaskKind`, for everything that is counted separately for maps and reduces.
 
 use std::ops::{Index, IndexMut};
 
@@ -12,14 +9,12 @@ use crate::ids::TaskKind;
 /// One value for maps, one for reduces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByKind<T> {
-    /// Of maps.
     pub map: T,
-    /// Of reduces.
     pub reduce: T,
 }
 
 impl<T> ByKind<T> {
-    /// What a function says of each kind.
+    /// Creates a pair from the results of a function for each kind.
     pub fn of(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
         ByKind { map: value(TaskKind::Map), reduce: value(TaskKind::Reduce) }
     }

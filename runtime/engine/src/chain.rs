@@ -1,13 +1,11 @@
-//! One deadline for jobs that follow each other: what of the time that is left the next one may take.
-//!
-//! Owns the division. Does not own what is known of lengths, nor who submits the jobs.
+//! One deadline for consecutive jobs: divides the remaining time between them.
 
 use crate::time::Span;
 
-/// How long the next job of a chain may take of the time that is `left`: all but what the `later` ones are
-/// expected to take. `own` is what is known of its length. Of jobs of which nothing is known each is expected
-/// to take an equal part of what the others leave. Where all of them take longer than there is time, each is
-/// cut down in proportion.
+/// Returns how much of the time `left` the next job of a chain may take: all but the expected durations of
+/// the `later` jobs. `own` is its expected duration, if known. Jobs of unknown duration each get an equal
+/// part of the time that the others leave. If the total exceeds the time left, each duration is reduced in
+/// proportion.
 ///
 /// ```
 /// use napreduce_engine::{Span, chain_share};

@@ -1,43 +1,40 @@
-//! Where a failure belongs: what could be mended so that it does not happen again.
-//!
-//! Owns the places and their words. Does not own how one is found out (whoever meets the failure) nor what
-//! follows (the engine).
+//! The place of a failure: the component to repair so that it does not happen again.
 
 use serde::{Deserialize, Serialize};
 
 listed! {
-    /// The place a failure belongs to.
+    /// The place of a failure.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum FaultPlace {
-        /// What the job's author wrote: a panic, an error it returned, a command that failed.
+        /// Code of the job's author: a panic, a returned error, a command that failed.
         UserCode = "user code",
-        /// The job's input is not what it should be.
+        /// The job's input is invalid.
         Input = "input",
-        /// The task needs more memory than it may have.
+        /// The task exceeds its memory limit.
         TaskMemory = "task memory",
-        /// The host was short of memory and took it from a task that stood still.
+        /// The host was short of memory and killed a stopped task.
         HostMemory = "host memory",
         /// The worker's own disk: full, over its quota, broken or read-only.
         LocalDisk = "local disk",
         /// A limit of the host: open files, memory maps, processes.
         LocalLimit = "local limit",
-        /// The way between two hosts.
+        /// The network path between two hosts.
         Path = "path between hosts",
-        /// A worker that holds map output: it is not there, or damaged.
+        /// A worker that holds map output: the output is absent or damaged.
         Peer = "peer",
-        /// Storage that every worker sees: the job's input, its output and its checkpoints.
+        /// Storage that all workers share: the job's input, its output and its checkpoints.
         SharedStorage = "shared storage",
-        /// The program or a side file of the job, or how it fits the host.
+        /// The program or a side file of the job, or its compatibility with the host.
         ProgramFile = "program file",
-        /// The host or the worker itself, in another way: a process that was killed from outside, or could
-        /// not be watched.
+        /// Other faults of the host or the worker: a process that was killed from outside, or could not be
+        /// monitored.
         Host = "host",
     }
 }
 
 impl FaultPlace {
-    /// Whether another host may well do better, so that a failure there says nothing about the task.
+    /// Returns whether the fault is limited to the host, so that it does not indicate a faulty task.
     pub fn is_of_host(self) -> bool {
         matches!(self, FaultPlace::LocalDisk | FaultPlace::LocalLimit)
     }

@@ -1,8 +1,7 @@
-//! The engine of napreduce: pure state machines, and what a scheduler is.
-//!
-//! Owns every rule about jobs, tasks, attempts, workers and slots. Does not own clocks, sockets, files,
-//! threads or unseeded randomness: time and events are arguments, effects are results, and the live
-//! coordinator and the simulator are two loops around the same `Engine`.
+//! The engine of napreduce: pure state machines for jobs, tasks, attempts, workers and slots, and the trait
+//! of schedulers. It uses no clocks, sockets, files, threads or unseeded randomness: time and events are
+//! arguments, effects are results. The live coordinator and the simulator are two loops around the same
+//! `Engine`.
 
 #[macro_use]
 mod listed;

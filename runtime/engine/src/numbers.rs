@@ -1,7 +1,5 @@
-//! A set of numbers that are given away one after the other, kept as ranges.
-//!
-//! Owns what is remembered of jobs and workers that are gone: that they were there. A cluster that has seen a
-//! million of them has a few ranges.
+//! A set of consecutively assigned numbers, kept as ranges. It records the ids of ended jobs and lost
+//! workers; a million of them take only a few ranges.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Written>", into = "Vec<Written>")]
 pub(crate) struct Numbers {
-    /// First and last number of each.
+    /// The last number of each range by its first.
     ranges: BTreeMap<u32, u32>,
 }
 

@@ -17,14 +17,14 @@ pub enum OperatorRefusal {
     JobSuspended,
     #[error("it is held already")]
     JobHeld,
-    /// A hold asks for less than what the job is in.
+    /// The job is suspended, which is stricter than the requested hold.
     #[error("it is suspended, which is more")]
     JobSuspendedInsteadOfHeld,
     #[error("it is suspended, not held; let it go on with: nap job resume {0}")]
     JobNotHeldButSuspended(JobId),
     #[error("it is not held")]
     NotHeld,
-    /// Of an attempt, or of a job none of whose tasks is suspended by an operator.
+    /// For an attempt, or for a job without a task that an operator suspended.
     #[error("it is not suspended")]
     NotSuspended,
     /// The values as [`JobChange::in_words`](crate::JobChange::in_words) prints them.
@@ -61,7 +61,7 @@ pub enum OperatorRefusal {
     NoCheckpoints(TaskKind),
     #[error("{0}s cannot be suspended here; checkpoint or kill it")]
     NoSuspends(TaskKind),
-    /// Its worker has as many suspended attempts as it may have.
+    /// Its worker has reached its maximum of suspended attempts.
     #[error("{0}; checkpoint or kill it")]
     WorkerFull(String),
 

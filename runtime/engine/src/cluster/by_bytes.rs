@@ -1,16 +1,13 @@
-//! A time that grows with bytes, learned from what was seen: least squares over the latest of them,
-//! in whole numbers.
-//!
-//! Owns the sums and the line through them. Does not own what the bytes or the time are of.
+//! Durations as a linear function of bytes: least squares over recent samples, in integers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// After so many cases the older ones count half.
+/// After this many samples the older ones count half.
 const REMEMBERED: u64 = 64;
 
-/// Sums over cases of bytes (in MiB) and time (in microseconds).
+/// Sums over samples of bytes (in MiB) and time (in microseconds).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByBytes {
     cases: u64,
@@ -21,7 +18,7 @@ pub struct ByBytes {
 }
 
 impl ByBytes {
-    /// Takes in one more case.
+    /// Adds a sample.
     pub(crate) fn learn(&mut self, bytes: u64, took: Span) {
         if self.cases >= REMEMBERED {
             for sum in
@@ -38,8 +35,8 @@ impl ByBytes {
         self.products = self.products.saturating_add(bytes.saturating_mul(took.0));
     }
 
-    /// What so many bytes will take: by the line through all cases, which does not fall, or their mean where
-    /// they are all of one size. Unknown before the first.
+    /// Estimates the time for this many bytes: by the fitted line, which never has a negative slope, or the
+    /// mean if all samples have the same size. `None` before the first sample.
     pub(crate) fn of(&self, bytes: u64) -> Option<Span> {
         let [cases, sum, micros, squares, products] =
             [self.cases, self.bytes, self.micros, self.squares, self.products].map(i128::from);
@@ -91,7 +88,7 @@ mod tests {
             }
             let asked = random.random_range(0..4_000);
             let (found, exact) = (known.of(asked * MIB).expect("it has seen some").0, fixed + asked * each);
-            // Sums that were halved are cut to whole numbers.
+            // Halved sums are truncated to integers.
             assert!(found.abs_diff(exact) <= exact / 20 + 20_000, "seed {seed}: {found} is not {exact}");
         }
     }

@@ -1,6 +1,4 @@
-//! What taking slots cost so far.
-//!
-//! Owns the measured times. Does not own what follows from them (`primitive_choice`).
+//! The measured costs of taking slots.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +6,27 @@ use crate::cluster::by_bytes::ByBytes;
 use crate::preemption::Primitive;
 use crate::time::Span;
 
-/// What taking a slot and giving it back took for tasks of one kind, smoothed: a quarter of the last time and
-/// three of what was known before. Unknown until it happened.
+/// The measured costs of taking a slot and giving it back, for tasks of one kind, smoothed: one quarter the
+/// new value and three quarters the old one. `None` until the first measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredCosts {
-    /// From the order to suspend to the slot that is free.
+    /// From the order to suspend to the free slot.
     pub suspend: Option<Span>,
-    /// From the order to resume to work that goes on.
+    /// From the order to resume to resumed work.
     pub resume: Option<Span>,
-    /// From the order to checkpoint to the slot that is free.
+    /// From the order to checkpoint to the free slot.
     pub checkpoint: Option<Span>,
-    /// From the order to launch from a checkpoint to work that goes on.
+    /// From the order to launch from a checkpoint to resumed work.
     pub restore: Option<Span>,
-    /// From the order to kill to the slot that is free.
+    /// From the order to kill to the free slot.
     #[serde(default)]
     pub kill: Option<Span>,
-    /// Of a checkpoint and of a restore, by the memory that the tasks need.
+    /// Checkpoint and restore times by the memory that the tasks need.
     #[serde(default)]
     pub checkpoint_by_bytes: ByBytes,
     #[serde(default)]
     pub restore_by_bytes: ByBytes,
-    /// What was chosen by its costs before.
+    /// The primitives that were chosen by cost before.
     #[serde(default)]
     pub tried: Tried,
     /// From the order to launch from the beginning to the first work.
@@ -36,7 +34,7 @@ pub struct MeasuredCosts {
     pub launch: Option<Span>,
 }
 
-/// Ways to keep work that were chosen by their costs for tasks of a kind.
+/// Primitives that keep work and were chosen by cost for tasks of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
     pub suspend: bool,
@@ -44,7 +42,7 @@ pub struct Tried {
 }
 
 impl MeasuredCosts {
-    /// What a primitive takes to free a slot, and then to go on with the work; as far as it is known.
+    /// Returns how long a primitive takes to free a slot, and then to continue the work, if known.
     pub(crate) fn of(&self, primitive: Primitive) -> (Option<Span>, Option<Span>) {
         match primitive {
             Primitive::Suspend => (self.suspend, self.resume),
@@ -54,7 +52,7 @@ impl MeasuredCosts {
     }
 }
 
-/// Takes in how long something took once more.
+/// Adds a measurement to a smoothed value.
 pub(crate) fn smooth(known: &mut Option<Span>, took: Span) {
     let old = known.unwrap_or(took);
     *known = Some(Span(old.0 - old.0 / 4 + took.0 / 4));

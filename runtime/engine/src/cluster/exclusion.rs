@@ -1,14 +1,12 @@
-//! How many workers may be excluded at a time.
-//!
-//! Owns that half of those with slots of a kind stay in use. Does not own why one is excluded
-//! (`engine::containment`).
+//! The limit on excluded workers: half of those with slots of a kind stay in use.
 
 use crate::cluster::{Cluster, Worker};
 use crate::ids::{TaskKind, WorkerId};
 use crate::states::WorkerState;
 
 impl Cluster {
-    /// Whether this worker may be excluded, too: half of those with slots of a kind stay in use.
+    /// Returns whether one more worker, this one, may be excluded: half of those with slots of a kind stay in
+    /// use.
     pub fn may_exclude(&self, id: WorkerId) -> bool {
         TaskKind::ALL.into_iter().filter(|kind| self.workers[&id].slots[*kind] > 0).all(|kind| {
             let (excluded, up) = self.count_up(kind);
@@ -16,8 +14,7 @@ impl Cluster {
         })
     }
 
-    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest
-    /// time yet.
+    /// Returns the most recently excluded worker, if more than half are excluded because others were lost.
     pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
         if self.excluded.is_empty() {
             return None;
@@ -30,7 +27,7 @@ impl Cluster {
         self.excluded.iter().map(|(_, id)| *id).find(|id| self.workers[id].slots[kind] > 0)
     }
 
-    /// How many of the workers with slots of a kind are excluded, and how many there are.
+    /// Returns how many workers with slots of a kind are excluded, and how many there are.
     fn count_up(&self, kind: TaskKind) -> (usize, usize) {
         let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots[kind] > 0;
         let up = self.workers.values().filter(with_slots);

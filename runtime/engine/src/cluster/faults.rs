@@ -1,7 +1,4 @@
-//! What went wrong with a task.
-//!
-//! Owns that it takes no room where nothing did, which is so of nearly all tasks. Does not own what follows
-//! from it (`engine`).
+//! The fault history of a task. It takes no space for a task without faults, i.e. for nearly all tasks.
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
@@ -10,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkerId;
 
-/// The failures of one task.
+/// The faults of one task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskFaults {
-    /// Why its attempts failed, of those failures that count.
+    /// The reasons of its counted failures.
     pub failures: Vec<String>,
-    /// The workers where they did, or that held an output of it that could not be read.
+    /// The workers where it failed, or that held an output of it that could not be read.
     pub failed_on: BTreeSet<WorkerId>,
-    /// Hosts that lacked what it needs.
+    /// Hosts that lacked a resource that it needs.
     #[serde(default)]
     pub short_on: BTreeSet<String>,
     /// Hosts that could not run its program.
     #[serde(default)]
     pub program_failed_on: BTreeSet<String>,
-    /// The hosts of the workers that died while it ran there, the first of them; one for each time.
+    /// The hosts of the first workers that crashed while it ran there, one entry per crash.
     #[serde(default)]
     pub lost_with: Vec<String>,
-    /// How often it was alone with a worker that died, since it runs alone.
+    /// How many workers crashed while it ran alone.
     #[serde(default)]
     pub lost_alone: u32,
 }
@@ -40,7 +37,7 @@ static NONE: TaskFaults = TaskFaults {
     lost_alone: 0,
 };
 
-/// These, made with the first change.
+/// The faults, allocated on the first change.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "TaskFaults", into = "TaskFaults")]
 pub(crate) struct Faults(Option<Box<TaskFaults>>);

@@ -1,7 +1,5 @@
-//! Workers with free slots of a kind, those with the most first, so that load spreads.
-//!
-//! Owns the order of offers, with a bit for each worker: every attempt moves one when it begins and when it
-//! ends. Does not own how many slots are free.
+//! Workers ordered by their free slots of a kind, most first, so that load spreads. A bit per worker makes
+//! updates cheap: every attempt moves a worker when it starts and when it ends.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,10 +7,10 @@ use std::ops::Bound;
 
 use crate::ids::WorkerId;
 
-/// Where a worker is in the order of offers.
+/// The position of a worker in the order of offers.
 pub(crate) type OfferOrder = (Reverse<u32>, WorkerId);
 
-/// Workers by how many slots of theirs are free: of each 64 numbers that follow each other, a word.
+/// Bit sets of workers by their number of free slots; a word covers 64 consecutive ids.
 #[derive(Debug, Default)]
 pub(crate) struct FreeWorkers {
     levels: BTreeMap<Reverse<u32>, BTreeMap<u32, u64>>,
@@ -54,12 +52,12 @@ impl FreeWorkers {
         }
     }
 
-    /// The workers in order.
+    /// Returns the workers in order.
     pub fn iter(&self) -> impl Iterator<Item = OfferOrder> + '_ {
         std::iter::successors(self.next(None), |last| self.next(Some(*last)))
     }
 
-    /// The worker that comes next in order; the first one, without one before it.
+    /// Returns the next worker in order, or the first one for `None`.
     pub fn next(&self, last: Option<OfferOrder>) -> Option<OfferOrder> {
         let mut levels = (Bound::Unbounded, Bound::Unbounded);
         if let Some((free, worker)) = last {
@@ -78,12 +76,12 @@ impl FreeWorkers {
     }
 }
 
-/// The word of a worker, and its bit there.
+/// Returns the word of a worker, and its bit there.
 fn place(WorkerId(number): WorkerId) -> (u32, u64) {
     (number / 64, 1 << (number % 64))
 }
 
-/// The first worker of a word that has one.
+/// Returns the first worker of a nonzero word.
 fn first_of(word: u32, bits: u64) -> WorkerId {
     WorkerId(word * 64 + bits.trailing_zeros())
 }

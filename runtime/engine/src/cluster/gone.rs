@@ -1,14 +1,11 @@
-//! Workers that are no more.
-//!
-//! Owns when one that is lost or has left is forgotten but for its number. Does not own its loss
-//! (`engine::workers`).
+//! Forgets lost workers, except for their ids, when nothing refers to them.
 
 use crate::cluster::{Cluster, Deadline};
 use crate::ids::WorkerId;
 
 impl Cluster {
-    /// Forgets the lost workers that nothing refers to; a job that is being stopped keeps the places
-    /// of its outputs.
+    /// Forgets the lost workers that nothing refers to; a job that is being stopped keeps the locations of
+    /// its outputs.
     pub fn forget_lost_workers(&mut self) {
         if self.lost.is_empty() {
             return;

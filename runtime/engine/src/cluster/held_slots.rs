@@ -1,7 +1,4 @@
-//! Slots that are held, given back, and kept for jobs.
-//!
-//! Owns the counts of a worker, of a job and of the cluster, which change together. Does not own who
-//! gets a slot.
+//! Held, freed and reserved slots. The counts of a worker, of a job and of the cluster change together here.
 
 use std::cmp::Reverse;
 
@@ -9,8 +6,8 @@ use crate::cluster::{Cluster, Deadline, Reservation};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
 impl Cluster {
-    /// Gives a slot to an attempt of a job, the one reserved for it first. Returns whose slot that was, if it
-    /// was freed for the job.
+    /// Gives a slot to an attempt of a job, preferably a reserved one. Returns the attempt that gave up the
+    /// slot for the job, if any.
     pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) -> Option<AttemptId> {
         let mut used = None;
         self.drop_reservations(worker, |_, kept| {
@@ -35,7 +32,7 @@ impl Cluster {
         self.touch(job);
     }
 
-    /// The kinds whose free slots change with those of a kind.
+    /// Returns the kinds whose free slots change together with a kind's.
     fn kinds_with(&self, worker: WorkerId, kind: TaskKind) -> &'static [TaskKind] {
         match (self.workers[&worker].shared, kind) {
             (true, _) => &TaskKind::ALL,
@@ -44,7 +41,7 @@ impl Cluster {
         }
     }
 
-    /// Keeps a free slot for a job until a time.
+    /// Reserves a free slot for a job until a time.
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
         self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
         self.worker_mut(worker).reservations.push(reservation);
@@ -54,7 +51,7 @@ impl Cluster {
         self.touch(reservation.job);
     }
 
-    /// Gives up the reservations on a worker that `unwanted` names.
+    /// Drops the reservations on a worker for which `unwanted` returns true.
     pub fn drop_reservations(
         &mut self,
         worker: WorkerId,

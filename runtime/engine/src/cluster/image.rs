@@ -1,8 +1,6 @@
-//! What a snapshot keeps of the cluster, and the cluster made from it again.
-//!
-//! Owns what is primary and what follows from it: an image holds no index, so that a damaged one cannot
-//! disagree with itself, and everything an index is rebuilt from is looked up first. Does not own the
-//! invariants (`engine::check`).
+//! The snapshot form of the cluster, and the restore from it. An image contains only primary data and no
+//! index, so a damaged one cannot contradict its own indices. The restore checks every reference before it
+//! rebuilds an index from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,16 +24,16 @@ pub(crate) struct ClusterImage {
     events: u64,
     jobs: Vec<JobImage>,
     ended: Numbers,
-    /// Workers that are no more.
+    /// The ids of forgotten workers.
     #[serde(default)]
     gone: Numbers,
-    /// Of these, those that left.
+    /// The forgotten workers that left after a drain.
     #[serde(default)]
     left: Numbers,
     workers: Vec<Worker>,
     attempts: Vec<Attempt>,
     requests: Vec<PreemptRequest>,
-    /// The deadlines of requests that have not passed yet; when they do depends on the settings.
+    /// The deadlines of open requests; they depend on the settings and cannot be recomputed.
     graces: Vec<(Time, AttemptId)>,
     tally: Tally,
     #[serde(default)]
@@ -48,7 +46,7 @@ pub(crate) struct ClusterImage {
 }
 
 impl ClusterImage {
-    /// Everything that an index does not repeat.
+    /// Copies the primary data of a cluster.
     pub(crate) fn of(cluster: &Cluster) -> ClusterImage {
         ClusterImage {
             now: cluster.now,
@@ -83,7 +81,7 @@ impl Cluster {
         })
     }
 
-    /// The cluster again, or what is wrong with the image.
+    /// Restores the cluster; fails if the image is inconsistent.
     pub fn from_image(image: ClusterImage) -> Result<Cluster, String> {
         let mut cluster = Cluster {
             now: image.now,
@@ -123,7 +121,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Enters a live attempt with its worker and job.
+    /// Adds a live attempt to its worker and job.
     fn enter(&mut self, attempt: Attempt) -> Result<(), String> {
         let (id, kind) = (attempt.id, attempt.id.task.kind);
         let worker = self.workers.get_mut(&attempt.worker);
@@ -147,7 +145,7 @@ impl Cluster {
         }
     }
 
-    /// Whether everything that names a worker or an attempt names one that is there.
+    /// Checks that every reference to a worker or an attempt is valid.
     fn check_references(&self) -> Result<(), String> {
         for job in self.jobs.values() {
             let is_nowhere = |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
@@ -179,7 +177,7 @@ impl Cluster {
             if let Some(shortage) = &self.workers[&id].shortage {
                 self.deadlines.insert((shortage.until, Deadline::ShortageOver(id)));
             }
-            // One that is over was acted upon.
+            // A time that has passed was already handled.
             let saves = self.workers[&id].saves_until.filter(|until| *until > self.now);
             self.deadlines.extend(saves.map(|until| (until, Deadline::Drained(id))));
             if self.workers[&id].cleared {
@@ -208,7 +206,7 @@ impl Cluster {
     }
 }
 
-/// A map of things by their own key, each there once.
+/// Creates a map of values by their own key; fails on duplicates.
 fn keyed<K: Ord + Copy + std::fmt::Display, V>(
     all: impl Iterator<Item = Result<V, String>>,
     key: impl Fn(&V) -> K,

@@ -1,6 +1,4 @@
-//! How long tasks take, by the names of their jobs: of those that have ended well.
-//!
-//! Owns what is remembered, and how much of it. Does not own who expects what of it (the policies).
+//! Task durations of successful jobs, by job name.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +9,19 @@ use crate::cluster::job::Job;
 use crate::ids::TaskKind;
 use crate::time::{Span, Time};
 
-/// So many names are remembered; of more, that goes of which no job ended for the longest time.
+/// How many names are kept; beyond that, the name whose last job ended earliest is dropped.
 const NAMES_MAX: usize = 1_000;
 
-/// How long attempts were at work for some tasks, without work that was lost.
+/// The total work time of some tasks, without lost work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
     pub tasks: u64,
-    /// All of them together.
     pub total: Span,
     pub longest: Span,
 }
 
 impl Lengths {
-    /// Nothing, of no tasks.
+    /// Returns the mean; `None` for no tasks.
     pub fn mean(self) -> Option<Span> {
         self.total.0.checked_div(self.tasks).map(Span)
     }
@@ -40,14 +37,14 @@ impl Lengths {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KnownLengths {
-    /// Of the last job of each name, and when it ended.
+    /// The last job of each name, and when it ended.
     by_name: BTreeMap<String, (Time, ByKind<Lengths>)>,
-    /// Of all jobs.
+    /// All jobs.
     all: ByKind<Lengths>,
 }
 
 impl KnownLengths {
-    /// A job has ended well.
+    /// Records a job that succeeded.
     pub fn note(&mut self, job: &Job, now: Time) {
         let of = ByKind::of(|kind| of_done(job, kind));
         self.all = ByKind::of(|kind| self.all[kind].add(of[kind]));
@@ -60,7 +57,8 @@ impl KnownLengths {
         }
     }
 
-    /// Of what a job has done itself, else of the last job of its name, else of all.
+    /// Returns the durations of the job's own completed tasks, else of the last job of its name, else of all
+    /// jobs.
     pub fn of(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
         let own = own.filter(|job| job.tasks_done(kind) > 0).map(|job| of_done(job, kind));
         let named = self.by_name.get(name).map(|(_, of)| of[kind]);

@@ -1,6 +1,4 @@
-//! The numbers of the live attempts at a task.
-//!
-//! Owns at most two of them, in place: every launch enters one. Does not own the attempts.
+//! The numbers of the live attempts at a task: at most two, stored inline, because every launch adds one.
 
 use std::ops::Deref;
 
@@ -15,7 +13,7 @@ pub(crate) struct LiveNumbers {
 }
 
 impl LiveNumbers {
-    /// Enters a number; a task has one attempt, or two while one of them is a duplicate.
+    /// Adds a number; a task has one attempt, or two while one of them is a duplicate.
     pub fn push(&mut self, number: u32) {
         self.numbers[usize::from(self.count)] = number;
         self.count += 1;
@@ -23,7 +21,7 @@ impl LiveNumbers {
 
     pub fn remove(&mut self, number: u32) {
         if let Some(place) = self.iter().position(|live| *live == number) {
-            // What is not used is zero: equal lists are equal.
+            // Unused entries are zero so that equal lists compare equal.
             self.numbers = [if place == 0 { self.numbers[1] } else { self.numbers[0] }, 0];
             self.count -= 1;
         }

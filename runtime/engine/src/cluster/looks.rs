@@ -1,8 +1,5 @@
-//! How many jobs, attempts and workers policies were shown, so that tests can hold a decision to a
-//! few of them.
-//!
-//! Owns a count for each thread, in builds with debug assertions only. Does not own who looks, nor what a
-//! policy keeps.
+//! Counts the jobs, attempts and workers that views return to policies, so that tests can limit the cost of a
+//! decision. One count per thread, in builds with debug assertions only.
 
 use std::cell::Cell;
 
@@ -10,7 +7,7 @@ thread_local! {
     static LOOKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A policy is shown one more.
+/// Counts one more.
 #[inline]
 pub(crate) fn looked() {
     if cfg!(debug_assertions) {
@@ -18,7 +15,7 @@ pub(crate) fn looked() {
     }
 }
 
-/// How many jobs, attempts and workers views showed on this thread so far; zero in builds without
+/// Returns how many jobs, attempts and workers views have returned on this thread; zero in builds without
 /// debug assertions.
 pub fn looks() -> u64 {
     LOOKS.get()

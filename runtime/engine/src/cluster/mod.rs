@@ -1,7 +1,7 @@
-//! Everything the engine knows: jobs, workers, live attempts, open requests, and the indices over them.
+//! The cluster state: jobs, workers, live attempts, open requests, and the indices over them.
 //!
-//! `data` is the state with its indices, made of `job`, `task`, `attempt`, `worker` and what they need; questions about it
-//! stand above it, in `view` and `explain`. Does not own rules: which change follows from what is the engine's.
+//! `data` contains the state with its indices, composed of `job`, `task`, `attempt`, `worker` and their
+//! parts; `view` and `explain` contain the queries. The rules for state changes are in the engine.
 
 mod attempt;
 mod by_bytes;

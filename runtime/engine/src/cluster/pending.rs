@@ -1,7 +1,4 @@
-//! The pending tasks of a job, and near which workers they are: those that hold their input, or
-//! their checkpoint.
-//!
-//! Owns when a task is near whom. Does not own the indices (`task`, `racks`).
+//! The pending tasks of a job, and the workers near each: those that hold its input or its checkpoint.
 
 use crate::cluster::attempt::SavedProgress;
 use crate::cluster::job::{Job, preferred};
@@ -9,7 +6,8 @@ use crate::ids::{TaskId, WorkerId};
 use crate::time::{Span, Time};
 
 impl Job {
-    /// The task goes on from this checkpoint, made there and then; from its beginning, without.
+    /// Sets the checkpoint that a task continues from, with its worker and time; `None`: the task starts
+    /// fresh.
     pub(crate) fn set_checkpoint(&mut self, task: TaskId, made: Option<(u32, WorkerId, Time)>) {
         let pending = self.phases[task.kind].pending.contains(task.index);
         if pending {
@@ -28,7 +26,7 @@ impl Job {
         }
     }
 
-    /// Nothing holds a task any more.
+    /// Releases the hold on a task.
     pub(crate) fn release(&mut self, task: TaskId) {
         if let Some(known) = self.task_mut(task) {
             known.held = None;
@@ -48,7 +46,7 @@ impl Job {
         self.phases[task.kind].remove_pending(task.index, preferred, &self.racks);
     }
 
-    /// The workers that a pending task is near to.
+    /// Returns the workers that hold the input or checkpoint of a pending task.
     pub(crate) fn holders(&self, task: TaskId) -> Vec<WorkerId> {
         match self.task(task).and_then(|known| known.checkpoint_made) {
             Some((worker, _)) => vec![worker],

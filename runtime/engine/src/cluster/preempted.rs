@@ -1,6 +1,4 @@
-//! What is stopped and what is to be stopped: the indices over suspended attempts and open requests.
-//!
-//! Owns which suspended attempts wait for a slot. Does not own who stops what, nor when.
+//! The indices over suspended attempts and open requests, including which suspended attempts wait for a slot.
 
 use crate::cluster::Cluster;
 use crate::ids::{AttemptId, WorkerId};
@@ -8,7 +6,7 @@ use crate::preemption::PreemptRequest;
 use crate::states::AttemptState;
 
 impl Cluster {
-    /// An open request is there, or no longer: its victim's job and its beneficiary count it.
+    /// Adds or removes an open request in the counts of its victim's job and its beneficiary.
     pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
         let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
         let counted = |count: &mut u32| *count = if there { *count + 1 } else { *count - 1 };
@@ -25,8 +23,8 @@ impl Cluster {
         }
     }
 
-    /// Enters an attempt among those that are suspended and wait for a slot, or takes it out: it waits unless
-    /// an operator holds it or its job.
+    /// Updates whether an attempt is listed as suspended and waiting for a slot; it waits unless an operator
+    /// holds it or its job.
     pub fn relist(&mut self, id: AttemptId) {
         let attempt = &self.attempts[&id];
         let (worker, stopped) = (attempt.worker, attempt.state == AttemptState::Suspended);
@@ -38,7 +36,7 @@ impl Cluster {
         }
     }
 
-    /// A suspended attempt that waits for a slot is there, or no longer.
+    /// Adds or removes a suspended attempt that waits for a slot.
     pub fn list_suspended(&mut self, id: AttemptId, worker: WorkerId, there: bool) {
         let kind = id.task.kind;
         if !there {

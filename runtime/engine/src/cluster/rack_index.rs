@@ -1,7 +1,5 @@
-//! Which pending tasks have their input, or checkpoint, on which rack.
-//!
-//! Owns the index by rack, in step with that by worker. While all workers are on one rack nothing is indexed:
-//! it would hold every task that prefers any worker.
+//! An index of pending tasks by the racks that hold their input or checkpoint. It is empty while all workers
+//! are on one rack, because it would contain every task that prefers any worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use crate::ids::{TaskId, TaskKind, WorkerId};
 use crate::states::WorkerState;
 
 impl Phase {
-    /// Enters a pending task on the racks of the workers that hold its input.
+    /// Adds a pending task to the racks of the workers that hold its input.
     pub fn add_on_racks(&mut self, index: u32, holders: &[WorkerId], racks: &Racks) {
         if racks.are_several() {
             for rack in holders.iter().filter_map(|worker| racks.of(*worker)) {
@@ -39,7 +37,7 @@ impl Phase {
         }
     }
 
-    /// The index by rack, from that by worker.
+    /// Builds the index by rack from the index by worker.
     fn on_racks(&self, racks: &Racks) -> BTreeMap<RackNumber, BTreeSet<u32>> {
         let mut on_rack = BTreeMap::<RackNumber, BTreeSet<u32>>::new();
         for (worker, tasks) in self.local.iter().filter(|_| racks.are_several()) {
@@ -52,18 +50,18 @@ impl Phase {
 }
 
 impl Job {
-    /// Whether the workers are on several racks: on the only one every task is near.
+    /// Returns whether the workers are on several racks; with one, every task is on the same rack.
     pub fn knows_racks(&self) -> bool {
         self.racks.are_several()
     }
 
-    /// A task to launch on a worker whose input, or checkpoint, is on the worker's rack or there itself; none
-    /// while there is only one rack.
+    /// Returns a task to launch on a worker whose input or checkpoint is on the worker's rack or on the
+    /// worker itself; `None` while there is only one rack.
     pub fn next_on_rack(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
         self.next_of(kind, |phase| phase.next_on_rack(worker, &self.racks))
     }
 
-    /// It knows these racks from now on, and nothing of those before.
+    /// Replaces the racks and rebuilds the index.
     pub(crate) fn learn_racks(&mut self, racks: &Arc<Racks>) {
         self.racks = Arc::clone(racks);
         for kind in TaskKind::ALL {
@@ -72,7 +70,7 @@ impl Job {
         }
     }
 
-    /// A worker is on a rack now; there were several before.
+    /// Adds a worker to a rack; there were several racks before.
     fn worker_came(&mut self, worker: WorkerId, rack: RackNumber) {
         for kind in TaskKind::ALL {
             let Phase { local, on_rack, .. } = &mut self.phases[kind];
@@ -82,7 +80,7 @@ impl Job {
         }
     }
 
-    /// A worker is on its rack no more; there are several still.
+    /// Removes a worker from its rack; there are still several racks.
     fn worker_went(&mut self, worker: WorkerId, rack: RackNumber) {
         for kind in TaskKind::ALL {
             let tasks: Vec<u32> =
@@ -98,7 +96,7 @@ impl Job {
 }
 
 impl Cluster {
-    /// A worker came up, and says on which rack it is.
+    /// Adds a worker that came up to its rack.
     pub fn enter_rack(&mut self, worker: WorkerId) {
         let name = self.workers[&worker].rack.clone();
         self.change_racks(
@@ -111,7 +109,7 @@ impl Cluster {
         );
     }
 
-    /// A worker is lost, or has left.
+    /// Removes a worker that is lost or has left.
     pub fn leave_rack(&mut self, worker: WorkerId) {
         let Some(rack) = self.racks.of(worker) else { return };
         self.change_racks(|racks| racks.leave(worker), |job, _| job.worker_went(worker, rack));
@@ -119,7 +117,7 @@ impl Cluster {
 
     fn change_racks(&mut self, change: impl FnOnce(&mut Racks), small: impl Fn(&mut Job, &Racks)) {
         let before = self.racks.are_several();
-        // While jobs look at the racks they cannot be changed without a copy.
+        // Jobs share the racks: while they do, changing them would copy them.
         let nothing = Arc::default();
         for id in self.jobs.keys() {
             self.job_mut(id).racks = Arc::clone(&nothing);
@@ -139,7 +137,7 @@ impl Cluster {
         }
     }
 
-    /// Finds anew who is on which rack, after everything else was made from an image.
+    /// Rebuilds the racks, after everything else was restored from an image.
     pub fn find_racks(&mut self) {
         let mut racks = Racks::default();
         for (id, worker) in self.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost) {
@@ -152,7 +150,7 @@ impl Cluster {
         }
     }
 
-    /// Whether all of it is as it would be found anew.
+    /// Checks that the index equals a rebuilt one.
     pub fn check_racks(&self) -> Result<(), String> {
         for (id, worker) in self.workers.iter() {
             let expected = (worker.state != WorkerState::Lost).then_some(worker.rack.as_str());

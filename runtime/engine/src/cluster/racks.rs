@@ -1,17 +1,17 @@
-//! Racks: which workers are on one.
+//! The racks and their workers.
 
 use std::collections::BTreeMap;
 
 use crate::ids::WorkerId;
 
-/// Stands for the name of a rack as long as a worker is there.
+/// Replaces the name of a rack while it has workers.
 pub(crate) type RackNumber = u32;
 
 /// The racks of the workers that are not lost.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Racks {
     of: BTreeMap<WorkerId, RackNumber>,
-    /// By name: the number, and how many workers are there.
+    /// The number and the worker count of each rack, by name.
     names: BTreeMap<String, (RackNumber, u32)>,
     last: RackNumber,
 }
@@ -33,7 +33,7 @@ impl Racks {
         });
     }
 
-    /// Whether there are racks to tell apart.
+    /// Returns whether there is more than one rack.
     pub fn are_several(&self) -> bool {
         self.names.len() > 1
     }

@@ -1,19 +1,17 @@
-//! Some of the tasks of one kind of a job, in order.
-//!
-//! Owns a bit for each task, so that the first of many is found at once and a job of many tasks is entered
-//! quickly. Does not own what the set means.
+//! A set of tasks of one kind of a job, in order: one bit per task, so that the first one is found fast and
+//! large jobs are inserted fast.
 
 /// Tasks by their indices.
 #[derive(Debug, Default)]
 pub(crate) struct TaskSet {
     words: Vec<u64>,
-    /// The first word that has a task; that behind the last one if none has.
+    /// The first nonzero word; the number of words if all are zero.
     first: usize,
     count: u32,
 }
 
 impl TaskSet {
-    /// All of so many tasks.
+    /// Returns the set of all tasks below `count`.
     pub fn of_all(count: u32) -> TaskSet {
         let mut words = vec![u64::MAX; count.div_ceil(64) as usize];
         if let Some(last) = words.last_mut()
@@ -54,7 +52,7 @@ impl TaskSet {
         }
     }
 
-    /// The tasks, in order.
+    /// Returns the tasks in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let words = self.words.iter().enumerate().skip(self.first);
         words.flat_map(|(word, &bits)| {
@@ -68,7 +66,7 @@ impl TaskSet {
     }
 }
 
-/// The word of a task, and its bit there.
+/// Returns the word of a task, and its bit there.
 fn place(index: u32) -> (usize, u64) {
     (index as usize / 64, 1 << (index % 64))
 }

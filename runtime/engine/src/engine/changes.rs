@@ -1,7 +1,5 @@
-//! Jobs that people change while they are there: held, or with another priority or queue.
-//!
-//! Owns what becomes of the job in every index, and how the policy learns of it. Does not own whether a
-//! change means anything (the policy).
+//! Changes to running jobs: holds, and new priorities or queues. It updates every index and notifies the
+//! policy, which decides whether a change is valid.
 
 use crate::cluster::ClusterView;
 use crate::effect::Record;
@@ -14,10 +12,9 @@ use crate::scheduler::QueueShare;
 use crate::states::{AttemptState, JobState};
 
 impl Engine {
-    /// Whether a job can have another priority or queue.
+    /// Checks whether the priority or queue of a job can change.
     ///
-    /// # Errors
-    /// The reason why not.
+    /// # Errors The reason why not.
     pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {
@@ -32,7 +29,7 @@ impl Engine {
         self.scheduler.admits(&spec).map_err(OperatorRefusal::Policy)
     }
 
-    /// The queues that the policy tells apart, if it does.
+    /// Returns the policy's queues, if it has any.
     pub fn queues(&self) -> Option<Vec<QueueShare>> {
         self.scheduler.queues(&self.view())
     }
@@ -44,7 +41,7 @@ impl Engine {
         self.hold_job(id, reason, true);
     }
 
-    /// Has a job pause; what runs of it is let finish, or suspended.
+    /// Pauses a job; its running attempts may finish or are suspended.
     pub(super) fn hold_job(&mut self, id: JobId, reason: &str, lets_finish: bool) {
         let job = self.cluster.job_mut(id);
         (job.held, job.lets_finish) = (Some(reason.to_owned()), lets_finish);
@@ -53,13 +50,13 @@ impl Engine {
         self.withdraw_requests_for(id);
         for attempt in live {
             match self.cluster.attempts[&attempt].state {
-                // What waits to be resumed waits for the release.
+                // Suspended attempts wait for the release of the job.
                 AttemptState::Suspended => {
                     self.cluster.attempt_mut(attempt).waits_since = None;
                     self.cluster.relist(attempt);
                 }
                 AttemptState::Suspending => {}
-                // What cannot be suspended is let finish.
+                // Attempts that cannot be suspended may finish.
                 _ if !lets_finish && self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
                     let reason = format!("{id} is suspended: {reason}");
                     self.replace_request(attempt, Primitive::Suspend, &reason);
@@ -70,13 +67,13 @@ impl Engine {
         self.cluster.refresh(id);
     }
 
-    /// The job leaves every order that it stands in by what it asked for, and comes back as what it
-    /// asks for now.
+    /// Removes the job from every index ordered by its specification, and inserts it again with the new
+    /// values.
     pub(super) fn job_change_requested(&mut self, id: JobId, change: &JobChange, reason: &str) {
         if let Err(why) = self.can_change_job(id, change) {
             return self.refuse(format!("{id} cannot have {}: {why}", change.in_words()));
         }
-        // What the policy does not know yet would be told of a job that is not there.
+        // Notify the policy first of pending changes, which would otherwise refer to a job that is absent.
         self.tell_changed();
         let Some(mut job) = self.cluster.take_out(id) else { return };
         self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));

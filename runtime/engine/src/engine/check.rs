@@ -1,6 +1,5 @@
-//! The invariants of the engine, all of them, checked from scratch.
-//!
-//! Owns what must hold between events. Meant for tests and simulators: it looks at everything.
+//! All invariants of the engine that hold between events, checked from scratch. For tests and simulators: it
+//! visits all state.
 
 use std::cmp::Reverse;
 
@@ -10,7 +9,7 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
 
-/// Fails with a text when the condition does not hold.
+/// Fails with a message if the condition does not hold.
 macro_rules! ensure {
     ($holds:expr, $($text:tt)+) => {
         if !$holds {
@@ -22,8 +21,7 @@ macro_rules! ensure {
 impl Engine {
     /// Checks every invariant.
     ///
-    /// # Errors
-    /// Names the thing and the rule it breaks. That is always a bug in this crate.
+    /// # Errors Names the thing and the violated invariant. That is always a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         let cluster = &self.cluster;
         ensure!(self.effects.is_empty(), "effects are left over from the last event");
@@ -284,7 +282,7 @@ impl Engine {
     }
 }
 
-/// The sums that are kept in step, counted from scratch.
+/// Recomputes the maintained sums and compares them.
 fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
     let usable = cluster.workers.values().filter(|one| one.takes_attempts());
     let (slots, free) = usable.fold((0, 0), |(slots, free), one| {

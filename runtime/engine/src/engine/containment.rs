@@ -1,8 +1,6 @@
-//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much
-//! is excluded.
-//!
-//! Owns which failures are held against a worker, and for how long. A task runs where it failed before when
-//! there is no other worker left, and half of the workers are never excluded: no work waits for ever.
+//! Containment of broken workers: a task avoids workers on which it failed, and a worker with many failures
+//! is excluded. If no other worker is left, a task runs where it failed before, and half of the workers are
+//! never excluded, so no work waits forever.
 
 use crate::cluster::Deadline;
 use crate::effect::Record;
@@ -11,7 +9,7 @@ use crate::ids::{TaskId, WorkerId};
 use crate::states::WorkerState;
 
 impl Engine {
-    /// A failure that counts happened to a task on a worker.
+    /// Makes a task avoid the worker on which it had a counted failure.
     pub(super) fn avoid(&mut self, task: TaskId, worker: WorkerId) {
         let usable = self.cluster.usable(task.kind);
         let job = self.cluster.job_mut(task.job);
@@ -19,7 +17,7 @@ impl Engine {
         self.cluster.refresh(task.job);
     }
 
-    /// An attempt at a task failed by the fault of the task, or of the worker: who can tell.
+    /// Counts a failure against a worker; the fault may be the task's or the worker's.
     pub(super) fn hold_against(&mut self, id: WorkerId, task: TaskId) {
         let worker = self.cluster.worker_mut(id);
         worker.failures_in_row += 1;
@@ -44,7 +42,7 @@ impl Engine {
         ));
     }
 
-    /// An attempt did its task there: the worker works.
+    /// Clears a worker's failures after an attempt succeeded there.
     pub(super) fn trust_again(&mut self, id: WorkerId) {
         let worker = self.cluster.worker_mut(id);
         worker.failures_in_row = 0;
@@ -52,7 +50,7 @@ impl Engine {
         worker.shortages = 0;
     }
 
-    /// A worker that was excluded gets work again, with a clean sheet.
+    /// Ends the exclusion of a worker and clears its failures.
     pub(super) fn exclusion_over(&mut self, id: WorkerId) {
         let Some(until) = self.cluster.worker_mut(id).excluded_until.take() else { return };
         self.trust_again(id);
@@ -62,8 +60,8 @@ impl Engine {
         self.workers_changed();
     }
 
-    /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay
-    /// in use.
+    /// Updates avoided and excluded workers after the set of usable workers changed: tasks may need them, and
+    /// half of the workers stay in use.
     pub(super) fn workers_changed(&mut self) {
         while let Some(one) = self.cluster.one_too_many_excluded() {
             self.exclusion_over(one);

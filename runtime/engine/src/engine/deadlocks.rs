@@ -1,6 +1,6 @@
-//! Where slots are of one kind, reduces may hold all of them while the maps that they wait for have none: after
-//! a map failed, was preempted, or its output was lost. As in Hadoop, a reduce then gives way to a map of its own
-//! job; and where nothing runs at all, what is suspended behind masters begins again elsewhere.
+//! Deadlocks with shared slots: reduces may hold all slots while the maps that they wait for have none, after
+//! a map failed, was preempted, or lost its output. As in Hadoop, a reduce then gives way to a map of its own
+//! job. If nothing runs at all, attempts that are suspended behind masters restart on other workers.
 
 use crate::cluster::Attempt;
 use crate::engine::Engine;
@@ -10,7 +10,7 @@ use crate::states::{AttemptState, JobState};
 use crate::time::Span;
 
 impl Engine {
-    /// Lists a job that changed, if its reduces wait for maps none of which has a slot.
+    /// Lists a changed job if its reduces wait for maps, none of which has a slot.
     pub(super) fn note_deadlock(&mut self, id: JobId) {
         if !self.cluster.shares_slots {
             return;
@@ -22,7 +22,7 @@ impl Engine {
         }
     }
 
-    /// Frees slots for jobs that would wait for each other or for themselves for ever.
+    /// Frees slots for jobs that would wait forever for each other or for themselves.
     pub(super) fn resolve_deadlocks(&mut self) {
         if !self.cluster.shares_slots {
             return;
@@ -56,8 +56,8 @@ impl Engine {
         }
     }
 
-    /// The youngest reduce of a job whose slot a map of the job could use; none while one of them is about to
-    /// go, or another slot would do.
+    /// Returns the youngest reduce of a job whose slot a map of the job could use; `None` if one is already
+    /// giving way or another slot is available.
     fn reduce_in_the_way(&self, id: JobId) -> Option<AttemptId> {
         let cluster = &self.cluster;
         let job = cluster.jobs.get(&id)?;
@@ -74,7 +74,7 @@ impl Engine {
                 one.state,
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
-            // One that is to end first never does.
+            // A request that lets it finish first is never satisfied.
             let asked = cluster.requests.get(&one.id).is_some_and(|asked| asked.primitive != Primitive::Wait);
             one.holds_slot && (stops || asked)
         };
@@ -86,7 +86,7 @@ impl Engine {
             .map(|one| one.id)
     }
 
-    /// A suspended attempt whose worker has no slot for it, where nothing runs that could free one.
+    /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.
     fn suspended_for_ever(&self) -> Option<AttemptId> {
         let cluster = &self.cluster;
         let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended_on[*kind].is_empty());
@@ -106,8 +106,8 @@ impl Engine {
         cluster.attempts.values().filter(waits).map(|one| one.id).min_by_key(|id| (id.task.kind, *id))
     }
 
-    /// Whether an attempt changes its state by itself: not a master, what is suspended, or a reduce that waits
-    /// for maps.
+    /// Returns whether an attempt changes its state by itself; false for masters, suspended attempts, and
+    /// reduces that wait for maps.
     fn gets_on(&self, one: &Attempt) -> bool {
         match one.state {
             AttemptState::Suspended => false,

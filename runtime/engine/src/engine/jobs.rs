@@ -1,6 +1,4 @@
 //! Jobs from submission to their end.
-//!
-//! Owns when a job starts to stop and when it is over. Does not own what makes a task fail.
 
 use crate::cluster::Job;
 use crate::effect::{Effect, Record};
@@ -20,7 +18,7 @@ impl Engine {
         self.record(Record::JobAccepted(id));
         let runnable = spec.check().map_err(|error| error.to_string());
         let part = self.cluster.parts.remove(&id).unwrap_or_default();
-        // A master is let in: its job is judged when that is submitted.
+        // A master is admitted without a check; the check applies to its job when that is submitted.
         let admitted = |()| match part {
             JobPart::Master => Ok(()),
             JobPart::Whole | JobPart::Managed => {
@@ -43,20 +41,19 @@ impl Engine {
         }
     }
 
-    /// Whether the policy would let a job in that were submitted now.
+    /// Checks whether the policy would admit a job if it were submitted now.
     ///
-    /// # Errors
-    /// Says which deadline could not be kept.
+    /// # Errors Reports the deadline that could not be met.
     pub fn can_meet(&self, now: Time, spec: &JobSpec) -> Result<(), String> {
         self.scheduler.can_meet(now, spec, &self.view())
     }
 
-    /// The limit on running jobs for which a job waits, as a sentence.
+    /// Returns the limit on running jobs that a job waits for, as a sentence.
     pub fn why_limited(&self, job: JobId) -> Option<String> {
         self.scheduler.why_limited(job)
     }
 
-    /// What the policy has to say of a job, for people.
+    /// Returns the policy's remarks about a job, for people.
     pub fn remarks(&self, now: Time, job: JobId) -> Vec<String> {
         let view = self.view();
         view.job(job).map_or_else(Vec::new, |job| self.scheduler.remarks(now, job, &view))
@@ -71,8 +68,8 @@ impl Engine {
         }
     }
 
-    /// Settles how a job ends: kills what is left of it, and ends it when nothing is. Only the first decision
-    /// counts: two tasks may fail for good with one report.
+    /// Decides the outcome of a job: kills its live attempts, or ends it if there are none. Only the first
+    /// decision counts: one report may make two tasks fail for good.
     pub(super) fn decide(&mut self, id: JobId, input: JobInput, outcome: JobOutcome) {
         let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
         if job.state != JobState::Active {
@@ -90,7 +87,7 @@ impl Engine {
         self.end_if_drained(id);
     }
 
-    /// Ends a stopping job when the last of its attempts is gone.
+    /// Ends a stopping job that has no attempts left.
     pub(super) fn end_if_drained(&mut self, id: JobId) {
         let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
         if job.state != JobState::Stopping || !job.live.is_empty() {

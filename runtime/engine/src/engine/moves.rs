@@ -1,7 +1,6 @@
-//! Map outputs that are put where they outlive their worker, which somebody else is about to end.
-//!
-//! Owns which outputs, in which order, and from where they are read then. What is not moved while there is
-//! time is lost with its worker, as any map output is, and made again.
+//! Copies of map outputs to storage that outlives their worker, which will be ended from outside: which
+//! outputs, in which order, and where reduces read them afterwards. Outputs that are not copied in time are
+//! lost with the worker and produced again.
 
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
@@ -9,8 +8,8 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::JobState;
 
 impl Engine {
-    /// Has a worker move what reduces still need, of those jobs first of which the fewest reduces are left.
-    /// What cannot be moved is given up.
+    /// Orders a worker to copy the outputs that reduces still need, first those of the jobs with the fewest
+    /// remaining reduces. Outputs that cannot be copied are given up.
     pub(super) fn move_outputs_of(&mut self, worker: WorkerId) {
         let mut holding: Vec<(u32, JobId, bool)> = Vec::new();
         for job in self.cluster.jobs.values().filter(|job| job.state == JobState::Active) {
@@ -35,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// A map is done on a worker: if that is about to be gone, its output is to be moved.
+    /// Orders the copy of a map output that was finished on a worker about to be ended.
     pub(super) fn move_output_in_time(&mut self, id: AttemptId, worker: WorkerId) {
         let now = self.cluster.now;
         let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
@@ -44,13 +43,13 @@ impl Engine {
         }
     }
 
-    /// An output is where it outlives its worker. Reduces that wait for inputs are told; others may still
-    /// read it where it was.
+    /// Records that an output was copied. Reduces that wait for inputs are notified; others may still read
+    /// the original.
     pub(super) fn output_moved(&mut self, worker: WorkerId, id: AttemptId) {
         let active = self.cluster.jobs.get(&id.task.job).filter(|job| job.state == JobState::Active);
         let held = active.and_then(|job| job.task(id.task)).and_then(|task| task.output);
         if held != Some((id.number, worker)) || id.task.kind != TaskKind::Map {
-            // It was made again meanwhile, or is not needed any more.
+            // It was produced again meanwhile, or is not needed any more.
             self.cluster.tally.stale_reports += 1;
             return;
         }

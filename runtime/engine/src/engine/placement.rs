@@ -1,6 +1,4 @@
-//! Launching and resuming: what takes a slot.
-//!
-//! Owns whether an attempt may start or go on where the scheduler wants it. Does not own the choice.
+//! Launches and resumes attempts where the scheduler requests it, if that is legal.
 
 use crate::cluster::{Attempt, Reservation};
 use crate::effect::{Order, Record, Start};
@@ -10,7 +8,7 @@ use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState};
 use crate::time::Time;
 
 impl Engine {
-    /// Starts an attempt, or says why that is not possible.
+    /// Starts an attempt; fails if that is not possible.
     pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), String> {
         let job = self.cluster.jobs.get(&id.job).ok_or_else(|| format!("there is no job {}", id.job))?;
         let task = job.task(id).ok_or_else(|| format!("there is no task {id}"))?;
@@ -31,7 +29,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts an attempt where there is a slot for it, alone or beside one that is slow.
+    /// Starts an attempt in a free slot, as the only one of its task or as the duplicate of a slow one.
     pub(super) fn start(
         &mut self,
         id: TaskId,
@@ -83,7 +81,7 @@ impl Engine {
         self.send(worker, Order::Launch { attempt, from, inputs });
     }
 
-    /// Continues a suspended attempt, or says why that is not possible.
+    /// Continues a suspended attempt; fails if that is not possible.
     pub(super) fn resume(&mut self, id: AttemptId) -> Result<(), String> {
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
         let worker = attempt.worker;
@@ -99,13 +97,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether there is a slot in which a suspended attempt can go on.
+    /// Returns whether a suspended attempt has a slot in which it can continue.
     pub(super) fn has_slot_to_resume(&self, id: AttemptId) -> bool {
         let worker = self.cluster.attempts[&id].worker;
         self.slot_for(worker, id.task.kind, id.task.job).is_ok()
     }
 
-    /// Continues a suspended attempt in a slot that is there for it.
+    /// Continues a suspended attempt in a slot that is available to it.
     pub(super) fn go_on(&mut self, id: AttemptId) {
         let fruitless = self.cluster.task_mut(id.task).fruitless;
         let attempt = self.cluster.attempt_mut(id);
@@ -127,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Keeps a free slot for a job, or says why that is not possible.
+    /// Reserves a free slot for a job; fails if that is not possible.
     pub(super) fn keep_slot(
         &mut self,
         id: WorkerId,

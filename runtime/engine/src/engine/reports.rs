@@ -1,7 +1,4 @@
-//! What workers say about attempts.
-//!
-//! Owns the meaning of a report in the state it meets, and the right to commit. Does not own the end
-//! of an attempt.
+//! Reports of workers about attempts: their effect in each state, and commit grants.
 
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
@@ -14,10 +11,10 @@ use crate::states::{AttemptInput, AttemptState};
 impl Engine {
     pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
         if *report == Report::OutputMoved {
-            // Of an attempt that has ended.
+            // The attempt has already ended.
             return self.output_moved(worker, id);
         }
-        // The one place where news of attempts that are no longer current is dropped.
+        // The only place where reports about obsolete attempts are dropped.
         if self.cluster.attempts.get(&id).is_none_or(|attempt| attempt.worker != worker) {
             self.cluster.tally.stale_reports += 1;
             return;
@@ -48,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// The process runs, for the first time or again.
+    /// Handles the start or the resume of a process.
     fn runs(&mut self, id: AttemptId, input: AttemptInput) {
         let Some((_, AttemptState::Running)) = self.step(id, input) else { return };
         let now = self.cluster.now;
@@ -57,8 +54,7 @@ impl Engine {
         if input == AttemptInput::Resumed {
             self.record(Record::Resumed(id));
         }
-        // A commit it asked for just before it was stopped comes first: it is the quickest way to a
-        // free slot.
+        // A commit requested just before the stop comes first: it frees the slot fastest.
         self.grant_commit(id);
         self.advance_request(id);
     }
@@ -88,10 +84,11 @@ impl Engine {
         self.warn(format!("{id} asked to commit, but {nonsense}; ignored"));
     }
 
-    /// Lets an attempt commit, if it asked, runs, and no other attempt of its task has the right.
+    /// Grants the commit to an attempt that requested it and runs, if no other attempt of its task has the
+    /// grant.
     ///
-    /// Not while it is being stopped: no grant is held across a suspend. While it is checkpointing it may:
-    /// that it finishes is even better.
+    /// There is no grant while it is being suspended, so no grant is held across a suspend. There may be one
+    /// during a checkpoint: finishing is even better.
     pub(super) fn grant_commit(&mut self, id: AttemptId) {
         let attempt = self.cluster.attempt_mut(id);
         let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);

@@ -1,9 +1,8 @@
-//! Workers that lack something every attempt needs: disk, or a limit of their host.
-//!
-//! Owns for how long such a worker gets nothing, and when what it lacks is the fault of the task after all. A
-//! worker that says what it lacks says when it has it again; one that does not gets nothing for a while,
-//! longer each time. Unlike one that is excluded it stays out of use when no other is left: a job waits
-//! rather than fails. Does not own how a worker finds out.
+//! Workers that lack a resource that every attempt needs: disk, or a limit of their host. A worker that
+//! reports a shortage also reports its end; after a failure on a worker that does not, the worker gets no
+//! attempts for a while, longer each time. Unlike an excluded worker it stays out of use even if no other is
+//! left: a job waits rather than fails. If the shortage follows the task to enough hosts, the task is at
+//! fault.
 
 use crate::cluster::{Deadline, Shortage};
 use crate::effect::Record;
@@ -16,7 +15,7 @@ use crate::time::Span;
 const DOUBLED_MAX: u32 = 6;
 
 impl Engine {
-    /// A worker says that it lacks something, or that it has it again.
+    /// Handles a worker's report that a shortage began or ended.
     pub(super) fn worker_short(&mut self, id: WorkerId, lacks: Option<&str>) {
         let known = self.cluster.workers.get_mut(&id);
         let Some(worker) = known.filter(|worker| worker.state != WorkerState::Lost) else {
@@ -32,8 +31,9 @@ impl Engine {
         self.use_changed(id);
     }
 
-    /// An attempt failed by what its host lacks: the task goes elsewhere, and the worker gets nothing for a
-    /// while. When as many hosts lack it as the task has attempts, it is too much to ask.
+    /// Handles a failure caused by a shortage of the host: the task runs on another host, and the worker gets
+    /// no attempts for a while. When the number of such hosts reaches the task's attempts, the task is at
+    /// fault.
     pub(super) fn excuse_for_host(&mut self, task: TaskId, worker: WorkerId, reason: String) {
         self.exclude(worker, &reason);
         let Some(job) = self.cluster.jobs.get(&task.job) else { return };
@@ -64,14 +64,14 @@ impl Engine {
         self.use_changed(id);
     }
 
-    /// A worker that got nothing for a while is tried again.
+    /// Tries a worker again after a shortage.
     pub(super) fn shortage_over(&mut self, id: WorkerId) {
         if self.cluster.worker_mut(id).shortage.take().is_some() {
             self.use_changed(id);
         }
     }
 
-    /// A worker takes attempts now, or does not any more.
+    /// Updates the state after a worker started or stopped taking attempts.
     pub(super) fn use_changed(&mut self, id: WorkerId) {
         self.cluster.list_worker(id);
         if !self.cluster.workers[&id].takes_attempts() {

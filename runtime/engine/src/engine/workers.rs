@@ -1,6 +1,4 @@
-//! Workers that join and workers that are lost.
-//!
-//! Owns what the loss of a worker means for what it ran and what it held. Does not own how a loss is noticed.
+//! Workers that join or are lost, and the consequences of a loss for their attempts and outputs.
 
 use crate::cluster::Worker;
 use crate::engine::Engine;
@@ -9,7 +7,7 @@ use crate::job::Slots;
 use crate::states::{AttemptInput, JobState, WorkerInput, WorkerState};
 
 impl Engine {
-    /// A worker says how much memory its attempts have.
+    /// Records how much memory a worker's attempts use.
     pub(super) fn worker_has_memory(&mut self, id: WorkerId, bytes: u64) {
         match self.cluster.workers.get_mut(&id) {
             Some(worker) => worker.memory = Some(bytes),
@@ -47,7 +45,7 @@ impl Engine {
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         let suspects = if crashed { self.note_crash(id) } else { Vec::new() };
-        // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not
+        // Outputs first: an ending attempt frees nothing here, but a job without its map outputs must not
         // start reduces.
         self.take_back_outputs_of(id);
         let attempts: Vec<_> = self.cluster.workers[&id].attempts().collect();
@@ -63,13 +61,13 @@ impl Engine {
         self.forget(id);
     }
 
-    /// Forgets a worker of which nothing more comes, but for its number.
+    /// Forgets a worker that will send nothing more; its id is kept.
     fn forget(&mut self, id: WorkerId) {
         self.cluster.lost.insert(id);
         self.cluster.forget_lost_workers();
     }
 
-    /// Makes pending again every finished map whose output was on this worker, in jobs that still need it.
+    /// Makes every finished map pending again whose output was on this worker, in jobs that still need it.
     pub(super) fn take_back_outputs_of(&mut self, worker: WorkerId) {
         let active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
         let lost: Vec<(JobId, Vec<u32>)> = active
@@ -84,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Changes a worker by its table; false when there was no row, which is counted and told.
+    /// Applies an input to a worker; returns false if the table has no row, which is counted and logged.
     pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
         let never = if self.cluster.gone.contains(id.0) { WorkerState::Lost } else { WorkerState::Unknown };
         let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state);

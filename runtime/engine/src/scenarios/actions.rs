@@ -1,12 +1,10 @@
-//! What a scripted policy does, as words of a scenario.
-//!
-//! Owns their meaning. Does not own when they are done (`script`).
+//! The actions of a scripted policy, parsed from the words of a scenario.
 
 use crate::{Action, JobId, Preempt, Primitive, Release, Start, TaskEviction, TaskKind, Time};
 
 use crate::scenarios::names::{attempt, millis, number, task, worker};
 
-/// `release 1 count 2 youngest for 3`: map slots of job 1, by kill.
+/// Parses `release 1 count 2 youngest for 3`: map slots of job 1, by kill.
 fn release(words: &[&str]) -> Release {
     let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let eviction = match words[4] {
@@ -29,12 +27,12 @@ fn release(words: &[&str]) -> Release {
     }
 }
 
-/// As it is called in a scenario.
+/// Parses the name of a primitive in a scenario.
 pub fn primitive(name: &str) -> Primitive {
     Primitive::of_word(name).unwrap_or_else(|| panic!("'{name}' is no primitive"))
 }
 
-/// `suspend m0.1 grace 5ms for 2`, and what else stands after `policy`.
+/// Parses `suspend m0.1 grace 5ms for 2` and the other actions after `policy`.
 pub fn action(words: &[&str]) -> Action {
     let value = |of: &str| words.windows(2).find(|pair| pair[0] == of).map(|pair| pair[1]);
     let primitive = match words[0] {

@@ -1,6 +1,4 @@
-//! The policy of scenarios that are not about policies.
-//!
-//! Owns nothing between calls: the view lists the jobs that want slots. Never preempts.
+//! The policy of scenarios that do not test policies. It has no state and never preempts.
 
 use crate::{Actions, ClusterView, Event, Job, JobChange, Offer, Scheduler, Time};
 
@@ -28,7 +26,7 @@ impl Scheduler for InOrder {
     }
 }
 
-/// What is suspended on the worker goes on before anything is launched there.
+/// Resumes a suspended attempt on the worker before launching anything there.
 fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
         actions.resume(attempt);

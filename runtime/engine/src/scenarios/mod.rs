@@ -1,8 +1,6 @@
-//! Scenarios of the engine, for the tests of the engine itself and for those of every policy.
-//!
-//! Owns the language in which a scenario is written (`script`), its short names (`names`), random events
-//! under any policy (`random`), and a policy for scenarios that are not about policies. No program is built
-//! with this feature. The live coordinator's tests have a language of their own, with these names and reports.
+//! Scenarios for the tests of the engine and of every policy: the scenario language (`script`), its short
+//! names (`names`), random events under any policy (`random`), and a default policy. No program is built with
+//! this feature. The live coordinator's tests have their own language with the same names and reports.
 
 mod actions;
 mod in_order;

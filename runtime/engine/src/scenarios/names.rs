@@ -1,6 +1,5 @@
-//! Short names for scenarios: `m0.1` is attempt 1 at map 0 of job 1, `2:r0.1` one of job 2.
-//!
-//! Owns reading and writing of names and effects as text. Does not own what a scenario is.
+//! Short names for scenarios: `m0.1` is attempt 1 at map 0 of job 1, `2:r0.1` one of job 2. Parses names and
+//! formats effects.
 
 use crate::{
     AttemptId, Effect, JobId, JobOutcome, MapOutput, Order, Record, Span, Start, TaskId, TaskKind, WorkerId,
@@ -115,7 +114,7 @@ fn record(record: &Record) -> String {
     }
 }
 
-/// An effect as a scenario writes it.
+/// Formats an effect for a scenario.
 pub fn describe(effect: &Effect) -> String {
     match effect {
         Effect::Record(what) => format!("record {}", record(what)),
@@ -128,7 +127,7 @@ pub fn describe(effect: &Effect) -> String {
     }
 }
 
-/// `5ms`.
+/// Parses `5ms`.
 pub fn millis(text: &str) -> Span {
     Span::from_millis(u64::from(number(text.strip_suffix("ms").expect("times are written 20ms"))))
 }

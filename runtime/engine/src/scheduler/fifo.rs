@@ -1,6 +1,5 @@
-//! First in, first out: the oldest of the most important jobs gets every slot it can use.
-//!
-//! Owns nothing between calls: the view already lists the jobs that want slots in this order. Never preempts.
+//! First in, first out: the oldest job of the highest priority gets every slot it can use. It has no state,
+//! because the view already lists the jobs that want slots in this order, and never preempts.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +10,12 @@ use crate::event::Event;
 use crate::job::{JobChange, JobSpec};
 use crate::time::Time;
 
-/// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the
+/// Jobs by priority, then submit time, then id; within a job, a task with its input on the worker, then the
 /// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Fifo {
-    /// Submit time and id alone decide.
+    /// Order by submit time and id alone.
     pub ignore_priority: bool,
 }
 

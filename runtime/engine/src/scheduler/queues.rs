@@ -19,11 +19,11 @@ pub struct QueueShare {
     pub jobs: Vec<JobId>,
 }
 
-/// What a queue has of slots of one kind.
+/// The slots of one kind that a queue may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLimits {
-    /// Slots that it is guaranteed; fractions count.
+    /// Guaranteed slots; fractions count.
     pub guaranteed: Option<Ratio>,
-    /// Slots that it has at most.
+    /// Maximum slots.
     pub maximum: Option<u64>,
 }

@@ -1,7 +1,6 @@
-//! The state machines of job, task, attempt and worker, each an explicit table of state x event.
-//!
-//! Owns which change follows from what, and nothing else: no time, no slots, no effects. The engine drives
-//! them; a transition that is not in a table is an error with both names in it, never a silent change.
+//! The state machines of job, task, attempt and worker, each an explicit table of state x event, without
+//! time, slots or effects. The engine drives them; a transition that is not in a table is an error with both
+//! names in it, never a silent change.
 
 mod attempt;
 mod job;
@@ -15,15 +14,13 @@ pub use worker::{WorkerInput, WorkerState};
 
 use std::fmt;
 
-/// A state machine was given an event that its state has no row for.
+/// The table of a state machine has no row for an event in its state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{machine} is {state} and cannot take {input}")]
 pub struct IllegalTransition {
     /// Which machine: `job`, `task`, `attempt` or `worker`.
     pub machine: &'static str,
-    /// The name of the state it is in.
     pub state: String,
-    /// The name of the event it was given.
     pub input: String,
 }
 

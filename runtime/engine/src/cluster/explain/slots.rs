@@ -1,6 +1,5 @@
-//! What keeps a task that could run from a slot.
-//!
-//! Owns the reasons that lie with workers, slots and other jobs. A task may have several; all are said.
+//! Why a launchable task has no slot: reasons that depend on workers, slots and other jobs. All applicable
+//! ones are listed.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::Primitive;
 use crate::states::WorkerState;
 
-/// How many jobs are named before the rest is counted.
+/// How many jobs are named; the rest are counted.
 const NAMED: usize = 5;
 
-/// Every reason why no slot was given to a task that may be launched.
+/// Returns every reason why a launchable task has no slot.
 pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let present: Vec<(WorkerId, &Worker)> =
         cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost).collect();
@@ -21,7 +20,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
         return vec![Reason::new(ReasonCode::NoWorker, "no worker is up; start one")];
     }
     let kind = task.kind;
-    // Nothing else has to happen for a slot that is waited for.
+    // A slot that is being freed by waiting is a sufficient explanation.
     let mut reasons = freed_for(cluster, job.id, kind, true);
     reasons.extend(unread(cluster, job, task));
     if job.isolates(task) {
@@ -49,7 +48,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
     reasons
 }
 
-/// That it runs alone, and why.
+/// Returns that a task must run alone, and why.
 fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
     let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
     let place = match cluster.cleared {
@@ -60,7 +59,7 @@ fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
     Reason::new(ReasonCode::Alone, text)
 }
 
-/// Between which hosts its inputs did not come through.
+/// Returns the pairs of hosts between which its inputs could not be transferred.
 fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     if task.kind != TaskKind::Reduce {
         return Vec::new();
@@ -94,7 +93,7 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
     because(ReasonCode::Excluded, text)
 }
 
-/// That every slot is held, and by whose attempts.
+/// Returns that every slot is held, and by which jobs.
 fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
     let mut holders: BTreeMap<JobId, u32> = BTreeMap::new();
     for attempt in cluster.attempts.values().filter(|one| one.holds_slot && one.id.task.kind == kind) {
@@ -111,7 +110,7 @@ fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
     Reason::new(ReasonCode::AllSlotsTaken, text)
 }
 
-/// Why a worker with a free slot does not run it.
+/// Returns why a worker with a free slot does not run a task.
 fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Reason> {
     let (worker, kind) = (&cluster.workers[&id], task.kind);
     let mut reasons = Vec::new();
@@ -133,7 +132,7 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
     reasons
 }
 
-/// The jobs that are given to earlier, by priority and time of submission.
+/// Returns the jobs that come first, by priority and submit time.
 fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
     let before: Vec<JobId> =
         cluster.wanting[kind].range(..job.giving_order()).map(|(_, _, before)| *before).collect();
@@ -144,7 +143,7 @@ fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
     (!before.is_empty()).then(|| Reason::new(ReasonCode::JobsBefore, text))
 }
 
-/// The slots that are being freed for its job: by victims that are let finish, or those of the others.
+/// Returns the slots that are being freed for a job: by victims that may finish (`finish`), or by the others.
 fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec<Reason> {
     let requests = cluster.requests.values();
     let mine = requests.filter(|one| {

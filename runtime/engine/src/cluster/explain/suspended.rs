@@ -1,7 +1,5 @@
-//! Why something is suspended, and what makes it go on.
-//!
-//! Owns the sentences about suspended attempts: who wanted that, for whom, since when, and what has to happen
-//! next. Does not own which attempts are shown.
+//! Explanations for suspended attempts: who suspended them, for which job, since when, and what must happen
+//! before they continue.
 
 use super::{Reason, ReasonCode, seconds};
 use crate::cluster::{Attempt, Cluster, Job};
@@ -9,10 +7,11 @@ use crate::ids::{AttemptId, TaskKind};
 use crate::preemption::Requester;
 use crate::states::AttemptState;
 
-/// How many attempts are named before the rest is counted.
+/// How many attempts are named; the rest are counted.
 const NAMED: usize = 5;
 
-/// Who suspended an attempt or gives it up, for whom, since when and why; and what makes it go on.
+/// Returns who suspended or gives up an attempt, for which job, since when and why, and what must happen
+/// before it continues.
 pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<String> {
     let suspension = attempt.suspension()?;
     let since = seconds(cluster.now.since(suspension.since));
@@ -25,7 +24,7 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
     Some(format!("stopped {since} ago by {by}{whom}: {}; {}", suspension.reason, what_next(job, attempt)))
 }
 
-/// What has to happen so that a suspended attempt goes on.
+/// Returns what must happen before a suspended attempt continues.
 fn what_next(job: &Job, attempt: &Attempt) -> String {
     let (kind, worker) = (attempt.id.task.kind, attempt.worker);
     if attempt.held {
@@ -39,7 +38,7 @@ fn what_next(job: &Job, attempt: &Attempt) -> String {
     }
 }
 
-/// Sentences about the suspended attempts of a kind: the first few in full, the rest by number.
+/// Returns sentences about the suspended attempts of a kind: the first few in full, the rest as a count.
 pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<Reason> {
     let stopped = |id: &AttemptId| cluster.attempts[id].state == AttemptState::Suspended;
     let all: Vec<AttemptId> = job.attempts_of_kind(kind).filter(stopped).collect();

@@ -1,6 +1,5 @@
-//! What operators do at random, and the settings of a run, which are chosen by its seed.
-//!
-//! Owns that an operator is told beforehand exactly what the engine then does.
+//! Random operator commands, and the settings of a run, chosen by its seed. Checks that the engine does
+//! exactly what its `can_...` functions predict.
 
 use crate::{
     AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
@@ -12,9 +11,9 @@ use rand::Rng;
 use super::RandomRun;
 
 impl RandomRun {
-    /// An operator preempts or resumes an attempt; what the engine says of it before is what it does.
+    /// Preempts or resumes an attempt as an operator; the engine's prediction must match its effects.
     pub(super) fn operate_on_an_attempt(&mut self) {
-        // Half of what he does is about what is stopped.
+        // Half of the commands concern suspended attempts.
         let only_stopped = self.rng.random_bool(0.5);
         let attempts = self.engine.view().attempts();
         let live: Vec<AttemptId> =
@@ -50,14 +49,14 @@ impl RandomRun {
         }
     }
 
-    /// A worker says that it lacks something, or that it has it again.
+    /// Reports the beginning or end of a shortage of a worker.
     pub(super) fn lack_or_have_again(&mut self) {
         let Some(worker) = self.any_worker() else { return };
         let lacks = self.rng.random_bool(0.5).then(|| "its disk is full".to_owned());
         self.handle(Event::WorkerShort { worker, lacks });
     }
 
-    /// No worker lacks anything any more.
+    /// Ends all shortages.
     pub(super) fn have_everything(&mut self) {
         let workers: Vec<_> = self.daemons.keys().copied().collect();
         for worker in workers {
@@ -65,12 +64,12 @@ impl RandomRun {
         }
     }
 
-    /// An operator must be told so when this is not possible.
+    /// Sets the expected warning for an operator if the command is not possible.
     fn expect(&mut self, can: Result<(), OperatorRefusal>, what: &str) {
         self.refusal = can.err().map_or_else(String::new, |why| format!("{what}: {why}; ignored"));
     }
 
-    /// What operators hold is let go.
+    /// Releases all holds of operators.
     pub(super) fn release_everything(&mut self) {
         let view = self.engine.view();
         let jobs: Vec<JobId> = view.jobs().filter(|job| job.held().is_some()).map(|job| job.id()).collect();

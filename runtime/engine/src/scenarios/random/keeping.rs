@@ -1,13 +1,12 @@
-//! How many suspended attempts each worker keeps, found from what was reported and ordered alone.
-//!
-//! Owns the rule as somebody outside would state it: never more than the limit, and after that none until
-//! half of it is left. Does not own the engine's own count, which `Engine::check` goes over.
+//! An independent model of the limit on suspended attempts, computed from reports and orders alone: never
+//! more than the limit, and after reaching it no more until half of it is left. `Engine::check` verifies the
+//! engine's own count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{AttemptId, Effect, Event, Order, Report, SuspendedMax, WorkerId};
 
-/// What the engine has told to stop, and what it has not told to go on since.
+/// The attempts that were ordered to suspend and not ordered to resume since.
 #[derive(Debug)]
 pub struct Keeping {
     most: SuspendedMax,
@@ -20,8 +19,7 @@ impl Keeping {
         Keeping { most, stopped: BTreeMap::new(), full: BTreeSet::new() }
     }
 
-    /// Takes in an event and what was ordered because of it; `is_live` knows the attempts that have not
-    /// ended.
+    /// Processes an event and its orders; `is_live` returns whether an attempt has not ended.
     pub fn follow(&mut self, event: &Event, effects: &[Effect], is_live: impl Fn(AttemptId) -> bool) {
         let refused = match event {
             Event::Reported { attempt, report: Report::SuspendRefused { .. }, .. } => Some(*attempt),
@@ -43,7 +41,7 @@ impl Keeping {
         }
     }
 
-    /// Whether a worker may keep no other suspended attempt.
+    /// Returns whether a worker may keep no more suspended attempts.
     pub fn is_full(&self, worker: WorkerId) -> bool {
         self.full.contains(&worker)
     }

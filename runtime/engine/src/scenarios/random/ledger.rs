@@ -1,7 +1,5 @@
-//! Books kept from the effects alone: what was launched, granted, done and ended, and that it adds up.
-//!
-//! Owns the promises that outlive an event: one commit for each task, one end for each job, a record before
-//! its order.
+//! A ledger of launches, grants and ends, kept from the effects alone. It checks the guarantees that span
+//! events: one commit per task, one end per job, a record before its order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +12,7 @@ pub struct Ledger {
     specs: BTreeMap<JobId, JobSpec>,
     launched: BTreeMap<AttemptId, WorkerId>,
     over: Vec<AttemptId>,
-    /// Who has the right to commit, or had it when it was done.
+    /// The attempts with a commit grant, or those that had it when they finished.
     granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
     done_once: BTreeSet<TaskId>,
@@ -28,18 +26,18 @@ impl Ledger {
         self.specs.insert(job, spec.clone());
     }
 
-    /// Whether an attempt at this task writes a part of the output.
+    /// Returns whether an attempt at this task writes a part of the output.
     fn commits(&self, task: TaskId) -> bool {
         task.kind == TaskKind::Reduce || self.specs[&task.job].reduces == 0
     }
 
-    /// Whether an attempt at this task writes a part of the output, and how many maps it reads.
+    /// Returns whether an attempt at this task writes a part of the output, and how many maps it reads.
     pub fn duties(&self, task: TaskId) -> (bool, usize) {
         let reads = if task.kind == TaskKind::Reduce { self.specs[&task.job].maps.len() } else { 0 };
         (self.commits(task), reads)
     }
 
-    /// Some attempt that has ended.
+    /// Returns some attempt that has ended.
     pub fn over(&self, rng: &mut Pcg32) -> Option<AttemptId> {
         if self.over.is_empty() { None } else { Some(self.over[rng.random_range(0..self.over.len())]) }
     }
@@ -167,7 +165,7 @@ impl Ledger {
         }
     }
 
-    /// Every job that was opened has ended, and every attempt that was launched.
+    /// Checks that every accepted job and every launched attempt has ended.
     pub fn close(&self) {
         let missing: Vec<_> = self.specs.keys().filter(|job| !self.ended.contains(job)).collect();
         assert!(missing.is_empty(), "{missing:?} never ended");

@@ -1,8 +1,6 @@
-//! A scheduling policy that decides at random: it declines, preempts, cancels and asks to be woken for no
-//! reason.
-//!
-//! Owns no state but how often it was asked, from which its choices follow. When told to be calm it gives
-//! every slot to whoever can use it. When hostile it also asks for what is not possible.
+//! A random scheduling policy: it declines, preempts, cancels and requests wake-ups without reason. Its
+//! choices depend only on its number of calls. When calm it gives every slot to a job that can use it. When
+//! hostile it also requests illegal actions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
