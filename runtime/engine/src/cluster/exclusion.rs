@@ -14,7 +14,8 @@ impl Cluster {
         })
     }
 
-    /// Returns the most recently excluded worker, if more than half are excluded because others were lost.
+    /// Returns the worker whose exclusion ends first, if more than half are excluded because others were
+    /// lost.
     pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
         if self.excluded.is_empty() {
             return None;

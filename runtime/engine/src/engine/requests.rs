@@ -143,8 +143,8 @@ impl Engine {
         self.cluster.requests.insert(attempt, request);
     }
 
-    /// Withdraws a request of the policy; fails if there is none. For other requesters, only the promise is
-    /// withdrawn.
+    /// Withdraws a request of the policy; fails if no request is open. For other requesters, only the promise
+    /// is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
         if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
             self.promise_to_nobody(id);
