@@ -1,20 +1,29 @@
 //! Scenarios as text: each line is an event, and the expected effects follow after `>`.
 //!
 //! ```text
-//! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or on this one
-//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of the last map),
-//!                                       inputs 1+3,2,- (the workers that have the input of each of the first maps)
+//! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or
+//!                                       on this one
+//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of
+//!                                       the last map),
+//!                                       inputs 1+3,2,- (the workers that have the input of each of the first
+//!                                       maps)
 //!     > launch m0.1 on 1; launch m1.1 on 1
-//! started m0.1                          reported by its worker, or by worker 2: `started m0.1@2`; also: commits, done, suspended, resumed, checkpointed, killed
-//! failed m0.1 task: a bad row             or retryable, fatal; `at local-disk` and `losing m0.1 m1.1` before the colon
+//! started m0.1                          reported by its worker, or by worker 2: `started m0.1@2`; also:
+//!                                       commits, done, suspended, resumed, checkpointed, killed
+//! failed m0.1 task: a bad row             or retryable, fatal; `at local-disk` and `losing m0.1 m1.1` before
+//!                                         the colon
 //! progress m0.1 5/10
-//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits; `lacks`: they are absent
+//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits; `lacks`: they are
+//!                                       absent
 //! lost 1 [crashed]                      the worker
 //! short 1: its disk is full             what it lacks; without a reason: the shortage is over
-//! memory 1 500                          bytes that the attempts of the worker have; a job says `memory N` of each task
-//! drain 1 [now | within 20ms]            the worker drains; `now`: it hands its work back; `within`: it may save it first
+//! memory 1 500                          bytes that the attempts of the worker have; a job says `memory N` of
+//!                                       each task
+//! drain 1 [now | within 20ms]            the worker drains; `now`: it hands its work back; `within`: it may
+//!                                        save it first
 //! undrain 1                             the worker stays after all
-//! hold 1: wait for data                 the job: running attempts may finish; `continue 1` releases it, `pause 1` suspends it
+//! hold 1: wait for data                 the job: running attempts may finish; `continue 1` releases it,
+//!                                       `pause 1` suspends it
 //! change 1 priority 5 queue nightly     the job has another priority or queue
 //! kill m0.1: it hangs                   an operator's kill
 //! stop 1: ada changed her mind          a kill of the job
