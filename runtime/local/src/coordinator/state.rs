@@ -1,8 +1,7 @@
-//! The engine and what belongs to its jobs and workers: entries in, orders into the links' queues out.
+//! The engine with its jobs and workers: entries go in, orders go out to the queues of the links.
 //!
-//! Owns the translation between messages and the engine's vocabulary. Everything here follows from the
-//! entries alone, so that going through a journal again leads to the same state with the same numbers. Does
-//! not own connections, files nor the clock.
+//! The state depends on the entries alone, so replaying a journal restores the same state with the same
+//! numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -19,30 +18,30 @@ use super::job::LiveJob;
 use super::link::Link;
 use super::recording::{Recording, ReplayedBatch};
 
-/// All that a coordinator knows.
+/// The state of a coordinator.
 pub struct CoordinatorState {
     pub engine: Engine,
     pub jobs: BTreeMap<JobId, LiveJob>,
     pub links: BTreeMap<WorkerId, Link>,
-    /// Chains of jobs that are not settled.
+    /// Chains that are not settled.
     pub chains: BTreeMap<u128, KnownChain>,
-    /// Workers that were there.
+    /// Workers that left or were lost.
     pub gone: GoneWorkers,
-    /// Links with something to send, perhaps.
+    /// Links that may have something to send.
     touched: BTreeSet<WorkerId>,
-    /// Jobs that the engine has forgotten, whose output is to be committed or removed.
+    /// Jobs forgotten by the engine whose output must be committed or removed.
     pub ended: Vec<JobId>,
     pub wake_at: Option<Time>,
     /// The time of the last entry.
     pub last: Time,
     /// The engine's time 0, in microseconds since 1970.
     pub epoch_micros: u64,
-    /// The highest number given to a job and to a worker.
+    /// The highest job number and worker number assigned.
     pub last_job: u32,
     pub last_worker: u32,
-    /// What is worth a line in the log.
+    /// Lines for the log.
     pub notices: Vec<String>,
-    /// Every event with what followed, if that is wanted.
+    /// All events with their effects, if recording is enabled.
     pub recorded: Option<Recording>,
     /// The policy's name.
     pub policy: String,
@@ -75,12 +74,12 @@ impl CoordinatorState {
         self.engine.view()
     }
 
-    /// The time of the last entry in microseconds since 1970.
+    /// Returns the time of the last entry in microseconds since 1970.
     pub fn unix_micros(&self) -> u64 {
         self.epoch_micros.saturating_add(self.last.0)
     }
 
-    /// Takes in an entry that is read from the journal again, as it was when it was written.
+    /// Applies an entry replayed from the journal.
     pub fn apply(&mut self, entry: Entry) {
         self.last = self.last.max(entry.at);
         for extra in entry.extra.clone() {
@@ -89,7 +88,7 @@ impl CoordinatorState {
         self.handle_batch(entry);
     }
 
-    /// What belongs to the events of an entry; comes before them.
+    /// Applies an extra of an entry, before its events.
     pub(super) fn take_in(&mut self, extra: Extra) {
         match extra {
             Extra::Accepted(accepted) => self.enter(*accepted),
@@ -97,7 +96,7 @@ impl CoordinatorState {
                 self.last_worker = self.last_worker.max(worker.0);
                 self.links.entry(worker).or_insert_with(|| Link::new(identity));
             }
-            // Its name is wanted for the history until the engine has said what follows.
+            // The history needs its name until the engine has processed the loss.
             Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
             Extra::DrainAsked { worker, reason } => self.note_drain(worker, "is to leave", Some(reason)),
             Extra::UndrainAsked { worker, reason } => {
@@ -136,8 +135,8 @@ impl CoordinatorState {
         }
     }
 
-    /// Hands the events of an entry to the engine and carries out what comes of it. An order that cannot be
-    /// given is one more event.
+    /// Passes the events of an entry to the engine and carries out the effects. An order that cannot be given
+    /// becomes another event.
     pub(super) fn handle_batch(&mut self, entry: Entry) {
         for event in &entry.events {
             self.note_event(event);
@@ -164,12 +163,12 @@ impl CoordinatorState {
         }
     }
 
-    /// What an event says to more than the engine.
+    /// Updates the state outside the engine for an event.
     fn note_event(&mut self, event: &Event) {
         let at_micros = self.unix_micros();
         match event {
             Event::Reported { worker, attempt, report } => {
-                // What the engine drops as stale is not to be counted either.
+                // Do not count reports that the engine drops as stale.
                 if self.is_current(*worker, *attempt)
                     && let Some(job) = self.jobs.get_mut(&attempt.task.job)
                 {
@@ -199,7 +198,7 @@ impl CoordinatorState {
         self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
     }
 
-    /// Carries out what followed from some events; what cannot be is more of them.
+    /// Carries out effects; returns the events for those that failed.
     fn carry_out_all(&mut self, effects: Vec<Effect>) -> Vec<Event> {
         let mut events = Vec::new();
         let mut effects = effects.into_iter().peekable();
@@ -208,7 +207,7 @@ impl CoordinatorState {
                 events.extend(self.carry_out(effect));
                 continue;
             };
-            // An output is named to one waiting reduce after the other.
+            // An output is announced to the waiting reduces one by one.
             let mut readers = BTreeMap::from([(worker, vec![attempt])]);
             while let Some((worker, attempt)) = effects.peek().and_then(|next| reader_of(next, &inputs)) {
                 readers.entry(worker).or_default().push(attempt);
@@ -268,7 +267,7 @@ impl CoordinatorState {
         self.note_request(record);
     }
 
-    /// What happens to workers is told, not kept.
+    /// Emits a worker's record as a notice; it is not stored.
     fn keep_of_worker(&mut self, record: &Record) {
         let notice = match record {
             Record::WorkerDraining(worker) => format!("{worker} is draining"),
@@ -336,12 +335,12 @@ impl CoordinatorState {
         None
     }
 
-    /// A worker whose link may have something to send, though no entry says so.
+    /// Marks a worker whose link may have something to send without an entry.
     pub fn touch(&mut self, worker: WorkerId) {
         self.touched.insert(worker);
     }
 
-    /// Sends what the entries so far led to; they are in the journal by now.
+    /// Sends the effects of the entries so far, which are journaled by now.
     pub(super) fn flush(&mut self) {
         for worker in std::mem::take(&mut self.touched) {
             if let Some(link) = self.links.get_mut(&worker) {
@@ -351,7 +350,7 @@ impl CoordinatorState {
     }
 }
 
-/// Whom an effect names the same inputs to.
+/// Returns the reader to which an effect announces these inputs.
 fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptId)> {
     match effect {
         Effect::Send { worker, order: Order::MoreInputs { attempt, inputs } } if inputs == named => {
@@ -361,7 +360,7 @@ fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptI
     }
 }
 
-/// What a launch comes to that cannot be ordered.
+/// Returns the event for a launch that cannot be ordered.
 fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
     let reason = "this runtime cannot launch an attempt of a task that is unknown".to_owned();
     let (class, place) = (FailureClass::Fatal, FaultPlace::Host);

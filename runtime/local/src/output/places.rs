@@ -1,7 +1,5 @@
-//! Places that are never an output directory: the system's, a cluster's own, what a job reads, and other
-//! storage systems'.
-//!
-//! Owns the refusal, before anything is touched. Does not own what is refused because of what is in a
+//! Rejects invalid output directories before anything is touched: system directories, the cluster's own
+//! directories, job inputs, and unsupported storage systems.
 //! directory (`claim`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{InputSplit, JobError, StorageScheme};
 
-/// Directories of the system, which hold what everybody needs. What is below them may be an output.
+/// System directories that cannot be an output; their subdirectories can.
 const SYSTEM: [&str; 34] = [
     "/",
     "/bin",
@@ -49,24 +47,24 @@ const SYSTEM: [&str; 34] = [
     "/var/spool",
     "/var/tmp",
 ];
-/// Those below which nothing is an output, either.
+/// System directories whose subdirectories cannot be an output either.
 const SYSTEM_WHOLLY: [&str; 12] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys",
     "/usr/bin",
 ];
-/// Where anybody may write, below such a one.
+/// World-writable exception below such a directory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What is known of the surroundings of an output directory.
+/// The environment of an output directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings {
-    /// Directories of the cluster: its own, and those of its workers.
+    /// Directories of the cluster and of its workers.
     pub(crate) cluster: Vec<PathBuf>,
-    /// What the job reads.
+    /// Inputs of the job.
     pub(crate) inputs: Vec<PathBuf>,
 }
 
-/// The files that a job reads, as they are named.
+/// Returns the files that a job reads, as named in its splits.
 pub(crate) fn files_read(splits: &[InputSplit]) -> Vec<PathBuf> {
     let parts = splits.iter().flat_map(|split| &split.parts);
     let mut inputs: Vec<PathBuf> = parts.map(|part| part.path.clone()).collect();
@@ -74,18 +72,18 @@ pub(crate) fn files_read(splits: &[InputSplit]) -> Vec<PathBuf> {
     inputs
 }
 
-/// Refuses an output directory that holds one of the files in `reads`, however they are spelled. Blocking.
+/// Rejects an output directory that contains a file in `reads`, however its path is spelled. Blocking.
 ///
 /// # Errors
-/// [`JobError::OutputRefused`], which names the file.
+/// Returns [`JobError::OutputRefused`], which names the file.
 pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
     check_place(output, &Surroundings { cluster: Vec::new(), inputs: reads })
 }
 
-/// Refuses an output directory that must never be one.
+/// Rejects an output directory that is not allowed.
 ///
 /// # Errors
-/// [`JobError::OutputRefused`], which says why.
+/// Returns [`JobError::OutputRefused`] with the reason.
 pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<(), JobError> {
     let refuse = |why: String| Err(JobError::OutputRefused { path: output.display().to_string(), why });
     if let Some((_, rest)) = StorageScheme::split(output) {
@@ -124,7 +122,7 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
     }
 }
 
-/// The same of an output in a store, of which `rest` stands behind `s3://`; why it is refused.
+/// Checks an output in a store; `rest` follows `s3://`. Returns the reason if it is rejected.
 fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
     let place = trimmed(rest);
     let Some(key) = place.iter().position(|byte| *byte == b'/').map(|slash| &place[slash + 1..]) else {
@@ -163,7 +161,7 @@ fn scheme(path: &Path) -> Option<String> {
     is_one.then(|| String::from_utf8_lossy(scheme).into_owned())
 }
 
-/// A path without links, `.` and `..`, as far as it exists.
+/// Resolves links, `.` and `..` in the existing part of a path.
 fn resolved(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut missing: Vec<OsString> = Vec::new();
@@ -178,37 +176,37 @@ fn resolved(path: &Path) -> PathBuf {
             }
             return whole;
         }
-        // `file_name` knows no `..`.
+        // `file_name` does not handle `..`.
         missing.extend(ancestor.components().next_back().map(|name| name.as_os_str().to_owned()));
     }
     absolute
 }
 
-/// The cluster directory that a place is in or is, by what every one holds.
+/// Returns the cluster directory that is or contains `place`, recognized by its contents.
 fn cluster_around(place: &Path) -> Option<PathBuf> {
     let is_one =
         |directory: &&Path| directory.join("secret").is_file() && directory.join("coordinator").is_dir();
     place.ancestors().find(is_one).map(Path::to_owned)
 }
 
-/// A file or directory, whatever its path.
+/// Device and inode of a file or directory.
 pub(super) type FileId = (u64, u64);
 
-/// The file that a path leads to, through links.
+/// Returns the identity of the file at a path, following links.
 pub(super) fn file_id(path: &Path) -> Option<FileId> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
 
-/// An input that is in a directory, or is one of its files under another name.
+/// Returns an input that is in the directory, or is one of its files under another name.
 ///
-/// Paths are not compared, since one file has many: relative to the current directory, with `..`, through symbolic
-/// links, through bind mounts, in another case. What counts is device and inode, of the input and of every directory
-/// that its path leads through, both as it is named (a link in the output directory belongs to the output) and
-/// with its links resolved.
+/// Paths are not compared, since a file can have many: relative to the current directory, with `..`, through
+/// symbolic links or bind mounts, in another case. The check compares device and inode of the input and of
+/// every directory on its path, both as named (a link in the output directory belongs to the output) and with
+/// links resolved.
 fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
     let Some(output) = file_id(place) else {
-        // It does not exist yet, and neither does anything in it.
+        // A directory that does not exist contains no inputs.
         return None;
     };
     let entries = file_ids_in(place);
@@ -227,7 +225,7 @@ fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
     })
 }
 
-/// The files of a directory, but for symbolic links: replacing one leaves what it points to.
+/// Returns the files of a directory except symbolic links; replacing a link does not affect its target.
 fn file_ids_in(directory: &Path) -> BTreeSet<FileId> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| entry.metadata().ok()).filter(std::fs::Metadata::is_file);

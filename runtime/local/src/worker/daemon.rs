@@ -1,7 +1,4 @@
-//! The worker's loop: orders in, reports out. The same in a cluster and in one process with its coordinator.
-//!
-//! Owns the set of attempts, those that wait for their job to be prepared, and how often their progress is
-//! told. Does not own a process (each attempt's supervision does), nor the connection (`link`).
+//! The worker's loop: carries out orders and sends reports. A cluster and an embedded run use the same loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,28 +29,28 @@ use crate::spans;
 /// How often the disk is looked at.
 const DISK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// An attempt whose process is not known to be gone.
+/// An attempt whose process may still exist.
 struct RunningAttempt {
     orders: UnboundedSender<(Order, Vec<MapInput>)>,
-    /// Bytes consumed and in all.
+    /// Bytes consumed and bytes in total.
     progress: (u64, u64),
-    /// What was told of that.
+    /// The progress reported last.
     told: (u64, u64),
 }
 
 pub struct Worker {
     admission: Arc<Admission>,
-    /// In a cluster, where there may be another worker that has what this one lacks.
+    /// Only in a cluster, where another worker may have the disk space that this one lacks.
     disk: Option<WatchDisk>,
     settings: WorkerSettings,
     spawner: Arc<Spawner>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
-    /// Small map outputs that are being put together.
+    /// Writes of consolidated small map outputs.
     consolidations: JoinSet<Consolidated>,
     moves: Moves,
-    /// Removals of what forgotten jobs have left.
+    /// Removals of the files of forgotten jobs.
     removals: JoinSet<()>,
     news: UnboundedSender<WorkerNews>,
     events: UnboundedSender<(AttemptId, AttemptEvent)>,
@@ -84,8 +81,8 @@ impl Worker {
 }
 
 impl Worker {
-    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone and nothing is
-    /// made or removed any more.
+    /// Runs until `orders` is closed, then until every attempt is killed and reaped and all file work is
+    /// finished.
     pub async fn run(
         settings: WorkerSettings,
         spawner: Arc<Spawner>,
@@ -107,7 +104,7 @@ impl Worker {
                         worker.kill_all();
                     }
                 },
-                // The sender is this worker's own, so the channel stays open.
+                // `worker` holds a sender, so the channel stays open.
                 Some((attempt, event)) = arriving.recv() => worker.on_attempt_event(attempt, event),
                 Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
                 Some(_) = worker.removals.join_next() => {}
@@ -125,7 +122,7 @@ impl Worker {
         while worker.removals.join_next().await.is_some() {}
     }
 
-    /// A coordinator that is gone has closed the orders too, which ends this worker.
+    /// If the coordinator is gone, it has closed the orders too, which ends this worker.
     fn tell(&self, news: WorkerNews) {
         let _ = self.news.send(news);
     }
@@ -147,8 +144,8 @@ impl Worker {
             ToWorker::Named { attempts, maps, .. } => {
                 attempts.into_iter().for_each(|attempt| self.add_inputs(attempt, &maps));
             }
-            // The first is followed by whoever holds the other end, which closes this one; the rest is a
-            // connection's own.
+            // The owner of the other end handles `Leave` and closes this channel; the rest belongs to a
+            // connection.
             ToWorker::Leave { .. }
             | ToWorker::Welcome { .. }
             | ToWorker::Refused { .. }
@@ -170,7 +167,7 @@ impl Worker {
                 let job = self.jobs.get(&attempt.task.job);
                 job.and_then(|job| job.moving(attempt)).into_iter().for_each(|wanted| self.moves.add(wanted));
             }
-            // The attempt's supervisor knows what it means.
+            // The attempt's supervisor interprets the order.
             order => self.order(order.attempt(), order, Vec::new()),
         }
     }
@@ -181,7 +178,7 @@ impl Worker {
     }
 
     fn forget(&mut self, job: JobId) {
-        // A thread that writes there is waited for.
+        // A running consolidation must finish before the directory is removed.
         if self.jobs.remove(&job).is_none_or(|known| !known.consolidation.is_under_way()) {
             self.remove_files(job);
         }
@@ -211,14 +208,15 @@ impl Worker {
         }
     }
 
-    /// An order for an attempt that has ended crossed its report on the way; the report is the answer.
+    /// Forwards an order to an attempt. If the attempt has ended, its report crossed the order and is the
+    /// answer.
     fn order(&self, attempt: AttemptId, order: Order, inputs: Vec<MapInput>) {
         if let Some(running) = self.attempts.get(&attempt) {
             let _ = running.orders.send((order, inputs));
         }
     }
 
-    /// One that waits for its job to be prepared has nothing to be ended.
+    /// Kills an attempt. An attempt that waits for its job to be prepared has no process.
     fn kill(&mut self, attempt: AttemptId) {
         if let Some(waiting) = self.waiting(attempt.task.job)
             && let Some(at) = waiting.iter().position(|other| other.attempt == attempt)
@@ -256,7 +254,7 @@ impl Worker {
         }
     }
 
-    /// One that waits for its job to be prepared has no process to be stopped.
+    /// Suspends an attempt. An attempt that waits for its job to be prepared has no process.
     fn suspend(&mut self, attempt: AttemptId) {
         let waits = self
             .waiting(attempt.task.job)
@@ -287,7 +285,7 @@ impl Worker {
     }
 
     fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
-        // Only ended from outside when this worker ends.
+        // Aborted only when this worker ends.
         let Ok((id, result)) = prepared else { return };
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let (readiness, error) = match result {
@@ -305,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Starts an attempt of a job that is ready.
+    /// Starts an attempt of a prepared job.
     fn start(&mut self, launching: Launching) {
         let attempt = launching.attempt;
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
@@ -371,7 +369,7 @@ impl Worker {
             }
             AttemptEnd::Failed(error) => {
                 if error.place == FaultPlace::LocalDisk {
-                    // Before the failure, so that nothing new comes in between.
+                    // Report the shortage before the failure, so that no new attempt arrives in between.
                     self.look_at_disk();
                 }
                 if let Some(stderr) = left.stderr {
@@ -384,14 +382,14 @@ impl Worker {
         }
     }
 
-    /// Says what the disk lacks, if that has changed.
+    /// Reports a change of the disk shortage.
     fn look_at_disk(&mut self) {
         if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
             self.tell(WorkerNews::Report(WorkerReport::Short { lacks }));
         }
     }
 
-    /// Says how far those attempts are that got on since the last time, and how memory is.
+    /// Reports the progress of attempts that advanced since the last report, and the memory state.
     fn beat(&mut self) {
         self.admission.sample();
         let mut progress = Vec::new();

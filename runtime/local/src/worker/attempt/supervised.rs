@@ -1,7 +1,4 @@
-//! A running task process: what it is told, what it says, and how it ends.
-//!
-//! Owns the loop over orders, messages, the end of the process and the clock. Does not own the order in which
-//! it is stopped and continued (`preemption`), nor what surrounds that (`suspension`).
+//! A running task process: orders to it, messages from it, and its end.
 //!
 //! ```text
 //! spawned --Hello--> Started --CommitRequest--> CommitRequested --(Commit order)--> granted
@@ -28,10 +25,10 @@ use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::{Occurrence, Suspension};
 use super::{AttemptEnd, AttemptEvent, Supervision};
 
-/// How often the logs of an attempt are cut to their bound, at least.
+/// Maximum interval between truncations of an attempt's logs.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
-/// A running process and what it has said.
+/// A running process and the messages received from it.
 pub(super) struct Supervised {
     process: TaskProcess,
     line: ControlLine,
@@ -39,15 +36,15 @@ pub(super) struct Supervised {
     looked: Instant,
     preemption: Preemption,
     suspension: Suspension,
-    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process,
-    /// so that there is room for the word that it runs again.
+    /// Inputs announced while the process was stopped. They are not written to its channel, so that the
+    /// resume message fits.
     deferred: Vec<MapInput>,
-    /// When the worker ordered its end, and what it held then.
+    /// Time of the kill order and the memory held then.
     killed: Option<(Instant, PreemptionAccount)>,
     saved_bytes: u64,
     part: Option<PartOutput>,
     outcome: Option<AttemptEnd>,
-    /// How often the kernel had been short of memory when it began.
+    /// The kernel's OOM-kill count when the process started.
     oom_kills: u64,
 }
 
@@ -105,7 +102,7 @@ impl Supervised {
         self.finish(supervision).await
     }
 
-    /// Ends a process that hangs, and keeps what it prints within bounds.
+    /// Kills a hanging process and bounds its logs.
     fn look(&mut self, supervision: &mut Supervision) {
         if let Some(logs) = &mut supervision.logs {
             logs.keep_bound();
@@ -114,7 +111,7 @@ impl Supervised {
         let now = Instant::now();
         let passed = now.duration_since(self.looked);
         self.looked = now;
-        // Once it has said how it ended, or is being ended, its end is all that is awaited.
+        // After its final message or a kill order, only the end of the process is awaited.
         if self.outcome.is_some() {
             return;
         }
@@ -146,7 +143,8 @@ impl Supervised {
             Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
                 self.preempt(order, supervision);
             }
-            // It has begun, a kill ends the loop, and only what is done has an output to move.
+            // It is launched already, a kill ends the loop, and only a finished attempt has an output to
+            // move.
             Order::Launch { .. } | Order::Kill { .. } | Order::MoveOutput { .. } => {}
         }
     }
@@ -167,7 +165,7 @@ impl Supervised {
             Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
             Occurrence::Turned(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
             Occurrence::Turned(ChildEvent::Continued) => self.step(Input::Continued, supervision),
-            // Its end is noticed by itself.
+            // The end of the process is detected separately.
             Occurrence::Turned(ChildEvent::Ended) | Occurrence::MovedOut => {}
             Occurrence::Prefetched => self.go_on(),
             Occurrence::Blind(error) => {
@@ -176,7 +174,7 @@ impl Supervised {
         }
     }
 
-    /// Takes the steps that follow from something, and sees to it that a stopped process is watched.
+    /// Carries out the steps that follow from an input, and ensures that a stopped process is watched.
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
         let process = self.process.id();
@@ -209,8 +207,8 @@ impl Supervised {
             }
             Step::TellSuspended => {
                 self.suspension.on_suspended(process);
-                // Before the word that the slot is free, so that the account has the reason if
-                // nothing is moved.
+                // Before the slot is reported free, so that the account contains the reason if nothing is
+                // moved.
                 self.suspension.begin_paging_out(process);
                 self.account(Preempted::Suspended, supervision);
                 supervision.report(Report::Suspended);
@@ -227,7 +225,7 @@ impl Supervised {
         }
     }
 
-    /// Says that it runs again, and for how long it did not, before it does: whatever it does first can know.
+    /// Sends the resume message with the stopped time before SIGCONT, so that the task reads it first.
     fn go_on(&mut self) {
         let stopped = self.suspension.on_continue(self.process.id());
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
@@ -248,7 +246,7 @@ impl Supervised {
         }
     }
 
-    /// Sends without a turn of the loop in between.
+    /// Sends a message without a turn of the loop.
     fn send_now(&mut self, message: &ToTask) {
         self.send(message);
         self.flush();
@@ -260,7 +258,7 @@ impl Supervised {
         }
     }
 
-    /// Takes in what has arrived; false when nothing has.
+    /// Processes received messages; returns false if there were none.
     fn receive(&mut self, supervision: &Supervision) -> bool {
         let heard = match self.line.receive(&self.process.control) {
             Ok(heard) => heard,
@@ -327,7 +325,7 @@ impl Supervised {
         supervision.tell(AttemptEvent::Accounted(account));
     }
 
-    /// Ends a process that cannot be understood or watched.
+    /// Kills a process that cannot be understood or watched.
     fn give_up(&mut self, reason: &str) {
         self.fail(TaskError::retryable(reason));
     }
@@ -338,9 +336,10 @@ impl Supervised {
         self.process.kill();
     }
 
-    /// What the process said before it ended counts, even if its end was ordered meanwhile.
+    /// Ends the supervision. Messages sent before the process ended count, even if a kill was ordered
+    /// meanwhile.
     async fn finish(mut self, supervision: &Supervision) -> AttemptEnd {
-        // After a kill the process needs a moment; an error leaves it to the reaping to wait.
+        // A killed process needs a moment to end; after an error the reaping waits for it.
         let _ = self.process.ended().await;
         while self.receive(supervision) {}
         let moved = self.suspension.take_last_account(self.process.id()).filter(|_| self.killed.is_none());

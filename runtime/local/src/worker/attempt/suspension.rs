@@ -1,7 +1,4 @@
-//! What surrounds the stop of one attempt: the kernel's word, how long it took, the memory it holds.
-//!
-//! Owns the timers, the waiting, the moving of memory to swap and back, and the account of each preemption.
-//! Does not own which step comes when (`preemption`), nor the process and its channel (`supervised`).
+//! Timers, waits, paging and accounts around the stop of one attempt.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,41 +22,41 @@ use super::super::admission::Admission;
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
 
-/// A stop that was not seen after so long is sent again: somebody may have continued the process first.
+/// Interval after which an unconfirmed SIGSTOP is sent again; another process may have sent SIGCONT.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
-/// What a task has started itself gets so long to stop once it has; most have nothing.
+/// Time for the task's child processes to stop after the task; most tasks have none.
 const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
-/// While it is suspended the kernel rather ends this one than what runs.
+/// Added to the OOM score while suspended, so that the kernel kills running processes last.
 const OOM_SCORE_ADDED: i32 = 500;
-/// Less than this is faulted in sooner than it is asked for.
+/// Smaller amounts are faulted in faster than they are prefetched.
 const PREFETCH_BYTES_MIN: u64 = 1 << 20;
-/// After a resume: so much, and what reading back from a slow disk takes.
+/// Grace after a resume, in addition to the time to read memory back from a slow disk.
 const RESUME_GRACE: Duration = Duration::from_secs(2);
 const SWAP_BYTES_PER_SECOND: u64 = 100_000_000;
 
-/// What comes of waiting.
+/// The result of [`Suspension::next`].
 #[derive(Debug)]
 pub(super) enum Occurrence {
-    /// Time is over.
+    /// The grace period is over.
     GraceOver,
     Turned(ChildEvent),
-    /// What could be brought back is, or is on its way.
+    /// Prefetching is complete or as far as possible.
     Prefetched,
-    /// What could be moved out is.
+    /// Paging out is complete or as far as possible.
     MovedOut,
-    /// The process cannot be waited for.
+    /// The process cannot be watched.
     Blind(io::Error),
 }
 
-/// What the waiting has seen.
+/// An event seen while waiting.
 #[derive(Debug)]
 struct Seen {
     turn: ChildEvent,
-    /// Of what the task has started, so many did not stop in time.
+    /// Number of child processes that did not stop in time.
     running: usize,
 }
 
-/// Memory that is on its way out or back.
+/// Memory that is being paged out or in.
 #[derive(Debug)]
 struct Moving {
     cancelled: Arc<AtomicBool>,
@@ -71,13 +68,13 @@ struct Moving {
 pub(super) struct Suspension {
     attempt: AttemptId,
     admission: Arc<Admission>,
-    /// What a task of the job may use.
+    /// Memory limit of the job's tasks.
     task_memory: u64,
     launched: Instant,
-    /// When each order came that was not carried out yet.
+    /// Arrival times of orders not yet carried out.
     ordered: VecDeque<Instant>,
     stopped_since: Option<Instant>,
-    /// In earlier stops.
+    /// Total time of earlier stops.
     stopped: Duration,
     swap: SwapAccount,
     /// The process whose memory is being brought back.
@@ -111,27 +108,27 @@ impl Suspension {
 }
 
 impl Suspension {
-    /// Whether this machine can keep it suspended; if not, why.
+    /// Checks whether this machine can hold the suspended process; the error is the reason.
     pub(super) fn admit(&self, process: Pid) -> Result<(), String> {
         self.admission.admit(self.attempt, process)
     }
 
-    /// An order has come.
+    /// Records the arrival of an order.
     pub(super) fn on_order(&mut self) {
         self.ordered.push_back(Instant::now());
     }
 
-    /// The last order made no sense.
+    /// Drops the last order, which was illegal.
     pub(super) fn forget_order(&mut self) {
         self.ordered.pop_back();
     }
 
-    /// The task was asked to come to its gate.
+    /// Starts the grace period for reaching the gate.
     pub(super) fn begin_grace(&mut self) {
         self.timer = Some(Box::pin(sleep(self.admission.rules.grace)));
     }
 
-    /// A stop was sent: waits for the kernel's word, and for the case that it does not come.
+    /// After SIGSTOP: waits for the kernel's confirmation, with a timeout.
     pub(super) fn await_stop(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
         self.timer = Some(Box::pin(sleep(STOP_AGAIN)));
         if !matches!(self.turn, Some((Awaited::Stop, _))) {
@@ -139,13 +136,14 @@ impl Suspension {
         }
     }
 
-    /// It is stopped: waits for somebody else who continues it.
+    /// Watches a stopped process for a SIGCONT from elsewhere.
     pub(super) fn await_continuation(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
         self.timer = None;
         self.wait_for(Awaited::Continuation, process, watched);
     }
 
-    /// One that waited for something else goes on by itself, and ends with the process at the latest.
+    /// Replaces the current wait. A replaced wait continues in the background until the process ends at the
+    /// latest.
     fn wait_for(&mut self, awaited: Awaited, process: Pid, watched: io::Result<OwnedFd>) {
         let waiting = tokio::spawn(async move {
             let turn = await_turn(&watched?, awaited).await?;
@@ -158,7 +156,7 @@ impl Suspension {
         self.turn = Some((awaited, waiting));
     }
 
-    /// It is verified stopped, for the first time in this epoch.
+    /// Handles the first confirmed stop of an epoch.
     pub(super) fn on_suspended(&mut self, process: Pid) {
         self.stopped_since = Some(Instant::now());
         self.admission.keep(self.attempt, process);
@@ -166,7 +164,7 @@ impl Suspension {
         self.offer_to_the_kernel(process);
     }
 
-    /// Not worth a failure: without it the kernel chooses by size alone.
+    /// Raises the OOM score. Errors are ignored: without it the kernel chooses by size alone.
     fn offer_to_the_kernel(&mut self, process: Pid) {
         let raised = oom_score_adjustment(process).and_then(|before| {
             set_oom_score_adjustment(process, before.saturating_add(OOM_SCORE_ADDED).min(1000))?;
@@ -178,13 +176,14 @@ impl Suspension {
         }
     }
 
-    /// Whether the task moves its memory out itself: it is short, there is swap, and the worker may not.
+    /// Returns whether the task should page itself out: memory is short, there is swap, and the worker lacks
+    /// permission.
     pub(super) fn wants_self_paging(&self, process: Pid) -> bool {
         let wanted = self.wants_paging().is_ok_and(|wanted| wanted);
         wanted && PagedProcess::open(process).and_then(|paged| paged.is_permitted()).is_err()
     }
 
-    /// Whether its memory should be moved out; or why it cannot be.
+    /// Returns whether memory should be paged out; the error is the reason it cannot be.
     fn wants_paging(&self) -> Result<bool, String> {
         let spare = SpareMemory::read().map_err(|error| format!("free memory is not known: {error}"))?;
         let wanted = match self.admission.rules.page_out {
@@ -198,7 +197,7 @@ impl Suspension {
         Ok(wanted)
     }
 
-    /// Moves memory out, if that is wanted and permitted. Whoever gets the slot does not wait for it.
+    /// Starts paging out if wanted and permitted. The freed slot is available immediately.
     pub(super) fn begin_paging_out(&mut self, process: Pid) {
         match self.wants_paging() {
             Ok(true) => {}
@@ -217,10 +216,10 @@ impl Suspension {
         }
     }
 
-    /// Brings memory back before the process is continued; false when there is nothing to be waited for.
+    /// Starts paging in before the process is continued; returns false if there is nothing to wait for.
     pub(super) fn begin_prefetch(&mut self, process: Pid) -> bool {
         if let Some(moving) = self.moving.take() {
-            // It ends by itself with the piece it is at.
+            // It ends after its current chunk.
             moving.cancelled.store(true, Ordering::Relaxed);
         }
         self.look(process);
@@ -240,7 +239,7 @@ impl Suspension {
         self.moving.is_some()
     }
 
-    /// It is continued now; for how long it was stopped in all.
+    /// Ends the stop and returns the total stopped time.
     pub(super) fn on_continue(&mut self, process: Pid) -> Duration {
         self.timer = None;
         self.moving = None;
@@ -256,12 +255,12 @@ impl Suspension {
         self.stopped
     }
 
-    /// How long a resumed process may be silent before that counts.
+    /// Returns the time for which a resumed process may be silent.
     pub(super) fn resume_grace(&self) -> Duration {
         RESUME_GRACE + Duration::from_millis(self.swap.swapped() / (SWAP_BYTES_PER_SECOND / 1_000))
     }
 
-    /// What it took, since the oldest order that was not carried out.
+    /// Returns the account since the oldest order not yet carried out.
     pub(super) fn take_account(&mut self, what: Preempted, process: Option<Pid>) -> PreemptionAccount {
         let memory = process.map(|process| self.look(process)).unwrap_or_default();
         let since = match &what {
@@ -285,27 +284,27 @@ impl Suspension {
         }
     }
 
-    /// What it held when its end was ordered; orders that it has not followed are void.
+    /// Returns the account at a kill order; pending orders are void.
     pub(super) fn take_kill_account(&mut self, process: Pid) -> PreemptionAccount {
         self.ordered.clear();
         self.on_order();
         self.take_account(Preempted::Killed, Some(process))
     }
 
-    /// What moved since it was resumed, if anything did. Of a process that has ended and is not reaped.
+    /// Returns the paging since the resume, if any, for a process that has ended but is not reaped.
     pub(super) fn take_last_account(&mut self, process: Pid) -> Option<PreemptionAccount> {
         self.follow_swap(process);
         self.swap.has_moved().then(|| self.take_account(Preempted::Ended, None))
     }
 
-    /// What is in swap comes back when the process touches it, so it is looked at again and again.
+    /// Samples the swap usage repeatedly: pages come back when the process touches them.
     pub(super) fn follow_swap(&mut self, process: Pid) {
         if self.swap.swapped() > 0 {
             self.look(process);
         }
     }
 
-    /// One that is gone holds nothing.
+    /// Clears the state; an ended process holds no memory.
     pub(super) fn end(&mut self) {
         self.admission.release(self.attempt);
         if let Some(moving) = self.moving.take() {
@@ -314,7 +313,7 @@ impl Suspension {
     }
 
     fn look(&mut self, process: Pid) -> ProcessMemory {
-        // A process that is about to be gone holds nothing.
+        // An ending process holds no memory.
         let Ok(memory) = ProcessMemory::of_group(process) else { return ProcessMemory::default() };
         self.swap.look(memory);
         memory
@@ -326,7 +325,7 @@ impl Suspension {
         }
     }
 
-    /// Waits for what comes next, if anything is to come. Nothing is lost when it is dropped.
+    /// Waits for the next occurrence, if one is pending. Cancel-safe.
     pub(super) async fn next(&mut self) -> Occurrence {
         let Suspension { timer, turn, moving, .. } = self;
         let occurrence = tokio::select! {
@@ -386,7 +385,7 @@ impl Moving {
     }
 }
 
-/// For ever, where there is nothing.
+/// Never resolves if there is no handle.
 async fn awaiting<T>(handle: Option<&mut JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
     match handle {
         Some(handle) => handle.await,
