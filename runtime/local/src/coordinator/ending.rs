@@ -1,8 +1,6 @@
-//! The end of a job beside the loop: its output committed or removed, which may take a while.
+//! The end of a job: its output is committed or removed outside the loop, since this may take long.
 //!
-//! Owns what becomes of an output directory when the engine has forgotten its job, and for how long
-//! that is tried. Every step can be done again after a restart of the coordinator. Does not own the
-//! steps themselves (`output`).
+//! Every step can be repeated after a restart of the coordinator.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,15 +15,15 @@ use super::job::LiveJob;
 use super::{Claim, Coordinator, Ending, Input, Tried};
 use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 
-/// How long a program of its own tries to commit, before it says that it could not.
+/// Time for which an embedded run retries a commit before it fails.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a cluster tries to remove what a job left on storage that is away.
+/// Time for which a cluster retries removing a job's files from unreachable storage.
 const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a job ended, and what could not be tidied up.
+/// The end of a job, and the failures of its cleanup.
 type Settled = (JobEnd, Vec<String>);
 
-/// Commits or discards, blocking; an error is passing.
+/// Commits or discards the output. Blocking; an error is transient.
 fn settle(
     job: &LiveJob,
     claim: Option<Box<OutputClaim>>,
@@ -51,7 +49,7 @@ fn settle(
                 return Ok((and_also(end, &what), Vec::new()));
             }
             Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
-            // Nothing of it is left, or what is there is not its own.
+            // Nothing is left, or the content belongs to another claim.
             Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => {}
         }
     }
@@ -75,7 +73,7 @@ fn settle_success(
             }),
             Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
             Err(trouble) => {
-                // The first error says more than a second one about the same directory.
+                // Keep the first error; it is the specific one.
                 if let Trouble::Final(_) = trouble {
                     let _ = claim.discard();
                 }
@@ -92,7 +90,7 @@ fn settle_success(
     Ok((JobEnd::Succeeded(report), remarks.into_iter().collect()))
 }
 
-/// The end of a job that did not succeed, when something else went wrong, too.
+/// Adds a second failure to the end of an unsuccessful job.
 fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
     if let JobEnd::Failed { reason, .. } | JobEnd::Killed { reason, .. } = &mut end {
         *reason = format!("{reason}; also: {what}");
@@ -100,7 +98,7 @@ fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
     end
 }
 
-/// The end of a job that is not tried any more.
+/// Returns the end of a job whose retries are exhausted.
 fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
     let id = job.id();
     if let Some(end) = job.outcome.clone().and_then(|outcome| JobEnd::without_report(id, outcome)) {
@@ -115,7 +113,7 @@ fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
 }
 
 impl Coordinator {
-    /// Journals that a job which succeeded is committed from now on.
+    /// Journals that the commit of a successful job begins.
     pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
         let wanted = self
             .state
@@ -128,25 +126,25 @@ impl Coordinator {
         wanted
     }
 
-    /// Commits or discards the output beside the loop; by now no process of the job is left.
+    /// Commits or discards the output outside the loop; no process of the job exists any more.
     pub(super) fn start_ending(&mut self, job: JobId) {
         let (since, tries, why, at, killed) = (Instant::now(), 0, None, None, None);
         self.endings.insert(job, Ending { since, tries, why, at, killed });
         match self.claims.remove(&job) {
             Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
-            // It goes on when the claim has come.
+            // Continues when the claim has been resumed.
             Some(coming @ Claim::Coming { .. }) => drop(self.claims.insert(job, coming)),
             Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
         }
     }
 
-    /// One try; with an end in hand only the history is written.
+    /// Makes one attempt to end a job; with `end` given, only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
-        // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
+        // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
         let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
         tokio::task::spawn_blocking(move || {
             let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
@@ -157,7 +155,7 @@ impl Coordinator {
                 None => settle(&job, claim, &disk, wall),
             };
             let tried = {
-                // Dropped here: by the time that anybody knows, the next coordinator may open the history.
+                // Release the history before replying so that a new coordinator can open it.
                 let keep = keep;
                 match settled {
                     Ok((end, mut remarks)) => {
@@ -174,7 +172,7 @@ impl Coordinator {
                     }
                 }
             };
-            // A coordinator that has ended does it again when it is back.
+            // If the coordinator has ended, it repeats this after its restart.
             own(Input::Tried { job: id, tried });
         });
     }
@@ -207,7 +205,7 @@ impl Coordinator {
         }
     }
 
-    /// Tries again what is due.
+    /// Retries endings that are due.
     pub(super) fn look_after_endings(&mut self, now: Instant) {
         let due: Vec<JobId> = self
             .endings
@@ -223,8 +221,8 @@ impl Coordinator {
         }
     }
 
-    /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is
-    /// at it at this moment ends when that fails.
+    /// Ends a job whose tasks are over and whose output cannot be settled; returns false if there is no such
+    /// job. An ending in progress gives up when its current attempt fails.
     pub fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
         let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
             return false;
@@ -239,13 +237,13 @@ impl Coordinator {
         true
     }
 
-    /// What a job waits for that operators or its storage hold.
+    /// Returns why a job is held by an operator or its storage.
     pub(super) fn why_held(&self, job: JobId) -> Option<String> {
         let held = self.state.view().job(job).and_then(|job| job.held().map(str::to_owned));
         held.or_else(|| self.endings.get(&job)?.why.clone())
     }
 
-    /// Why a job whose tasks are over has not ended.
+    /// Returns why a job whose tasks are over has not ended.
     pub fn explain_ending(&self, job: JobId) -> Option<Vec<Reason>> {
         let ending = self.endings.get(&job)?;
         let known = self.state.jobs.get(&job)?;
@@ -286,7 +284,7 @@ impl Coordinator {
     }
 }
 
-/// What there is to say of a job when its output is in place or gone.
+/// Returns the details of a job whose output is in place or removed.
 fn ended_detail(mut detail: JobDetail, end: &JobEnd, ended_millis: u64) -> JobDetail {
     if let JobEnd::Succeeded(report) = end {
         detail.parts.clone_from(&report.parts);

@@ -1,7 +1,5 @@
-//! The claim of a run on its output directory, from before the first task until the end of the job.
-//!
-//! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed.
-//! Does not own what stands in its way (`obstacles`) nor the moving of parts (`commit`).
+//! The claim of a run on its output directory, from before the first task until the end of the job: taking
+//! it, resuming it after a restart, and removing its files when the job fails.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +19,7 @@ use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
 use super::whose::{Whose, whose};
 
-/// An output directory that this run alone writes into.
+/// An output directory claimed for this run.
 #[derive(Debug)]
 pub struct DirectoryClaim {
     storage: Storage,
@@ -37,14 +35,14 @@ pub struct DirectoryClaim {
 }
 
 impl DirectoryClaim {
-    /// Makes the directories of a job, unless what is there already forbids it.
+    /// Claims the output directory and creates the job's directories. Fails if existing content forbids it.
     pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<DirectoryClaim, JobError> {
         let made = make_directories(disk, request)?;
         claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
     }
 
-    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is
-    /// made again.
+    /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates
+    /// nothing.
     pub(crate) fn resume(
         disk: &Disk,
         request: &ClaimRequest<'_>,
@@ -92,7 +90,7 @@ impl DirectoryClaim {
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
-    /// What to remember for [`DirectoryClaim::resume`].
+    /// Returns the data for [`DirectoryClaim::resume`].
     pub(crate) fn mark(&self) -> ClaimMark {
         self.mark
     }
@@ -122,7 +120,7 @@ impl DirectoryClaim {
         self.record.step
     }
 
-    /// Makes sure that the directory is still there and this claim's.
+    /// Checks that the directory still exists and belongs to this claim.
     pub(crate) fn verify(&self) -> Result<(), Trouble> {
         let output = self.storage.path().display();
         match self.storage.is_there() {
@@ -154,10 +152,10 @@ impl DirectoryClaim {
         Ok(())
     }
 
-    /// Removes everything this run has made; an older output stays as it is.
+    /// Removes all files of this run; an older output is unchanged.
     pub(crate) fn discard(self) -> Result<(), Trouble> {
         match self.verify() {
-            // Somebody has removed it.
+            // The directory was removed by others.
             Err(Trouble::Final(_)) => return Ok(()),
             verified => verified?,
         }
@@ -167,14 +165,14 @@ impl DirectoryClaim {
         removed
     }
 
-    /// Removes what is left of the work when the output is in place. The output does not depend on it.
+    /// Removes the remaining work files when the output is in place. The output does not depend on them.
     pub(crate) fn clean_up(self) -> Result<(), Trouble> {
         set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
         remove_retired(&self.storage, self.record.submission)
     }
 }
 
-/// Tells other hosts that the holder of a claim lives.
+/// The lease that shows other hosts that the holder is alive.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryLease {
     disk: Disk,
@@ -188,7 +186,7 @@ impl DirectoryLease {
         DirectoryLease { disk, output, token: claim.record.token }
     }
 
-    /// To be called every now and then.
+    /// Renews the lease; must be called periodically.
     pub(crate) fn renew(&self) -> io::Result<()> {
         let storage = self.disk.open(&self.output, false)?;
         let path = claim_in(Path::new(TEMPORARY));
@@ -200,7 +198,7 @@ impl DirectoryLease {
     }
 }
 
-/// What an earlier process of this job was removing when it ended; what cannot be removed is in nobody's way.
+/// Completes the removals of an earlier process of this job. Failures are harmless.
 fn tidy(storage: &Storage, request: &ClaimRequest<'_>, made: u32) {
     let _ = remove_retired(storage, request.submission);
     remove_made(&storage.disk(), storage.path(), made);
@@ -212,7 +210,7 @@ fn write_record(storage: &Storage, record: &ClaimRecord) -> Result<(), Trouble> 
     written.map_err(|error| Trouble::io(format!("write {}", storage.shown(&path)), &error))
 }
 
-/// Makes the output directory and its parents; how many were missing.
+/// Creates the output directory and its parents; returns how many it created.
 fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
     let output = request.output;
     let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
@@ -229,7 +227,7 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobE
             true => disk.sync_root(parent),
             false => Ok(()),
         });
-        // Somebody else may make the same ones at this moment.
+        // Another process may create the same directories concurrently.
         if let Err(error) = result.unless_there() {
             remove_made(disk, directory, made + 1);
             return Err(failed(error));
@@ -238,7 +236,7 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobE
     Ok(u32::try_from(missing.len()).unwrap_or(u32::MAX))
 }
 
-/// Innermost first; a directory that somebody else uses by now is not empty and stays.
+/// Removes created directories, innermost first. A directory that others use by now is not empty and stays.
 fn remove_made(disk: &Disk, output: &Path, made: u32) {
     for directory in output.ancestors().take(made as usize) {
         if disk.remove_root(directory).if_there().is_err() {
@@ -258,7 +256,7 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Di
     let paths = JobPaths::new(request.output, request.job, token, request.extension);
     let holding = Holding::new(token);
     let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
-        // What remains of it was not what went wrong.
+        // Report the original error, not this one.
         let _ = storage.remove_tree(&staged(request.submission));
         if let Ok(Whose::Own(_)) = whose(&storage, &paths, token) {
             let _ = set_aside(&storage, Some(token), request.submission)
@@ -269,8 +267,8 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Di
     Ok(DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding })
 }
 
-/// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may
-/// be killed at any moment, and the submission that comes again has to know its own.
+/// Creates `_temporary` under a name with the submission's token and renames it when it is complete: a
+/// coordinator may be killed at any time, and a repeated submission must recognize its own directory.
 pub(super) fn put_in_place(
     storage: &Storage,
     paths: &JobPaths,
@@ -294,7 +292,7 @@ pub(super) fn put_in_place(
         storage.sync_directory(folder).map_err(failed)?;
     }
     match storage.rename(&staged, Path::new(TEMPORARY)) {
-        // Another run was faster: there is at least its claim in it.
+        // Another run was faster; its claim is in the directory.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
         {

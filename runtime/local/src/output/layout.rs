@@ -1,6 +1,4 @@
-//! Where everything of a job lies inside its output directory.
-//!
-//! Owns the names. Does not own when files are made, moved or removed.
+//! The names of all files of a job inside its output directory.
 //!
 //! ```text
 //! OUT/_temporary/claim.json              whose the directory is, and how far the commit has come
@@ -21,13 +19,12 @@
 //!                                        once the job has committed
 //! ```
 //!
-//! Where OUT is in a store, what is below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (of a cluster's
-//! jobs, in the directories of its workers), but for `committed`, of which there is none: attempts send
-//! uploads of the parts themselves (`bucket`). What attempts of a cluster save is in objects
-//! `OUT/_temporary/checkpoint-<token>-<attempt>...`, too.
+//! If OUT is in a store, everything below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (in a cluster, in
+//! the directories of the workers). There is no `committed`: attempts upload the parts themselves (`bucket`).
+//! Checkpoints of a cluster's attempts are also in objects `OUT/_temporary/checkpoint-<token>-<attempt>...`.
 //!
-//! Since the token is in the paths, a step of a job whose claim another run has taken by now finds
-//! nothing to move.
+//! The paths contain the token, so a late step of a job whose claim was taken by another run finds no files
+//! to move.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -37,25 +34,24 @@ use napreduce_protocol::{ClaimToken, NamedPart, StorageScheme};
 
 use super::manifest::CommittedPart;
 
-/// Work in progress; its presence without a running job means that a run was killed.
+/// Work in progress; without a running job it shows that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
-/// With what the names of objects begin in which checkpoints are.
+/// Name prefix of the objects that contain checkpoints.
 pub(super) const STORED_CHECKPOINT: &str = "_temporary/checkpoint-";
 /// Written last, when everything else is in place.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
-/// What `_SUCCESS` was called before it was written, by earlier versions; removed when an output is replaced.
+/// The name of an incomplete `_SUCCESS` in earlier versions; removed when an output is replaced.
 const SUCCESS_UNFINISHED: &str = "_SUCCESS.unfinished";
-/// With what the names of part files begin.
+/// Name prefix of part files.
 const PART: &str = "part";
-/// Digits of a part's number, at least.
+/// Minimum digits of a part number.
 const PART_DIGITS: usize = 5;
 
-/// The paths of one job: absolute as tasks use them, or relative to the output directory as claim
-/// and commit do.
+/// The paths of one job: absolute for tasks, or relative to the output directory for claim and commit.
 #[derive(Debug, Clone)]
 pub(crate) struct JobPaths {
     output: PathBuf,
-    /// What `work` is below.
+    /// The parent of `work`.
     root: PathBuf,
     work: PathBuf,
     token: ClaimToken,
@@ -63,7 +59,7 @@ pub(crate) struct JobPaths {
 }
 
 impl JobPaths {
-    /// The paths of `job` inside `output`; part files get `extension` unless it is empty.
+    /// Creates the paths of `job` inside `output`; part files get `extension` unless it is empty.
     pub(crate) fn new(output: &Path, job: JobId, token: ClaimToken, extension: &str) -> JobPaths {
         let (root, work) = match StorageScheme::of(output) {
             None => (output.to_owned(), Path::new(TEMPORARY).join(format!("{job}-{token}"))),
@@ -72,22 +68,22 @@ impl JobPaths {
         JobPaths { output: output.to_owned(), root, work, token, extension: extension.to_owned() }
     }
 
-    /// Whether the output is in a store.
+    /// Returns whether the output is in a store.
     pub(crate) fn are_in_store(&self) -> bool {
         StorageScheme::of(&self.output).is_some()
     }
 
-    /// All of an embedded job that lies beside an output in a store.
+    /// Returns the local directory of an embedded job whose output is in a store.
     pub(super) fn local_work(&self) -> PathBuf {
         self.root.join(&self.work)
     }
 
-    /// All that belongs to the claim, relative to the output directory.
+    /// The directory of the claim, relative to the output directory.
     pub(super) fn work(&self) -> &Path {
         &self.work
     }
 
-    /// What a claim makes before it counts, in `temporary`, which is not yet in its place.
+    /// Returns the directories that a claim creates in `temporary` before it is renamed into place.
     pub(super) fn folders(&self, temporary: &Path) -> [PathBuf; 3] {
         let work = temporary.join(self.work.file_name().unwrap_or_default());
         let (shuffle, committed) = (work.join("shuffle"), work.join("committed"));
@@ -98,22 +94,22 @@ impl JobPaths {
         self.work.join("shuffle")
     }
 
-    /// Where guests write their parts, relative to the output directory.
+    /// The directory for parts of guests, relative to the output directory.
     pub(super) fn guests(&self) -> PathBuf {
         self.work.join("guests")
     }
 
-    /// Where parts wait whose attempts have committed, relative to the output directory.
+    /// The directory for parts of committed attempts, relative to the output directory.
     pub(super) fn committed(&self) -> PathBuf {
         self.work.join("committed")
     }
 
-    /// What the commit is to put into place, relative to the output directory.
+    /// The file that lists the renames of the commit, relative to the output directory.
     pub(super) fn intent(&self) -> PathBuf {
         self.work.join("intent.json")
     }
 
-    /// `_SUCCESS` until everything else is in place.
+    /// The location of `_SUCCESS` until everything else is in place.
     pub(super) fn staged_success(&self) -> PathBuf {
         self.work.join(SUCCESS)
     }
@@ -123,22 +119,22 @@ impl JobPaths {
         self.root.join(self.shuffle()).join(format!("{attempt}.segment"))
     }
 
-    /// The directory of one attempt alone.
+    /// The scratch directory of an attempt.
     pub(crate) fn attempt(&self, attempt: AttemptId) -> PathBuf {
         self.root.join(&self.work).join(attempt.to_string())
     }
 
-    /// What an attempt saves when it is checkpointed.
+    /// The checkpoint directory of an attempt.
     pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         self.root.join(&self.work).join("checkpoints").join(attempt.to_string())
     }
 
-    /// With what the names of the objects begin that checkpoints are in where the output is in a store.
+    /// Name prefix of the objects with checkpoints if the output is in a store.
     pub(crate) fn stored_checkpoints(&self) -> Option<PathBuf> {
         self.are_in_store().then(|| self.output.join(format!("{STORED_CHECKPOINT}{}", self.token)))
     }
 
-    /// The part of an attempt that has committed; in a store, the part of its task.
+    /// The part of a committed attempt; in a store, the part of its task.
     pub(crate) fn promoted(&self, attempt: AttemptId) -> PathBuf {
         if self.are_in_store() {
             return self.output.join(self.part_name(attempt.task));
@@ -146,12 +142,12 @@ impl JobPaths {
         self.output.join(self.committed()).join(self.promoted_name(attempt))
     }
 
-    /// Its name among those that wait.
+    /// The file name of a committed attempt's part.
     pub(super) fn promoted_name(&self, attempt: AttemptId) -> String {
         format!("{}.{}", self.part_name(attempt.task), attempt.number)
     }
 
-    /// The name among those that wait of a part that is to be committed.
+    /// The file name, in `committed`, of a part to be committed.
     pub(super) fn waiting_name(&self, part: &CommittedPart) -> String {
         let name = self.promoted_name(part.attempt);
         match &part.output {
@@ -165,7 +161,7 @@ impl JobPaths {
         self.named_part(PART, task)
     }
 
-    /// The name of what a task writes to the output of this name.
+    /// The file name of a task's part of a named output.
     pub(crate) fn named_part(&self, output: &str, task: TaskId) -> String {
         let letter = match task.kind {
             TaskKind::Map => 'm',
@@ -176,30 +172,30 @@ impl JobPaths {
     }
 }
 
-/// The file that says whose an output directory is.
+/// The file with the claim.
 pub(super) fn claim_in(temporary: &Path) -> PathBuf {
     temporary.join("claim.json")
 }
 
-/// `_temporary` until a claim is whole.
+/// The name of `_temporary` until its claim is complete.
 pub(super) fn staged(submission: u128) -> PathBuf {
     PathBuf::from(format!("{TEMPORARY}.{submission:032x}"))
 }
 
-/// A `_temporary` that is being removed, under a name by which nobody looks for it.
+/// The name of a `_temporary` that is being removed.
 pub(super) fn retired(submission: u128) -> PathBuf {
     PathBuf::from(format!("{TEMPORARY}.{submission:032x}.old"))
 }
 
-/// Whether an entry of an output directory is what a claim makes or removes, beside `_temporary` itself.
+/// Returns whether an entry of an output directory is a claim's file other than `_temporary` itself.
 pub(super) fn is_remains(name: &OsStr) -> bool {
     let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)) else { return false };
     let submission = rest.strip_suffix(".old").unwrap_or(rest).strip_prefix('.');
     submission.is_some_and(|text| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether a job may have written a file of that name, though no manifest lists it: `part-r-00000`,
-/// with any extension.
+/// Returns whether a job may have written a file of that name without listing it in a manifest:
+/// `part-r-00000` with any extension.
 pub(super) fn is_part(name: &OsStr) -> bool {
     let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART)) else { return false };
     let Some(number) = rest.strip_prefix("-m-").or_else(|| rest.strip_prefix("-r-")) else { return false };
@@ -207,8 +203,8 @@ pub(super) fn is_part(name: &OsStr) -> bool {
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
 }
 
-/// Whether tasks may have begun to write an object of that name: `part-r-00000`, or `errors-r-00000` of an
-/// output with a name.
+/// Returns whether tasks may have begun to write an object of that name: `part-r-00000`, or `errors-r-00000`
+/// of a named output.
 pub(super) fn is_written_by_tasks(name: &str) -> bool {
     let is_one = |(at, _): (usize, &str)| {
         let output = &name[..at];
@@ -218,7 +214,7 @@ pub(super) fn is_written_by_tasks(name: &str) -> bool {
     name.match_indices("-m-").chain(name.match_indices("-r-")).any(is_one)
 }
 
-/// Whether it is what an earlier version left of a commit that it did not finish.
+/// Returns whether it is left from an unfinished commit of an earlier version.
 pub(super) fn is_unfinished_success(name: &OsStr) -> bool {
     name == SUCCESS_UNFINISHED
 }

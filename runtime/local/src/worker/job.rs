@@ -1,8 +1,7 @@
-//! A job as a worker knows it: its description, where its files are, whether its attempts can be started.
+//! A job on a worker: its description, the location of its files, and whether its attempts can be started.
 //!
-//! Owns the description of an attempt for its task process, in both layouts: everything below the
-//! output directory (embedded), or everything but part files in the worker's own (cluster). Does not
-//! own the processes.
+//! There are two layouts: an embedded job has all files below the output directory; a job of a cluster has
+//! all but part files in the worker's own directory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,29 +23,29 @@ use super::segment_memory::{MemorySegment, SegmentMemory};
 use crate::output::JobPaths;
 use crate::outputs::OutputTable;
 
-/// Of what is expected of a map's output, so much more is taken: a share of one in so many.
+/// Reserve 1/8 more than the expected map output.
 const OUTPUT_SPARE_SHARE: u128 = 8;
 
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {
     shared: JobPaths,
-    /// An embedded job finds everything made by its claim.
+    /// The claim of an embedded job has already prepared everything.
     pub(super) readiness: Readiness,
     pub(super) description: Arc<JobDescription>,
-    /// In a cluster: the worker's surroundings and its number.
+    /// Only in a cluster.
     environment: Option<(Arc<dyn Environment>, WorkerId)>,
-    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
-    /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
-    /// since it searches past every inode that was freed in the last minutes.
+    /// Empty directories of ended attempts, renamed for reuse. Creating and removing a directory costs as
+    /// much as starting a process, and far more on ext4, which searches past every inode freed in the last
+    /// minutes.
     pub(super) idle_scratch: Vec<PathBuf>,
     outputs: OutputTable,
-    /// Where the workers serve them.
+    /// Workers that serve map outputs.
     peers: BTreeMap<WorkerId, Peer>,
-    /// Map outputs that are in memory.
+    /// Map outputs in memory.
     kept: Vec<MemorySegment>,
-    /// The most that a map of the job has written for what it read, in bytes.
+    /// The highest ratio of a map's output to its input: output and input in bytes.
     written: Option<(u64, u64)>,
-    /// In a cluster, whose workers keep map outputs until the job is forgotten.
+    /// Only in a cluster, whose workers keep map outputs until the job is forgotten.
     pub(super) consolidation: Consolidation,
 }
 
@@ -76,21 +75,21 @@ impl KnownJob {
     }
 }
 
-/// An attempt that is to be started.
+/// An attempt to be started.
 #[derive(Debug)]
 pub(super) struct Launching {
     pub(super) attempt: AttemptId,
     pub(super) from: Start,
     pub(super) work: LaunchWork,
-    /// Of a reduce.
+    /// Empty for a map.
     pub(super) inputs: Vec<MapOutput>,
 }
 
 /// Whether attempts of a job can be started.
 pub(super) enum Readiness {
-    /// Nothing was done yet, or it failed.
+    /// Not prepared yet, or the preparation failed.
     Unprepared,
-    /// These are to be started as soon as they can.
+    /// These attempts start once the preparation is complete.
     Preparing {
         waiting: Vec<Launching>,
     },
@@ -98,7 +97,8 @@ pub(super) enum Readiness {
 }
 
 impl Readiness {
-    /// Whether attempts can be started. A job whose files somebody has changed is to be prepared again.
+    /// Returns whether attempts can be started. A job whose files were changed by others must be prepared
+    /// again.
     pub(super) fn is_ready(&self, environment: &dyn Environment) -> bool {
         let Readiness::Ready(prepared) = self else { return false };
         let intact = prepared.as_ref().is_none_or(|prepared| (prepared.is_intact)());
@@ -114,24 +114,24 @@ impl Readiness {
 }
 
 impl KnownJob {
-    /// The log of the job's map outputs goes on.
+    /// Appends to the log of the job's map outputs.
     pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
         entries.into_iter().for_each(|entry| self.outputs.apply(entry));
         self.peers.extend(peers.into_iter().map(|peer| (peer.worker, peer)));
     }
 
-    /// What the log has of each map; nothing for a map itself.
+    /// Returns the known output of each map; empty for a map attempt.
     pub(super) fn inputs(&self, attempt: AttemptId) -> Vec<MapOutput> {
         let reads = attempt.task.kind == TaskKind::Reduce;
         if reads { self.outputs.all() } else { Vec::new() }
     }
 
-    /// What the log has of some maps.
+    /// Returns the known outputs of these maps.
     pub(super) fn outputs_of(&self, maps: &[u32]) -> Vec<MapOutput> {
         maps.iter().filter_map(|map| self.outputs.get(*map)).collect()
     }
 
-    /// Where this worker's attempts find map outputs.
+    /// Returns where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
         let place = |attempt| Place::Local(self.shared.segment(attempt));
         let input = |output: &MapOutput| MapInput { attempt: output.attempt, place: place(output.attempt) };
@@ -143,14 +143,14 @@ impl KnownJob {
         inputs
     }
 
-    /// How the output of a map comes to where it outlives this worker.
+    /// Returns the copy that lets a map's output outlive this worker.
     pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
         let (environment, _) = self.environment.as_ref()?;
         let (from, to) = (environment.segment(attempt), self.shared.segment(attempt));
         Some(Move { attempt, from, to, durable: self.description.durable })
     }
 
-    /// The directory of one attempt alone.
+    /// Returns the scratch directory of an attempt.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
             Some((environment, _)) => environment.scratch(attempt),
@@ -158,22 +158,22 @@ impl KnownJob {
         }
     }
 
-    /// Gives an attempt the directory of one that has ended. Without one the task process makes its own.
+    /// Reuses the directory of an ended attempt, if any. Otherwise the task process creates one.
     pub(super) fn pass_on_scratch(&mut self, attempt: AttemptId) {
         if let Some(idle) = self.idle_scratch.pop() {
-            // One that cannot be renamed is left to the end of the job.
+            // A directory that cannot be renamed is removed at the end of the job.
             let _ = fs::rename(idle, self.scratch(attempt));
         }
     }
 
-    /// An attempt is started; the small outputs that are to be put together for those after it.
+    /// Handles the start of an attempt; returns the consolidation to begin for later reduces.
     pub(super) fn on_launched(&mut self, attempt: AttemptId) -> Option<Consolidating> {
         let reads = attempt.task.kind == TaskKind::Reduce;
         reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
     }
 
-    /// Memory for what an attempt is expected to write, and some more. How much that is is not known before a
-    /// map of the job is done.
+    /// Reserves memory for an attempt's expected output plus a margin. The expectation is unknown until a map
+    /// of the job is done.
     pub(super) fn memory_for(&self, work: &LaunchWork, memory: &Arc<SegmentMemory>) -> Option<MemorySegment> {
         let LaunchWork::Map { split } = work else { return None };
         let ((written, read), description) = (self.written?, &self.description);
@@ -184,11 +184,11 @@ impl KnownJob {
         memory.take(u64::try_from(bytes + bytes / OUTPUT_SPARE_SHARE).ok()?)
     }
 
-    /// A map that read so many bytes has sealed its output, maybe to the memory that it had.
+    /// Handles the sealed output of a map that read `read` bytes, possibly in its reserved memory.
     fn on_sealed(&mut self, attempt: AttemptId, read: u64, memory: Option<MemorySegment>) {
         let segment = self.output(attempt, false);
         self.kept.extend(memory.and_then(|memory| memory.keep(&segment)));
-        // One that is missing is noticed by whoever reads it.
+        // The reader of a missing segment detects it.
         let Ok(found) = fs::metadata(&segment) else { return };
         let now = (found.len(), read.max(1));
         let is_more = |(written, before): (u64, u64)| {
@@ -199,7 +199,7 @@ impl KnownJob {
         }
     }
 
-    /// An attempt is done; the small outputs that are to be put together now.
+    /// Handles a finished attempt; returns the consolidation to begin now.
     pub(super) fn on_done(
         &mut self,
         attempt: AttemptId,
@@ -213,11 +213,10 @@ impl KnownJob {
         self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
-    /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is
-    /// served from.
+    /// Returns where an attempt writes its result: a part on shared storage, or a segment where it is served.
     fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
         match &self.environment {
-            // It is sent from here.
+            // The task uploads it from this host.
             _ if commits && self.shared.are_in_store() => {
                 self.scratch(attempt).join(self.shared.part_name(attempt.task))
             }
@@ -227,7 +226,7 @@ impl KnownJob {
         }
     }
 
-    /// What an attempt saves: on storage that everybody sees, or here and in the store that the output is in.
+    /// Returns where an attempt saves a checkpoint: shared storage, or this host and the output's store.
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
             Some((environment, _)) if self.shared.are_in_store() => {
@@ -291,14 +290,14 @@ impl KnownJob {
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
             stored_checkpoints: self.environment.as_ref().and_then(|_| self.shared.stored_checkpoints()),
-            // Embedded runs end with the machine anyway.
+            // Embedded runs do not survive a power loss anyway.
             sync_part: *durable || self.environment.is_some(),
         }
     }
 
-    /// The variables of an attempt's process.
+    /// Returns the environment variables of an attempt's process.
     pub(super) fn variables(&self, attempt: AttemptId, work: &LaunchWork) -> Vec<Variable> {
-        // Of several files there is none to name for all of the process.
+        // With several files no single one can be named.
         let input = match work {
             LaunchWork::Map { split: InputSplit { parts, .. } } => match &parts[..] {
                 [part] => Some(part.path.clone().into_os_string()),

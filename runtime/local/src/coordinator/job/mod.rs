@@ -1,7 +1,5 @@
-//! A job as the coordinator keeps it beside the engine: what it was given, and what its attempts brought.
-//!
-//! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the
-//! state of its tasks (the engine) nor its output directory (`ending`).
+//! A job in the coordinator outside the engine: its submission, and the counters, parts and history of its
+//! attempts. It is plain data, so that a snapshot can contain it.
 
 mod figures;
 mod progress;
@@ -24,41 +22,41 @@ use self::progress::Sums;
 use super::entry::Accepted;
 use crate::outputs::OutputLog;
 
-/// Attempts of a job whose logs are kept, at most.
+/// Maximum number of attempts with logs per job.
 const LOGS_MAX: usize = 20;
 
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveJob {
-    /// Shared with the snapshots that are being written: it never changes, and names every split.
+    /// Shared with snapshots being written: it is immutable and lists every split.
     pub accepted: Arc<Accepted>,
-    /// What an operator wants different from how it was submitted.
+    /// Changes by an operator since the submission.
     #[serde(default)]
     pub change: JobChange,
     /// In microseconds since 1970.
     pub(super) submitted_micros: u64,
-    /// How it ended, when the engine has forgotten it: its output is then committed or removed.
+    /// The outcome, once the engine has forgotten the job; its output is then committed or removed.
     pub outcome: Option<JobOutcome>,
-    /// Whether its output is being put into place.
+    /// Whether the commit of its output has begun.
     pub(super) commit_begun: bool,
-    /// Of the attempts as they come and go.
+    /// Of launched and ended attempts.
     counters: CounterValues,
-    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that
-    /// does a lost task again takes the place of the first.
+    /// Results of the attempt that completed each task, shared with snapshots like all large data. A repeated
+    /// task replaces its earlier result.
     #[serde(with = "pairs")]
     results: BTreeMap<TaskId, Arc<TaskResult>>,
-    /// What the attempts brought that report their end in this batch.
+    /// Results of attempts that report their end in this batch.
     #[serde(skip)]
     brought: BTreeMap<AttemptId, TaskResult>,
-    /// The attempts that are reported killed in this batch.
+    /// Attempts reported killed in this batch.
     #[serde(skip)]
     killed: BTreeSet<AttemptId>,
-    /// Known once somebody has asked how far the job is, and kept up from then on.
+    /// Computed at the first progress request and updated from then on.
     #[serde(skip)]
     sums: Cell<Option<Sums>>,
     pub attempts: Vec<Arc<AttemptSummary>>,
     pub(super) events: Vec<HistoryLine>,
-    /// What attempts have printed that failed.
+    /// Output printed by failed attempts.
     #[serde(default)]
     pub logs: Vec<KeptLog>,
     #[serde(default)]
@@ -89,7 +87,7 @@ impl LiveJob {
     }
 }
 
-/// What the attempt that did a task brought.
+/// The results of the attempt that completed a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TaskResult {
     pub(super) attempt: AttemptId,
@@ -98,7 +96,7 @@ pub(super) struct TaskResult {
 }
 
 impl LiveJob {
-    /// As it would be submitted now.
+    /// Returns the job with its changes, as it would be submitted now.
     pub fn definition(&self) -> Accepted {
         self.accepted.with(&self.change)
     }
@@ -107,7 +105,7 @@ impl LiveJob {
         self.accepted.job
     }
 
-    /// What the workers are to know of it.
+    /// Returns the description for workers.
     pub(super) fn description(&self) -> JobDescription {
         let plan = &self.accepted.plan;
         JobDescription {
@@ -128,7 +126,7 @@ impl LiveJob {
         }
     }
 
-    /// What a launched attempt is to do; counts the launch.
+    /// Returns the work of a launched attempt and counts the launch.
     pub(super) fn launch(&mut self, attempt: AttemptId) -> Option<LaunchWork> {
         self.count(attempt, Counter::LaunchedMaps, Counter::LaunchedReduces);
         let splits = &self.accepted.plan.splits;
@@ -144,7 +142,7 @@ impl LiveJob {
         }
     }
 
-    /// Counts what was reported of an attempt.
+    /// Counts a report of an attempt.
     pub(super) fn on_report(&mut self, at_micros: u64, attempt: AttemptId, report: &Report) {
         match report {
             Report::Started => self.history().on_started(at_micros, attempt),
@@ -165,8 +163,8 @@ impl LiveJob {
         self.counters.add(counter.in_words(), 1);
     }
 
-    /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers
-    /// that the task is done by it: of two attempts only one is.
+    /// Takes the counters and outputs of an attempt that reports its task done. They are kept if the engine
+    /// confirms that this attempt completed the task, since only one of two attempts counts.
     pub(super) fn on_finished(
         &mut self,
         attempt: AttemptId,
@@ -176,24 +174,24 @@ impl LiveJob {
         self.brought.insert(attempt, TaskResult { attempt, counters, part });
     }
 
-    /// What it brought was kept, or is not wanted: another attempt was faster.
+    /// Drops a result that was stored already or is superfluous, since another attempt was faster.
     pub(super) fn forget_finished(&mut self, attempt: AttemptId) {
         self.brought.remove(&attempt);
     }
 
-    /// Whether what one more attempt has printed is kept.
+    /// Returns whether the output of another attempt would be kept.
     pub fn has_room_for_logs(&self) -> bool {
         self.logs.len() < LOGS_MAX
     }
 
-    /// Keeps what an attempt has printed.
+    /// Keeps the printed output of an attempt.
     pub(super) fn on_printed(&mut self, attempt: AttemptId, stderr: String) {
         if self.has_room_for_logs() {
             self.logs.push(KeptLog { attempt, stderr: stderr.into() });
         }
     }
 
-    /// Keeps what the engine says has happened.
+    /// Applies a record of the engine.
     pub(super) fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
         let mut moved = None;
         match record {
@@ -224,13 +222,13 @@ impl LiveJob {
         }
     }
 
-    /// What is told of it over time.
+    /// Returns the job's history over time.
     pub(super) fn history(&mut self) -> JobHistory<'_> {
         let LiveJob { attempts, events, book, killed, .. } = self;
         JobHistory { attempts, events, book, killed }
     }
 
-    /// Counters of the attempts whose result counts, and of the job as a whole.
+    /// Returns the counters of the attempts whose result counts, and of the job as a whole.
     pub(super) fn counters(&self) -> CounterValues {
         let mut counters = self.counters.clone();
         for result in self.results.values() {
@@ -240,12 +238,12 @@ impl LiveJob {
         counters
     }
 
-    /// The attempts that wrote a part, in the order of their tasks.
+    /// Returns the attempts that wrote a part, in task order.
     pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &PartOutput)> {
         self.results.values().filter_map(|result| Some((result.attempt, result.part.as_ref()?)))
     }
 
-    /// A line of a listing.
+    /// Returns the job's line in a listing.
     pub fn summary(&self, view: &ClusterView<'_>) -> JobSummary {
         let plan = &self.accepted.plan;
         let known = view.job(self.id());
@@ -271,7 +269,7 @@ impl LiveJob {
     }
 }
 
-/// Tasks cannot be keys of a JSON object.
+/// Serializes a map as pairs, since tasks cannot be keys of a JSON object.
 mod pairs {
     use std::collections::BTreeMap;
     use std::sync::Arc;

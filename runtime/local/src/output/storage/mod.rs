@@ -1,9 +1,7 @@
-//! The calls that claim and commit make of a file system: all of them, in one place, beneath the
-//! output directory.
+//! The file system calls of claim and commit, all beneath the output directory.
 //!
-//! Owns following no symbolic link, what is synced, and that a repeated answer is understood: over NFS a
-//! rename that was done may be said to have found nothing. Does not own the order of the calls. In tests a
-//! script makes any of them fail, or the last one that is made.
+//! Calls follow no symbolic links. They handle repeated answers: over NFS a completed rename may report
+//! `ENOENT`. In tests a script makes any call fail, or ends the run at it.
 
 mod beneath;
 mod locks;
@@ -25,21 +23,21 @@ use rustix::fs::{
     statat, unlinkat, utimensat,
 };
 
-/// The file systems of this machine; in tests, with what goes wrong there.
+/// The file systems of this machine; in tests, with injected faults.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
     #[cfg(any(test, feature = "testing"))]
     script: Option<std::sync::Arc<script::DiskScript>>,
 }
 
-/// One call, as a script is told of it. Paths are as the caller gave them.
+/// One call, as passed to a script. Paths are as the caller gave them.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(any(test, feature = "testing")),
     expect(dead_code, reason = "only a script reads what is in it")
 )]
 pub(super) enum Call<'a> {
-    /// Opens, lists, reads or stats; changes nothing.
+    /// Opens, lists, reads or stats without changes.
     Look,
     MakeRoot(&'a Path),
     RemoveRoot(&'a Path),
@@ -57,7 +55,7 @@ pub(super) enum Call<'a> {
     Lock,
 }
 
-/// What is there under a name.
+/// The directory entry under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) is_file: bool,
@@ -65,11 +63,11 @@ pub(super) struct Found {
     pub(super) bytes: u64,
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// When it was changed last by the clock of the storage, in seconds.
+    /// Modification time by the clock of the storage, in seconds.
     pub(super) modified: i64,
 }
 
-/// An output directory, open.
+/// An open output directory.
 #[derive(Debug)]
 pub(super) struct Storage {
     disk: Disk,
@@ -79,7 +77,7 @@ pub(super) struct Storage {
 }
 
 impl Found {
-    /// Whether it is the same file, and as long, or the same directory.
+    /// Returns whether both are the same file with the same length, or the same directory.
     fn is(self, other: Found) -> bool {
         self.inode == other.inode
             && self.is_file == other.is_file
@@ -101,7 +99,7 @@ impl Disk {
         real()
     }
 
-    /// A call that a script has remembered costs tests no time.
+    /// Syncs; a call that a script has recorded costs tests no time.
     fn sync(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         #[cfg(any(test, feature = "testing"))]
         if self.script.is_some() {
@@ -110,7 +108,7 @@ impl Disk {
         self.call(call, real)
     }
 
-    /// Whether there is a directory; something else in its place is an error.
+    /// Returns whether the directory exists; fails if the path is not a directory.
     pub(super) fn has_root(&self, path: &Path) -> io::Result<bool> {
         match look_twice(|| self.call(Call::Look, || fs::metadata(path)))? {
             Some(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
@@ -118,7 +116,7 @@ impl Disk {
         }
     }
 
-    /// Makes a directory above or at an output directory.
+    /// Creates an output directory or a parent of one.
     pub(super) fn make_root(&self, path: &Path) -> io::Result<()> {
         self.call(Call::MakeRoot(path), || fs::create_dir(path))
     }
@@ -127,14 +125,14 @@ impl Disk {
         self.call(Call::RemoveRoot(path), || fs::remove_dir(path))
     }
 
-    /// Forces the entries of a directory above an output directory to the disk.
+    /// Syncs a directory above an output directory.
     pub(super) fn sync_root(&self, path: &Path) -> io::Result<()> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         self.sync(Call::SyncRoot(path), || File::open(path)?.sync_all())
     }
 
-    /// Opens an output directory. It may be reached through symbolic links; nothing beneath it is. If it is
-    /// `durable`, what is to be synced is.
+    /// Opens an output directory. Its path may contain symbolic links; paths beneath it may not. Syncs take
+    /// effect only if it is `durable`.
     pub(super) fn open(&self, path: &Path, durable: bool) -> io::Result<Storage> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?))?;
@@ -148,28 +146,27 @@ impl Storage {
         &self.path
     }
 
-    /// What it is on.
+    /// The file systems it was opened on.
     pub(super) fn disk(&self) -> Disk {
         self.disk.clone()
     }
 
-    /// As people are told of a file in it.
+    /// Returns the path of a file in it for messages.
     pub(super) fn shown(&self, path: &Path) -> String {
         self.path.join(path).display().to_string()
     }
 
-    /// Which directory it is, whatever its path is on.
+    /// Returns the directory's inode.
     pub(super) fn identity(&self) -> io::Result<u64> {
         self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_ino))
     }
 
-    /// Whether its path still leads to it.
+    /// Returns whether its path still leads to it.
     pub(super) fn is_there(&self) -> io::Result<bool> {
         Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
     }
 
-    /// Whether it was removed, which is more than not being found: what is not mounted is still linked where
-    /// it is.
+    /// Returns whether the directory was removed. An unmounted directory is not removed: it is still linked.
     pub(super) fn is_removed(&self) -> bool {
         let links = self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
         links.is_ok_and(|links| links == 0)
@@ -189,7 +186,7 @@ impl Storage {
         })
     }
 
-    /// What is there, which may be a symbolic link; nothing is `None`.
+    /// Returns the entry at a path, which may be a symbolic link; `None` if there is none.
     pub(super) fn find(&self, path: &Path) -> io::Result<Option<Found>> {
         let look = || {
             let stat = self.within(path, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))?;
@@ -206,7 +203,7 @@ impl Storage {
         look_twice(|| self.disk.call(Call::Look, look))
     }
 
-    /// The whole of a small file; `None` when there is none.
+    /// Reads a small file; `None` if it does not exist.
     pub(super) fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
         let read = || {
             let mut bytes = Vec::new();
@@ -218,7 +215,7 @@ impl Storage {
         look_twice(|| self.disk.call(Call::Look, read))
     }
 
-    /// Writes a file that is not there yet, and syncs it.
+    /// Creates a file, writes and syncs it. Fails if it exists.
     pub(super) fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let file = self.disk.call(Call::Create(path), || {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
@@ -232,7 +229,7 @@ impl Storage {
         }
     }
 
-    /// Puts a file into place whole, over an older one; its directory is synced.
+    /// Replaces a file atomically and syncs its directory.
     pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".unfinished");
@@ -243,14 +240,14 @@ impl Storage {
         self.sync_directory(path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Moves a file or directory, over a file that is in the way.
+    /// Renames a file or directory, replacing a file at the target.
     pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let found = self.find(from)?.ok_or(io::ErrorKind::NotFound)?;
         self.rename_known(from, to, found)
     }
 
-    /// The same for what is known. That nothing was found may be the answer to a request that was repeated by
-    /// the network after it had been carried out: then the target is what was to be moved.
+    /// Renames a known entry. "Not found" may be the answer to a request that the network repeated after it
+    /// was carried out; then the target is the known entry.
     pub(super) fn rename_known(&self, from: &Path, to: &Path, known: Found) -> io::Result<()> {
         let renamed = self.disk.call(Call::Rename(from, to), || {
             let (source, target) = (self.parent(from)?, self.parent(to)?);
@@ -271,7 +268,7 @@ impl Storage {
             .call(Call::MakeDirectory(path), || self.within(path, |parent, name| mkdirat(parent, name, mode)))
     }
 
-    /// Removes a file; fine if there is none, and a directory stays.
+    /// Removes a file. Succeeds if there is none; a directory stays.
     pub(super) fn remove_file(&self, path: &Path) -> io::Result<()> {
         let removed = self.disk.call(Call::RemoveFile(path), || {
             self.within(path, |parent, name| unlinkat(parent, name, AtFlags::empty()))
@@ -291,14 +288,14 @@ impl Storage {
         })
     }
 
-    /// Removes an entry of the output directory with everything in it; fine if there is none. Links in it are
-    /// not followed.
+    /// Removes an entry of the output directory recursively. Succeeds if there is none. Links are not
+    /// followed.
     pub(super) fn remove_tree(&self, name: &Path) -> io::Result<()> {
         let removed = self.disk.call(Call::RemoveTree(name), || fs::remove_dir_all(self.path.join(name)));
         removed.if_there().map(drop)
     }
 
-    /// Forces the entries of a directory to the disk, if that is wanted.
+    /// Syncs the entries of a directory, if syncing is enabled.
     pub(super) fn sync_directory(&self, path: &Path) -> io::Result<()> {
         match self.durable {
             true => self.disk.sync(Call::SyncDirectory(path), || Ok(fsync(self.directory(path)?)?)),
@@ -306,7 +303,7 @@ impl Storage {
         }
     }
 
-    /// Gives a file the present time of the storage's clock.
+    /// Sets a file's time to the present time of the storage's clock.
     pub(super) fn touch(&self, path: &Path) -> io::Result<()> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
@@ -315,7 +312,7 @@ impl Storage {
         })
     }
 
-    /// Locks a directory, unless somebody else has.
+    /// Locks a directory, unless another process holds the lock.
     pub(super) fn lock(&self, directory: &Path) -> io::Result<Locked> {
         self.disk.call(Call::Lock, || locks::lock(File::from(self.directory(directory)?)))
     }
@@ -325,7 +322,7 @@ impl Storage {
         open_beneath(self.root.as_fd(), path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// The directory that an entry is in.
+    /// Opens the directory that contains an entry.
     fn parent(&self, path: &Path) -> io::Result<OwnedFd> {
         self.directory(path.parent().unwrap_or(Path::new("")))
     }
@@ -344,7 +341,7 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
     path.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// That there is nothing may end a job, or begin one: it is asked for twice before it is believed.
+/// Looks up twice before reporting absence, since absence can end or begin a job.
 fn look_twice<T>(look: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
     match look().if_there()? {
         None => look().if_there(),
