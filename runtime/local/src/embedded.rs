@@ -1,8 +1,7 @@
-//! A job inside this program's own process tree: coordinator and one worker as two tasks of one
-//! small runtime.
+//! A job inside this program's own process tree: the coordinator and one worker as two tasks of one small
+//! runtime.
 //!
-//! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything
-//! that a cluster would do otherwise: the two talk by messages only.
+//! They communicate by messages only, as in a cluster. This module also handles signals to the program.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -27,22 +26,22 @@ use crate::worker::{Worker, WorkerSettings, cores};
 
 const WORKER: WorkerId = WorkerId(1);
 const HEARTBEAT: Duration = Duration::from_millis(200);
-/// This program stops without those of its tasks that are not stopped by then.
+/// Maximum wait for tasks to be suspended before this program stops.
 const REST_MAX: Duration = Duration::from_secs(5);
 
-/// Jobs of one program are numbered in the order in which they run.
+/// The number of the next job, counted per program.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-/// How to run a job inside this program's own process tree.
+/// The settings of an embedded job.
 #[derive(Debug, Clone)]
 pub struct EmbeddedSettings {
-    /// How many map attempts, and how many reduce attempts, run at once; at least 1, and as
-    /// many as there are cores unless said otherwise.
+    /// Maximum concurrent map attempts, and maximum concurrent reduce attempts; at least 1. Default: the
+    /// number of cores.
     pub slots: u32,
     /// When progress is shown.
     pub progress: ProgressMode,
-    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
-    /// over `progress`.
+    /// Print nothing on standard error except errors of the job; also suppresses the output of its tasks.
+    /// Overrides `progress`.
     pub quiet: bool,
 }
 
@@ -52,15 +51,15 @@ impl Default for EmbeddedSettings {
     }
 }
 
-/// Runs a job to its end, blocking; attempts are child processes, this program executed again.
+/// Runs a job to its end. Blocking. Attempts are child processes that execute this program.
 ///
-/// One at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a second one ends the
-/// program at once. SIGTSTP, as by Ctrl-Z, suspends all tasks, and then the program stops until it gets
-/// SIGCONT. Must not be called from inside an async runtime.
+/// Only one job can run at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a
+/// second signal ends the program at once. SIGTSTP, as by Ctrl-Z, suspends all tasks and then stops the
+/// program until SIGCONT. Must not be called from inside an async runtime.
 ///
 /// # Errors
 ///
-/// See [`JobError`]. Unless the job succeeded, no part of it is left in the output directory.
+/// See [`JobError`]. Unless the job succeeded, no part of it remains in the output directory.
 pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
     check(&plan, settings)?;
     let runtime = Builder::new_current_thread()
@@ -68,12 +67,12 @@ pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobRep
         .build()
         .map_err(|error| JobError::io("start the runtime", error))?;
     let report = runtime.block_on(run(plan, settings));
-    // All that was given to its threads was waited for.
+    // All work on its threads is finished.
     runtime.shutdown_background();
     report
 }
 
-/// The id of the next job that this program runs by itself.
+/// Returns the id of the next job that this program runs by itself.
 pub fn next_job() -> JobId {
     JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1)
 }
@@ -91,7 +90,7 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
 }
 
 async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
-    // Before that they would only hold memory, for segments of this machine are mapped when they are wanted.
+    // Earlier they would only hold memory: segments of this machine are mapped on demand.
     plan.slowstart_permille = 1000;
     let unhandled = |error| JobError::io("handle signals", error);
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
@@ -111,7 +110,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
                 let signal = signal.map_err(unhandled)?;
                 let name = signal_name(signal).unwrap_or("a signal");
                 cluster.tell(Input::Interrupt { reason: format!("interrupted by {name}") });
-                // It is to end now, rather than to stand still.
+                // Ending overrides stopping.
                 rest = None;
                 break Err(interrupted(signal, &output, submission.follow(&mut display).await));
             }
@@ -130,17 +129,17 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     display.end();
     cluster.stop().await?;
     if rest.is_some() || pauses.arrived() == Some(PauseSignal::Stop) {
-        // The job was over before all of it was at rest; the program is to stand still all the same.
+        // The job ended before all tasks were suspended; stop the program anyway.
         stop_this_process();
     }
     match interrupts.arrived() {
-        // It came too late to end this job, but it must not be lost on a driver that has more to do.
+        // The signal came too late to end this job, but a driver with more jobs must see it.
         Some(signal) => Err(interrupted(signal, &output, ended)),
         None => ended,
     }
 }
 
-/// What a signal led to: mostly a killed job, but one that was being committed is committed to its end.
+/// Returns the result of a signal: usually a killed job, but a commit in progress is completed.
 pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was complete by then, its output is in {output}"),
@@ -152,23 +151,23 @@ pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>
     JobError::Interrupted { signal, left }
 }
 
-/// The tasks are being suspended, since this program is to stand still.
+/// The suspension of all tasks before this program stops.
 struct Rest {
     come: oneshot::Receiver<()>,
     by: Instant,
 }
 
-/// Waits until everything is at rest, or for as long as that may take; for ever when nothing is to
-/// come to rest.
+/// Waits until all tasks are suspended or the time limit has passed. Never resolves if no suspension is under
+/// way.
 async fn come_to_rest(rest: &mut Option<Rest>) {
     match rest {
-        // What could not be stopped is stopped by nobody, and goes on by itself.
+        // Tasks that could not be stopped continue.
         Some(Rest { come, by }) => drop(timeout_at(*by, come).await),
         None => pending().await,
     }
 }
 
-/// The two actors.
+/// The coordinator and the worker.
 struct Cluster {
     inputs: UnboundedSender<Input>,
     coordinator: JoinHandle<()>,
@@ -186,12 +185,12 @@ impl Cluster {
         let told = inputs.clone();
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
-                // The coordinator ends before its worker, and does not want to know more then.
+                // The coordinator ends before its worker and then ignores news.
                 let _ = told.send(Input::News { worker: WORKER, news });
             }
         });
         let own = inputs.clone();
-        // It listens as long as there is something to be sent back.
+        // The receiver exists while there is something to send back.
         let send_back = Arc::new(move |input| drop(own.send(input)));
         let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back);
         let coordinator = tokio::spawn(coordinator.run(arriving));
@@ -199,11 +198,11 @@ impl Cluster {
     }
 
     fn tell(&self, input: Input) {
-        // The coordinator listens until it is told to finish.
+        // The coordinator receives until `Finish`.
         let _ = self.inputs.send(input);
     }
 
-    /// Has all tasks suspended.
+    /// Suspends all tasks.
     fn pause(&self) -> Rest {
         let (at_rest, come) = oneshot::channel();
         self.tell(Input::Pause { at_rest });
@@ -216,7 +215,7 @@ impl Cluster {
         Submission { accepted, following: None }
     }
 
-    /// Lets the coordinator end, and then the worker, which kills what still runs.
+    /// Ends the coordinator and then the worker, which kills running attempts.
     async fn stop(self) -> Result<(), JobError> {
         self.tell(Input::Finish);
         let coordinator = self.coordinator.await;
@@ -227,15 +226,15 @@ impl Cluster {
     }
 }
 
-/// A job that was handed in.
+/// A submitted job.
 struct Submission {
     accepted: oneshot::Receiver<Result<(JobId, Following), JobError>>,
-    /// Once it was accepted.
+    /// Set once the job is accepted.
     following: Option<Following>,
 }
 
 impl Submission {
-    /// Shows progress until the job has ended.
+    /// Displays progress until the job has ended.
     async fn follow(&mut self, display: &mut ProgressDisplay) -> Result<JobReport, JobError> {
         let gone = || JobError::Internal("the coordinator ended before the job".to_owned());
         if self.following.is_none() {

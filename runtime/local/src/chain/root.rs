@@ -1,7 +1,5 @@
-//! The directory for what passes from one job of a program to the next, and its removal.
-//!
-//! Owns its name, the marker in it without which nothing is removed, and the search for what killed programs
-//! left. Does not own when the time has come.
+//! The directory for intermediate data between the jobs of a program, its removal, and the search for
+//! directories of killed programs. A directory without the marker file is never removed.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,40 +12,40 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Says whose the directory is.
+/// The file that identifies the directory's chain and owner.
 const MARKER: &str = ".napreduce-intermediate";
 const MARKER_VERSION: u32 = 1;
 const MARKER_BYTES_MAX: u64 = 4096;
 const INFIX: &str = ".intermediate-";
 
-/// Who removes a root.
+/// The party that removes a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Owner {
     /// The coordinator that knows the chain.
     Cluster,
-    /// The program that made it, or the next one beside it when that is gone.
+    /// The program that made it; once that has ended, the next program with the same output directory.
     Program(ProcessIdentity),
 }
 
 #[derive(Serialize, Deserialize)]
 struct Marker {
     version: u32,
-    /// As it is in the name.
+    /// As in the name.
     token: String,
     owner: Owner,
 }
 
-/// What became of a root that was to be removed.
+/// The result of removing a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It is not there now.
+    /// It no longer exists.
     Gone,
-    /// It does not bear the marker of the chain, so it was left alone.
+    /// It lacks the marker of the chain, so it was not removed.
     NotOurs,
 }
 
-/// The root of a chain beside an output.
+/// Returns the root of a chain next to an output.
 pub(super) fn beside(output: &Path, token: u128) -> PathBuf {
     let mut name = prefix(output);
     name.push(hexadecimal(token));
@@ -65,21 +63,21 @@ fn hexadecimal(token: u128) -> String {
     format!("{token:032x}")
 }
 
-/// Whether a path is what a root of that chain is called.
+/// Returns whether a path has the name of that chain's root.
 pub fn is_root(path: &Path, token: u128) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let end = format!("{INFIX}{}", hexadecimal(token));
     path.is_absolute() && name.starts_with(b".") && name.ends_with(end.as_bytes())
 }
 
-/// Makes a root with its marker, which is locked as long as the result lives.
+/// Creates a root with its marker, which stays locked until the result is dropped.
 pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
     if let Some(parent) = root.parent() {
         fs::create_dir_all(parent)?;
     }
     fs::create_dir(root)?;
     let mut marker = OpenOptions::new().write(true).create_new(true).open(root.join(MARKER))?;
-    // A file system without locks leaves the identity of the process to tell whether it lives.
+    // Without file locks, the identity of the process shows whether it is alive.
     let _ = flock(&marker, FlockOperation::NonBlockingLockExclusive);
     let text = Marker { version: MARKER_VERSION, token: hexadecimal(token), owner };
     let mut text = serde_json::to_vec(&text)?;
@@ -88,8 +86,8 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
     Ok(marker)
 }
 
-/// Removes a root and everything in it, if it bears the marker of the chain; follows no link. May be done
-/// again, whatever became of it the last time. Blocking.
+/// Removes a root recursively if it has the marker of the chain; follows no links. Can be repeated after a
+/// failure. Blocking.
 pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
     match fs::symlink_metadata(root).if_there()? {
         None => return Ok(Removal::Gone),
@@ -97,7 +95,7 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
         Some(_) => {}
     }
     let is_marked = read_marker(root)?.is_some_and(|marker| marker.token == hexadecimal(token));
-    // One whose making or removal was cut short holds nothing that could be lost.
+    // A root whose creation or removal was interrupted contains no data.
     if !is_marked && !others_in(root)?.is_empty() {
         return Ok(Removal::NotOurs);
     }
@@ -109,7 +107,7 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
         };
         removed.if_there()?;
     }
-    // The marker last: what somebody puts there meanwhile is removed the next time.
+    // The marker goes last, so that files added meanwhile are removed by the next try.
     if let Some(path) = others_in(root)?.first() {
         return Err(io::Error::other(format!("{} has just been put there", path.display())));
     }
@@ -118,7 +116,7 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
     Ok(Removal::Gone)
 }
 
-/// Everything but the marker.
+/// Returns all entries except the marker.
 fn others_in(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut others = Vec::new();
     for entry in fs::read_dir(root)? {
@@ -142,13 +140,12 @@ fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
     Ok(marker.filter(|marker| marker.version == MARKER_VERSION))
 }
 
-/// Removes what programs that were killed have left beside an output; a line for each, and for each that
-/// stays although it should not.
+/// Removes the roots of killed programs next to an output; returns a line for each, and for each that could
+/// not be removed.
 pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     let prefix = prefix(output);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A parent that is missing holds nothing, and one that cannot be read is found out about by whoever
-    // writes there.
+    // A missing parent is empty; an unreadable one is reported by the write that follows.
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut lines = Vec::new();
     for entry in entries {
@@ -173,7 +170,7 @@ pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     lines
 }
 
-/// Whether its program is gone. That of a cluster is its coordinator's.
+/// Returns whether the root's program has ended. The root of a cluster is removed by its coordinator.
 fn is_left(root: &Path) -> io::Result<bool> {
     let Some(Marker { owner: Owner::Program(owner), .. }) = read_marker(root)? else { return Ok(false) };
     let marker = File::open(root.join(MARKER))?;
@@ -198,7 +195,7 @@ mod tests {
         ProcessIdentity::this().expect("an identity")
     }
 
-    /// What a process was that has ended.
+    /// Returns the identity of an ended process.
     fn gone() -> ProcessIdentity {
         let text = serde_json::to_string(&this()).expect("text");
         let started = text.find("\"started\":").expect("a start") + "\"started\":".len();
@@ -223,7 +220,7 @@ mod tests {
         assert!(!root.exists() && kept.join("mine").exists());
         assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::Gone);
         drop(lock);
-        // A link in the place of the root.
+        // A link in place of the root.
         std::os::unix::fs::symlink(&kept, &root).expect("linked");
         assert_eq!(remove(&root, TOKEN).expect("looked"), Removal::NotOurs);
         assert!(kept.join("mine").exists());

@@ -1,7 +1,5 @@
-//! The claims that a coordinator has on the output directories of its jobs.
-//!
-//! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the
-//! renewal of leases. Does not own the claim itself (`output`) nor the end of a job (`ending`).
+//! A coordinator's claims on the output directories of its jobs: resuming them after a restart, waiting for
+//! unreachable storage, and renewing leases.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, sync_channel};
@@ -13,36 +11,35 @@ use napreduce_protocol::WorkerReport;
 use super::{Claim, Coordinator, Input};
 use crate::output::{Lease, OutputClaim, Resumed, Trouble};
 
-/// The first wait before something is tried again, and the longest.
+/// The first and the longest backoff.
 const WAIT_FIRST: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(15);
-/// A directory that is looked at because a task failed answers within this time, or is out of reach.
+/// Time limit for checking a directory after a task failure; a slower one counts as unreachable.
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// How often other hosts are told that a claim is alive; a quarter of the time after which they
-/// would take it.
+/// Interval of lease renewals; a quarter of the expiry time.
 const RENEWAL: Duration = Duration::from_secs(15);
-/// How a job is said to be held because its storage is away, which tells it from one that an operator holds.
+/// Prefix of the reason for holding a job with unreachable storage; distinguishes it from an operator's hold.
 const OUT_OF_REACH: &str = "its output directory is out of reach: ";
 
-/// Whether a job is held for this reason because its storage is away.
+/// Returns whether a hold reason means unreachable storage.
 pub fn is_out_of_reach(reason: &str) -> bool {
     reason.starts_with(OUT_OF_REACH)
 }
 
-/// How long to wait after so many tries.
+/// Returns the backoff after so many tries.
 pub(super) fn wait_after(tries: u32) -> Duration {
     WAIT_FIRST.saturating_mul(1 << tries.min(8)).min(WAIT_MAX)
 }
 
 impl Coordinator {
-    /// Takes a claim up again that an earlier process had.
+    /// Resumes a claim of an earlier process.
     pub fn resume_claim(&mut self, job: JobId, tries: u32) {
         let Some(accepted) = self.state.jobs.get(&job).map(|known| known.accepted.clone()) else { return };
         self.claims.insert(job, Claim::Coming { tries });
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         tokio::task::spawn_blocking(move || {
             let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
-            // A coordinator that has ended does it again when it is back.
+            // If the coordinator has ended, it repeats this after its restart.
             own(Input::Resumed { job, resumed });
         });
     }
@@ -80,9 +77,9 @@ impl Coordinator {
         self.enter(Event::JobKillRequested { job, reason });
     }
 
-    /// What a task could not do on storage that every worker sees may be the fault of that storage, which the
-    /// job waits for, or the end of the job: the directory that was claimed shows it. It is looked at before
-    /// the report is taken in, so that nothing is tried again, or counted, meanwhile.
+    /// Checks the claimed directory after a task failure on shared storage: either the storage is unreachable
+    /// and the job waits, or the failure counts. The check comes before the report is applied, so that
+    /// nothing is retried or counted meanwhile.
     pub fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
         let WorkerReport::Happened {
             attempt,
@@ -109,7 +106,7 @@ impl Coordinator {
         told
     }
 
-    /// Looks at a claimed directory, but not for long: one that does not answer is out of reach.
+    /// Checks a claimed directory with a short timeout; a directory that does not answer is unreachable.
     fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
         let claim = match self.claims.remove(&job) {
             Some(Claim::Held(claim)) if claim.is_soon_looked_at() => claim,
@@ -123,20 +120,20 @@ impl Coordinator {
             }
             None => return Ok(()),
         };
-        // Handed over or given back, but never lost in between.
+        // A rendezvous channel: the claim is handed over or returned, never lost.
         let (tell, told) = sync_channel(0);
         let own = Arc::clone(&self.own);
         tokio::task::spawn_blocking(move || {
             let verified = claim.verify();
             if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
                 let resumed = verified.map(|()| Resumed::Claimed(claim));
-                // A coordinator that has ended does it again when it is back.
+                // If the coordinator has ended, it repeats this after its restart.
                 own(Input::Resumed { job, resumed });
             }
         });
         let (claim, verified) = match told.recv_timeout(LOOK_MAX) {
             Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
-                // It is taken up anew, and locked anew, when it is there again.
+                // It is resumed and locked again when the storage is back.
                 drop(claim);
                 (Claim::Away { at: Instant::now() + WAIT_FIRST, tries: 1 }, verified)
             }
@@ -150,7 +147,7 @@ impl Coordinator {
         verified
     }
 
-    /// Lets nothing of a job run while its storage is away: it would only fail.
+    /// Holds a job while its storage is unreachable, since its tasks would fail.
     fn hold(&mut self, job: JobId, what: &str) {
         if self.state.engine.can_suspend_job(job).is_ok() {
             self.say(&format!("{job} is held: {OUT_OF_REACH}{what}"));
@@ -159,7 +156,7 @@ impl Coordinator {
         }
     }
 
-    /// Lets a job go on that was held by [`Coordinator::hold`].
+    /// Releases a job held by [`Coordinator::hold`].
     fn release(&mut self, job: JobId) {
         let view = self.state.view();
         let held = view.job(job).and_then(|job| job.held()).is_some_and(is_out_of_reach);
@@ -170,7 +167,7 @@ impl Coordinator {
         }
     }
 
-    /// Tries again what is due, and renews leases.
+    /// Retries due claims and renews leases.
     pub(super) fn look_after_claims(&mut self) {
         let now = Instant::now();
         let due = |(job, claim): (&JobId, &Claim)| match claim {

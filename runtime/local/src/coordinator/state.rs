@@ -306,8 +306,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one
-    /// more event.
+    /// Sends an order to a worker with the data it needs; returns an event if the order cannot be given.
     fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
         tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
         let work = match &mut order {

@@ -1,8 +1,7 @@
-//! Whether this machine can keep another attempt suspended.
+//! Checks whether this machine can keep another attempt suspended.
 //!
-//! Owns the limits of memory and of memory pressure, each with a hysteresis, so that a machine at its limit
-//! does not take and refuse by turns. Does not own how many attempts may be suspended (the engine's
-//! `suspended-max`) nor what becomes of one that may not (its fallback).
+//! The limits of memory and memory pressure have a hysteresis, so that a machine at its limit does not
+//! alternate between accepting and rejecting.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +14,17 @@ use rustix::process::Pid;
 
 use super::configuration::SuspendRules;
 
-/// Free memory is told in such steps.
+/// Granularity of reported free memory.
 const FREE_STEP: u64 = 16 << 20;
-/// Over which time pressure is measured.
+/// Window for measuring memory pressure.
 const PRESSURE_WINDOW: Duration = Duration::from_secs(2);
-/// Nothing is said of a shorter one.
+/// Shorter windows give no measurement.
 const PRESSURE_WINDOW_MIN: Duration = Duration::from_millis(200);
-/// Below which part of a limit one is admitted again: tenths.
+/// An exceeded limit admits again below this fraction of it, in tenths.
 const MEMORY_AGAIN_TENTHS: u64 = 9;
 const PRESSURE_AGAIN_TENTHS: u64 = 5;
 
-/// The limits of one worker and what it knows of its suspended attempts.
+/// The limits of one worker and the state of its suspended attempts.
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) rules: SuspendRules,
@@ -38,18 +37,18 @@ struct AdmissionState {
     memory: Limit,
     pressure: Limit,
     samples: VecDeque<(Instant, u64)>,
-    /// What was told of memory.
+    /// The memory reported last.
     told: WorkerMemory,
 }
 
-/// One limit.
+/// A limit with hysteresis.
 #[derive(Debug, Default)]
 struct Limit {
     closed: bool,
 }
 
 impl Limit {
-    /// Closes beyond `limit` and opens again at `tenths` of it.
+    /// Closes above `limit` and opens again at `tenths` of it.
     fn admits(&mut self, value: u64, limit: u64, tenths: u64) -> bool {
         let bound = if self.closed { limit / 10 * tenths + limit % 10 * tenths / 10 } else { limit };
         self.closed = value > bound;
@@ -62,19 +61,19 @@ impl Admission {
         Admission { rules, state: Mutex::default() }
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the state; no panic can leave it half-changed.
     fn state(&self) -> MutexGuard<'_, AdmissionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of the pressure now; several times a second, as long as anything runs.
+    /// Samples the memory pressure; called several times a second while an attempt runs.
     pub(super) fn sample(&self) {
         if let Some(micros) = stalled_micros() {
             self.state().sample(Instant::now(), micros);
         }
     }
 
-    /// Admits an attempt, or says why not.
+    /// Admits an attempt; the error is the reason for a rejection.
     pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), String> {
         self.sample();
         let resident = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
@@ -90,7 +89,7 @@ impl Admission {
                 ));
             }
         }
-        // A machine that does not say how much memory it has sets no limit.
+        // If the machine does not report its memory, there is no limit.
         if let Ok(spare) = SpareMemory::read() {
             let limit = self.room(spare);
             if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
@@ -103,30 +102,31 @@ impl Admission {
         Ok(())
     }
 
-    /// How much suspended attempts may hold.
+    /// Returns how much memory suspended attempts may hold.
     fn room(&self, spare: SpareMemory) -> u64 {
         let share = u64::from(self.rules.swap_share_percent);
         let room = (spare.swap_free / 100).saturating_mul(share).saturating_add(spare.available);
         self.rules.memory_max.map_or(room, |most| most.min(room))
     }
 
-    /// It is suspended now.
+    /// Records a suspended attempt.
     pub(super) fn keep(&self, attempt: AttemptId, process: Pid) {
         self.state().suspended.insert(attempt, process);
     }
 
-    /// What each that is suspended holds now, and what is free beside, if that is not what was told last.
+    /// Returns the memory held by each suspended attempt and the free memory, if changed since the last
+    /// report.
     pub(super) fn news(&self) -> Option<WorkerMemory> {
         let held: Vec<(AttemptId, Pid)> =
             self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
         let memory = |(attempt, process)| {
-            // One that has just gone holds nothing.
+            // A process that has just ended holds no memory.
             let ProcessMemory { resident, swapped, .. } =
                 ProcessMemory::of_group(process).unwrap_or_default();
             SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
         };
         let available = SpareMemory::read().map_or(0, |spare| spare.available);
-        // It moves all the time, and nobody wants to know it as exactly as that.
+        // Rounded, since it fluctuates.
         let free_bytes = available / FREE_STEP * FREE_STEP;
         let now = WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes };
         let mut state = self.state();
@@ -134,7 +134,7 @@ impl Admission {
         Some(now)
     }
 
-    /// It is not suspended any more.
+    /// Removes an attempt that is no longer suspended.
     pub(super) fn release(&self, attempt: AttemptId) {
         self.state().suspended.remove(&attempt);
     }
@@ -142,7 +142,7 @@ impl Admission {
 
 impl AdmissionState {
     fn sample(&mut self, now: Instant, micros: u64) {
-        // One sample that is older than the window stays, to measure from.
+        // One sample older than the window stays as its start.
         while self.samples.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= PRESSURE_WINDOW) {
             self.samples.pop_front();
         }
@@ -185,7 +185,7 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         state.sample(at(0), 0);
         assert_eq!(state.pressure_percent(), None);
-        // All of the first second, nothing of the four that follow.
+        // Fully stalled in the first second, not at all in the next four.
         state.sample(at(1_000), 1_000_000);
         assert_eq!(state.pressure_percent(), Some(100));
         for second in 2..=5 {
@@ -222,8 +222,7 @@ mod tests {
             println!("skipped: this kernel does not count pressure");
             return;
         }
-        // The sample taken by `admit` is the sum since the machine started, so the share is what that makes
-        // of two seconds.
+        // The sample taken by `admit` is the sum since boot, so the share is that sum divided by two seconds.
         let share = stalled_micros().unwrap_or(0) * 100 / 2_000_000;
         let admitted = admission.admit(attempt(), getpid());
         assert_eq!(admitted.is_err(), share > 10, "{share} %: {admitted:?}");

@@ -1,25 +1,24 @@
-//! Whether a task process hangs: it says nothing, or it says that it gets nowhere.
+//! Detects hanging task processes: they send no messages, or report no progress.
 //!
-//! Owns the counting of time that was really watched, and the limits. Does not own a clock nor a process: it
-//! is told how much time has passed, so that time in which nobody watched (this daemon was stopped, the
-//! attempt is suspended) is not counted.
+//! The caller passes elapsed time, so only time spent watching counts: not while this daemon was stopped or
+//! the attempt suspended.
 
 use std::time::Duration;
 
-/// How long an attempt may do what.
+/// The limits for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Say nothing.
+    /// Maximum time without a message.
     pub(super) silence: Duration,
-    /// Consume nothing; `None` for as long as it likes.
+    /// Maximum time without progress; `None` for no limit.
     pub(super) standstill: Option<Duration>,
 }
 
-/// Why an attempt is to be ended.
+/// The reason for killing a hung attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hang {
     Silent,
-    /// Still at so many bytes of so many; 0 while the latter is unknown.
+    /// No progress beyond these bytes; the total is 0 while unknown.
     Standing {
         bytes_done: u64,
         bytes_total: u64,
@@ -34,11 +33,11 @@ pub(super) struct HangWatch {
     standing: Duration,
     bytes_done: u64,
     bytes_total: u64,
-    /// Changes while it is well though it consumes nothing.
+    /// Counter of liveness reports without progress.
     signs: u64,
     waits: bool,
     said_hello: bool,
-    /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
+    /// Set while no time counts: from the stop until a grace period after the resume.
     paused: Option<Pause>,
 }
 
@@ -65,19 +64,19 @@ enum Pause {
 }
 
 impl HangWatch {
-    /// How often to look.
+    /// Returns the check interval.
     pub(super) fn interval(&self) -> Duration {
         let shortest = self.limits.standstill.map_or(self.limits.silence, |it| it.min(self.limits.silence));
         (shortest / 8).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
 
-    /// It said something.
+    /// Records a message.
     pub(super) fn on_heard(&mut self) {
         self.said_hello = true;
         self.silent = Duration::ZERO;
     }
 
-    /// It said how far it is.
+    /// Records a progress report.
     pub(super) fn on_progress(&mut self, bytes_done: u64, bytes_total: u64, signs: u64) {
         let now = (bytes_done, bytes_total, signs);
         if now != (self.bytes_done, self.bytes_total, self.signs) {
@@ -86,23 +85,23 @@ impl HangWatch {
         (self.bytes_done, self.bytes_total, self.signs) = now;
     }
 
-    /// Whether it waits for the right to commit: that is no standstill.
+    /// Sets whether it waits for a commit grant; that is not a hang.
     pub(super) fn set_waits(&mut self, waits: bool) {
         self.waits = waits;
     }
 
-    /// It is about to be stopped: from now on it is not expected to say or do anything.
+    /// Pauses the watch before a stop.
     pub(super) fn pause(&mut self) {
         self.paused = Some(Pause::Stopped);
     }
 
-    /// It was continued. Its memory may have to come back first, which may take so long.
+    /// Resumes the watch after `grace`, in which its memory may be paged in.
     pub(super) fn resume(&mut self, grace: Duration) {
         (self.silent, self.standing) = (Duration::ZERO, Duration::ZERO);
         self.paused = Some(Pause::Grace(grace));
     }
 
-    /// What counts of the time that has passed.
+    /// Returns the part of the elapsed time that counts.
     fn counted(&mut self, passed: Duration) -> Duration {
         match self.paused {
             None => passed,
@@ -118,9 +117,10 @@ impl HangWatch {
         }
     }
 
-    /// So much time has passed since the last look, in which everything that had arrived was heard.
+    /// Accounts elapsed time since the last check, in which all received messages were processed. Returns a
+    /// hang.
     pub(super) fn on_tick(&mut self, passed: Duration) -> Option<Hang> {
-        // More than this was not spent watching: the daemon was stopped or had no processor.
+        // The rest was not spent watching: the daemon was stopped or starved of CPU.
         let watched = passed.min(self.interval() * 2);
         let watched = self.counted(watched);
         self.silent += watched;
@@ -133,7 +133,7 @@ impl HangWatch {
         stands.then_some(Hang::Standing { bytes_done, bytes_total })
     }
 
-    /// What to say of it.
+    /// Describes a hang for messages.
     pub(super) fn describe(&self, hang: Hang) -> String {
         match hang {
             Hang::Silent if !self.said_hello => format!(

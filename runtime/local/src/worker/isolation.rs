@@ -1,8 +1,4 @@
-//! What keeps the attempts of a worker apart: bounds of memory and processes, and an environment
-//! without secrets.
-//!
-//! Owns which means there are, how much an attempt may hold, and what is said when it held more. Does not own
-//! the kernel's groups (`napreduce_task`) nor the loop that watches an attempt (`attempt`).
+//! Isolation of a worker's attempts: limits of memory and processes, and an environment without secrets.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,9 +11,9 @@ use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
 
-/// What an attempt may hold beside a multiple of its task memory: a program and its libraries.
+/// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
-/// Variables that tasks find as the daemon has them; and those that begin so.
+/// Variables passed from the daemon to tasks; a star stands for any ending.
 const PASSED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -34,18 +30,18 @@ const PASSED: [&str; 12] = [
 ];
 const PASSED_PREFIXES: [&str; 3] = ["LC_", "RUST_", "PYTHON"];
 
-/// The means of one worker.
+/// The isolation means of one worker.
 #[derive(Debug)]
 pub struct Isolation {
     rules: IsolationRules,
-    /// Where attempts are put.
+    /// The control groups for attempts.
     pub groups: Option<Arc<ControlGroups>>,
-    /// The variables of the daemon that tasks may know.
+    /// The daemon's variables that are passed to tasks.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
 impl Isolation {
-    /// Finds out what can be had, and says so.
+    /// Detects the available means and logs them.
     pub fn begin(rules: &IsolationRules, worker: &str) -> Result<Isolation, String> {
         let wanted = matches!(rules.mode, IsolationMode::Auto | IsolationMode::Cgroup);
         let groups = match wanted.then(ControlGroups::create) {
@@ -69,7 +65,7 @@ impl Isolation {
         Ok(Isolation { rules: rules.clone(), groups, environment })
     }
 
-    /// What it is, as it is listed.
+    /// Returns a description for listings.
     pub fn in_words(&self) -> String {
         match (&self.groups, self.rules.mode) {
             (Some(groups), _) => format!("cgroup v{}", groups.version()),
@@ -78,7 +74,7 @@ impl Isolation {
         }
     }
 
-    /// The bounds of an attempt whose task memory is so large.
+    /// Returns the bounds of an attempt with this task memory.
     pub(super) fn bounds(&self, task_memory: u64) -> Option<Bounds> {
         if self.rules.mode == IsolationMode::None {
             return None;
@@ -89,25 +85,24 @@ impl Isolation {
     }
 }
 
-/// Whether a name is the one that was given, or begins as one that was given with a star behind it.
+/// Returns whether `name` equals `given`, or has its prefix if `given` ends in a star.
 fn is_meant(given: &str, name: &str) -> bool {
     given.strip_suffix('*').map_or(given == name, |beginning| name.starts_with(beginning))
 }
 
-/// What one attempt may hold, with the processes that it starts.
+/// The limits of one attempt including its child processes.
 #[derive(Debug)]
 pub(super) struct Bounds {
     task_memory: u64,
     factor: u32,
     memory_max: u64,
     groups: Option<Arc<ControlGroups>>,
-    /// Without one the attempt's process is watched.
+    /// `None` if the process is watched instead.
     group: Option<ControlGroup>,
 }
 
 impl Bounds {
-    /// From now on they hold for this process, and whatever it starts. One that was started ahead is in a
-    /// group already.
+    /// Applies the limits to a process and its children. A prestarted process is in a group already.
     pub(super) async fn around(mut self, process: &mut TaskProcess) -> Bounds {
         let mut ahead = process.take_group();
         let Some(groups) = self.groups.clone() else { return self };
@@ -115,12 +110,12 @@ impl Bounds {
         let is_bounded = |group: &mut ControlGroup| group.is_current() && group.limit_to(memory_max).is_ok();
         self.group = ahead.take_if(is_bounded);
         if self.group.is_none() {
-            // The kernel lets whoever puts somebody into a group wait, and the worker has more to do.
+            // Adding a process to a cgroup can block in the kernel.
             let entering = spawn_blocking(move || {
                 let taken = groups.take(memory_max);
                 match taken.and_then(|group| group.admit(process).map(|()| group)) {
                     Ok(group) => Some(group),
-                    // It has ended already, or is watched at least.
+                    // It has ended already, or is at least watched.
                     Err(error) => {
                         tracing::warn!(target: "worker", "no control group for an attempt: {error}");
                         ahead
@@ -132,12 +127,12 @@ impl Bounds {
         self
     }
 
-    /// Whether nobody is left whose end would have to be awaited.
+    /// Returns whether no processes are left to wait for.
     pub(super) fn are_deserted(&self) -> bool {
         self.group.as_ref().is_none_or(ControlGroup::is_deserted)
     }
 
-    /// What the kernel has ended a process of the attempt for, if it was want of memory.
+    /// Returns the error if the kernel killed a process of the attempt for lack of memory.
     pub(super) fn kernel_kill(&self) -> Option<TaskError> {
         match self.group.as_ref()?.ran_out()? {
             OutOfMemory::Group => Some(self.error()),
@@ -145,13 +140,13 @@ impl Bounds {
         }
     }
 
-    /// Whether a process that no group bounds holds too much now.
+    /// Returns whether a process without a cgroup exceeds its memory limit.
     pub(super) fn are_exceeded_by(&self, process: Pid) -> bool {
         let memory = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
         self.group.is_none() && memory(process) > self.memory_max
     }
 
-    /// The attempt kept within its own limit.
+    /// Returns the error for an OOM kill of an attempt within its own limit.
     fn error_elsewhere(&self) -> TaskError {
         TaskError::retryable(format!(
             "the kernel ended the attempt for want of memory, though it held less than the {} that it may: the memory of the \
@@ -162,7 +157,7 @@ impl Bounds {
         .at(FaultPlace::TaskMemory)
     }
 
-    /// The attempt held too much.
+    /// Returns the error for an attempt that exceeded its limit.
     pub(super) fn error(&self) -> TaskError {
         let size = |bytes: u64| ByteSize::new(bytes).rounded();
         TaskError::retryable(format!(

@@ -1,11 +1,9 @@
-//! The claim of a run on an output in a store.
+//! The claim of a run on an output in a store: taking it, resuming it after a restart, its lease, and its
+//! removal.
 //!
-//! Owns taking it, taking it up again after a restart, its lease, and what is removed when the job does not
-//! succeed. Does not own what stands in its way (`obstacles`) nor how parts become objects (`commit`).
-//!
-//! Whoever writes `claim.json` says which version of it he has seen, so that of two only one does. Since an
-//! object cannot be locked, its age says whether a holder on another host lives: he writes it again and
-//! again, as it is.
+//! Writes of `claim.json` are conditional on the version last read, so that only one of two writers succeeds.
+//! Objects cannot be locked; a holder shows that it is alive by rewriting the claim periodically, and the age
+//! of the object counts.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -24,10 +22,10 @@ use super::super::whose::Whose;
 use super::obstacles::{is_occupied, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
 
-/// Somebody else writes the claim only when it was taken, and this process only when it renews its lease.
+/// Conflicts are rare: others write the claim only to take it, and this process only to renew its lease.
 const TRIES_MAX: usize = 8;
 
-/// An output that this run alone writes.
+/// An output claimed for this run.
 #[derive(Debug)]
 pub struct BucketClaim {
     pub(super) bucket: Bucket,
@@ -37,18 +35,18 @@ pub struct BucketClaim {
     _work: LocalWork,
 }
 
-/// What tasks of an embedded job write beside its output; removed when it is dropped.
+/// Local work of an embedded job whose output is in a store; removed on drop.
 #[derive(Debug)]
 struct LocalWork(Option<PathBuf>);
 
 impl Drop for LocalWork {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way.
+        // A failed removal is harmless.
         self.0.take().map(fs::remove_dir_all);
     }
 }
 
-/// Reads the claim again, and where there is none, what that means.
+/// Reads the claim again and interprets a missing one.
 pub(super) fn whose(bucket: &Bucket, token: ClaimToken) -> Result<Whose, Trouble> {
     if let Some((text, _)) = bucket.get(CLAIM)? {
         let record = parse(bucket, &text)?;
@@ -70,7 +68,7 @@ fn parse(bucket: &Bucket, text: &[u8]) -> Result<ClaimRecord, Trouble> {
 }
 
 impl BucketClaim {
-    /// Claims an output, unless what is there already forbids it.
+    /// Claims an output; fails if existing content forbids it.
     pub(crate) fn take(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, JobError> {
         let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
         let token = ClaimToken::draw().map_err(failed)?;
@@ -82,7 +80,7 @@ impl BucketClaim {
         match claim.settle_in(request) {
             Ok(()) => Ok(claim),
             Err(error) => {
-                // What remains of it was not what went wrong.
+                // Report the original error, not this one.
                 let _ = claim.discard();
                 Err(error)
             }
@@ -100,14 +98,14 @@ impl BucketClaim {
         BucketClaim { bucket, paths, record, _holding: holding, _work: work }
     }
 
-    /// The output may have come between the look at it and the claim.
+    /// Checks again for content that appeared between the first check and the claim.
     fn settle_in(&self, request: &ClaimRequest<'_>) -> Result<(), JobError> {
         let path = || request.output.display().to_string().trim_end_matches('/').to_owned();
         let in_store = |trouble| refused(request.output, trouble);
         if !request.overwrite && is_occupied(&self.bucket).map_err(in_store)? {
             return Err(JobError::OutputExists { path: path() });
         }
-        // Nobody else writes parts here now.
+        // No other run writes parts here now.
         self.sweep().map_err(in_store)?;
         if request.owner == Owner::Program {
             let work = self.paths.local_work();
@@ -120,7 +118,7 @@ impl BucketClaim {
         Ok(())
     }
 
-    /// Takes up again what an earlier process claimed, or this one before the store was away.
+    /// Resumes a claim of an earlier process, or of this one before the store was unreachable.
     pub(crate) fn resume(
         bucket: Bucket,
         request: &ClaimRequest<'_>,
@@ -148,7 +146,7 @@ impl BucketClaim {
         &self.paths
     }
 
-    /// Makes sure that the output is still this claim's.
+    /// Checks that the output still belongs to this claim.
     pub(crate) fn verify(&self) -> Result<(), Trouble> {
         verify(&self.bucket, self.record.token)
     }
@@ -163,25 +161,25 @@ impl BucketClaim {
         Ok(())
     }
 
-    /// Removes everything this run has made; an older output stays as it is.
+    /// Removes all objects of this run; an older output is unchanged.
     pub(crate) fn discard(self) -> Result<(), Trouble> {
         match self.verify() {
-            // Somebody has removed it.
+            // The claim was removed by others.
             Err(Trouble::Final(_)) => Ok(()),
             Err(trouble) => Err(trouble),
             Ok(()) => self.clean_up(),
         }
     }
 
-    /// Removes what is left of the work when the output is in place. The output does not depend on it. The
-    /// claim goes last: without it nobody knows whose the rest is.
+    /// Removes the remaining work when the output is in place. The output does not depend on it. The claim
+    /// goes last, since it identifies the rest.
     pub(crate) fn clean_up(self) -> Result<(), Trouble> {
         self.sweep()?;
         self.verify()?;
         self.bucket.remove(CLAIM)
     }
 
-    /// Drops uploads of parts, and removes what claims have left but this one.
+    /// Drops uploads of parts and removes the objects of other claims.
     fn sweep(&self) -> Result<(), Trouble> {
         self.bucket.abort_uploads()?;
         let names = self.bucket.objects()?.into_iter().map(|(name, _)| name);
@@ -189,7 +187,7 @@ impl BucketClaim {
     }
 }
 
-/// The holder reads its token again before each step that cannot be taken back.
+/// Checks the holder's token; called before each irreversible step.
 pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
     match whose(bucket, token)? {
         Whose::Own(_) => Ok(()),
@@ -199,7 +197,7 @@ pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> 
     }
 }
 
-/// Writes a claim again that must be one's own; what it says then.
+/// Rewrites a claim that must be this run's own; returns the new content.
 fn rewrite(
     bucket: &Bucket,
     token: ClaimToken,
@@ -222,7 +220,7 @@ fn rewrite(
     Err(Trouble::Passing { what, away: false })
 }
 
-/// Tells other hosts that the holder of a claim lives.
+/// The lease that shows other hosts that the holder is alive.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketLease {
     bucket: Bucket,
@@ -234,7 +232,7 @@ impl BucketLease {
         BucketLease { bucket: claim.bucket.clone(), token: claim.record.token }
     }
 
-    /// To be called every now and then.
+    /// Renews the lease; must be called periodically.
     pub(crate) fn renew(&self) -> Result<(), Trouble> {
         rewrite(&self.bucket, self.token, |_| {}).map(drop)
     }

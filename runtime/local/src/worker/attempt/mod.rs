@@ -1,8 +1,7 @@
-//! Supervision of one attempt: one task process from start to reaped.
+//! Supervision of one attempt: one task process from start to reaping.
 //!
-//! Owns what the worker wants of an attempt and is told of it, and the files it leaves. Does not own what the
-//! end of the attempt means for its task. The process is gone when `Ended` is told, so its slot is free; and
-//! it is stopped, by the word of the kernel, when `Suspended` is told.
+//! `Ended` is sent after the process is gone, and `Suspended` after the kernel has confirmed the stop; in
+//! both cases the slot is free.
 //!
 //! ```text
 //! supervised (the loop) -> preemption (the table of states): which step follows
@@ -38,18 +37,18 @@ use super::isolation::Bounds;
 use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
 
-/// What a supervised attempt tells.
+/// An event of a supervised attempt.
 #[derive(Debug)]
 pub(super) enum AttemptEvent {
     Progressed {
         bytes_done: u64,
         bytes_total: u64,
     },
-    /// As it is reported; of a suspend once the kernel says that it is stopped, for its slot is free then.
+    /// A report; `Suspended` only after the kernel has confirmed the stop, since it frees the slot.
     Reported(Report),
-    /// What a preemption, or the return from one, took.
+    /// The cost of a preemption or of the return from one.
     Accounted(PreemptionAccount),
-    /// Somebody else wants it to be suspended.
+    /// Another party requests its suspension.
     SuspendWanted,
     Ended {
         end: AttemptEnd,
@@ -57,18 +56,18 @@ pub(super) enum AttemptEvent {
     },
 }
 
-/// What an ended attempt leaves.
+/// The remains of an ended attempt.
 #[derive(Debug)]
 pub(super) struct Leftovers {
-    /// Its directory, empty, for another attempt to use.
+    /// Its empty directory, for reuse by another attempt.
     pub(super) idle_scratch: Option<PathBuf>,
-    /// How many bytes of input it was to read, and the memory it had for its output.
+    /// Input bytes, and the memory reserved for its output.
     pub(super) sealing: (u64, Option<MemorySegment>),
-    /// The end of what it has printed on standard error, if it has failed.
+    /// The last lines of its standard error if it failed.
     pub(super) stderr: Option<String>,
 }
 
-/// How an attempt ended; its process is gone.
+/// The end of an attempt whose process is gone.
 #[derive(Debug)]
 pub(super) enum AttemptEnd {
     Done {
@@ -81,37 +80,37 @@ pub(super) enum AttemptEnd {
     Checkpointed,
 }
 
-/// All it takes to run and supervise an attempt.
+/// The inputs for running and supervising an attempt.
 pub(super) struct Supervision {
     pub(super) description: TaskDescription,
     pub(super) launch: Launch,
     pub(super) limits: Limits,
-    /// What it may hold, in a cluster.
+    /// Its resource limits, in a cluster.
     pub(super) bounds: Option<Bounds>,
-    /// What it may write its output to.
+    /// Memory for its output.
     pub(super) memory: Option<MemorySegment>,
-    /// What it prints, in a cluster.
+    /// Its log files, in a cluster.
     pub(super) logs: Option<Box<dyn AttemptLogs>>,
     /// The name of this host, in a cluster.
     pub(super) host: Option<String>,
     pub(super) spawner: Arc<Spawner>,
-    /// By which what its process has started is known.
+    /// Marks that identify the processes it started.
     pub(super) marks: Vec<String>,
     /// Whether this worker can keep it suspended.
     pub(super) admission: Arc<Admission>,
-    /// With the places of the inputs that are named.
+    /// Orders, with the locations of announced inputs.
     pub(super) orders: UnboundedReceiver<(Order, Vec<MapInput>)>,
     pub(super) events: UnboundedSender<(AttemptId, AttemptEvent)>,
 }
 
-/// Whether it may be that this host does not see the input.
+/// Returns whether the error may mean that this host cannot see the input.
 fn is_blamed_on_input(error: &TaskError) -> bool {
     error.class == FailureClass::Task
         || (error.class, error.place) == (FailureClass::Retryable, FaultPlace::SharedStorage)
 }
 
 impl Supervision {
-    /// Runs the attempt; `Ended` is the last event it tells.
+    /// Runs the attempt; `Ended` is its last event.
     pub(super) async fn run(mut self) {
         let end = match self.start().await {
             Ok(supervised) => supervised.run(&mut self).await,
@@ -119,7 +118,7 @@ impl Supervision {
         };
         self.spawner.sweep(std::mem::take(&mut self.marks));
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
-            // It waits until whoever is left has ended.
+            // Dropping the bounds waits for the remaining processes to end.
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
         }
         let mut stderr = None;
@@ -155,8 +154,8 @@ impl Supervision {
         Ok(Supervised::begin(process, line, self))
     }
 
-    /// Whoever touches memory first is charged for it. A control group is used again by other attempts, while
-    /// the memory stays.
+    /// Allocates the output memory in the worker. The kernel charges memory to the cgroup that touches it
+    /// first, and a cgroup is reused by other attempts while the memory stays.
     async fn allocate(&mut self) {
         if self.bounds.is_none() {
             return;
@@ -174,13 +173,14 @@ impl Supervision {
         }
     }
 
-    /// An input that cannot be opened from this host is not the fault of the task: another worker may see it.
+    /// Marks an input that cannot be opened on this host: it is not the task's fault, and another worker may
+    /// see it.
     async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
         let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
         match end {
             AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
                 let mut parts = task.split.parts.clone();
-                // What is wrong with an object the task has said itself.
+                // The task has already reported errors of objects.
                 parts.retain(|part| StorageScheme::of(&part.path).is_none());
                 let opening = move || {
                     parts.into_iter().find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
@@ -200,9 +200,8 @@ impl Supervision {
         }
     }
 
-    /// Removes what is in the scratch of the ended attempt, and what it wrote unless that is the result. What
-    /// cannot be removed is tried again with everything else when the job ends. The directory itself, if it
-    /// is empty now.
+    /// Removes the content of the ended attempt's scratch directory, and its output unless that is the
+    /// result. Failed removals are repeated at the end of the job. Returns the directory if it is empty now.
     async fn remove_files(&self, done: bool) -> Option<PathBuf> {
         let (scratch, output) = match &self.description.work {
             Work::Map(task) => (&task.scratch, &task.output),
@@ -210,8 +209,8 @@ impl Supervision {
         };
         let apart = output.parent() != Some(scratch.as_path());
         if !done && apart {
-            // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage,
-            // which may be slow.
+            // Missing unless the attempt wrote it. Runs outside the loop: a part is on shared storage, which
+            // may be slow.
             let own = output.parent().filter(|_| self.description.promote_to.is_some()).map(Path::to_owned);
             let output = output.clone();
             let _ = tokio::task::spawn_blocking(move || match own {
@@ -221,7 +220,7 @@ impl Supervision {
             .await;
         }
         if fs::read_dir(scratch).ok()?.next().is_some() {
-            // It may be large, so beside the loop.
+            // It may be large, so it is removed outside the loop.
             let scratch = scratch.clone();
             let _ = tokio::task::spawn_blocking(move || fs::remove_dir_all(scratch)).await;
             return None;
@@ -235,7 +234,7 @@ impl Supervision {
 
     fn tell(&self, event: AttemptEvent) {
         tracing::debug!(target: "worker", "{event:?}");
-        // A worker that no longer listens has been dropped, and this attempt with it.
+        // If the worker no longer listens, it was dropped together with this attempt.
         let _ = self.events.send((self.description.attempt, event));
     }
 }
