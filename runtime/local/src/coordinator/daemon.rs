@@ -1,7 +1,7 @@
-//! The coordinator's loop: what arrives is journaled, taken in, and answered.
+//! The coordinator's loop: inputs are journaled, applied and answered.
 //!
-//! Nothing that follows from an entry leaves before the entry is in the journal. `run` is the loop of an embedded run, which
-//! has no journal; the loop of a cluster calls the same steps in the same order.
+//! No effect of an entry leaves the coordinator before the entry is journaled. `run` is the loop of an
+//! embedded run, which has no journal; the loop of a cluster calls the same steps in the same order.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,12 +25,12 @@ use super::state::CoordinatorState;
 use super::{ClusterServices, Coordinator, Followed, Following, Input, SendBack};
 use crate::output::Disk;
 
-/// How often followers hear of progress, and what is due is looked at.
+/// Interval of progress updates and of checks for due work.
 const TICK: Duration = Duration::from_millis(100);
-/// What arrived is journaled with one write for so many at a time.
+/// Maximum inputs journaled with one write.
 pub const BATCH: usize = 256;
 
-/// The ticks of a coordinator's loop.
+/// Returns the ticks of a coordinator's loop.
 pub fn ticks() -> Interval {
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -65,8 +65,8 @@ impl Coordinator {
         }
     }
 
-    /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end
-    /// with it.
+    /// Creates a coordinator with one worker inside this process; its next job gets the number `job`. It
+    /// holds no state beyond the process.
     pub(crate) fn embedded(
         worker: WorkerId,
         slots: Slots,
@@ -75,7 +75,7 @@ impl Coordinator {
         own: SendBack,
     ) -> Coordinator {
         let mut settings = EngineSettings::default();
-        // Nothing takes what its tasks give up when the program is to stand still.
+        // Slots of suspended tasks stay free while the program is stopped.
         settings.preemption.suspended_max = SuspendedMax::Unlimited;
         settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
@@ -101,7 +101,7 @@ impl Coordinator {
         coordinator
     }
 
-    /// Runs an embedded coordinator until [`Input::Finish`] has come and every job has ended.
+    /// Runs an embedded coordinator until [`Input::Finish`] has arrived and every job has ended.
     pub(crate) async fn run(mut self, mut inputs: UnboundedReceiver<Input>) {
         let (mut tick, mut batch) = (ticks(), Vec::new());
         self.begin_to_listen();
@@ -121,12 +121,12 @@ impl Coordinator {
         }
     }
 
-    /// Workers have their time to come back from now on, however long it took to read the journal.
+    /// Starts the time for workers to reconnect now, however long reading the journal took.
     pub fn begin_to_listen(&mut self) {
         self.state.links.values_mut().for_each(Link::begin_to_listen);
     }
 
-    /// When the engine wants to be woken.
+    /// Returns when the engine wants to be woken.
     pub fn wake_at(&self) -> Option<Instant> {
         self.state.wake_at.map(|at| self.clock.instant(at))
     }
@@ -152,13 +152,13 @@ impl Coordinator {
         }
     }
 
-    /// Has `answer` called when everything taken in so far is in the journal.
+    /// Calls `answer` when all inputs so far are journaled.
     pub fn afterwards(&mut self, answer: impl FnOnce() + Send + 'static) {
         self.answers.push(Box::new(answer));
     }
 
-    /// Writes the journal, and then releases what follows. `write` gets the entries, and whether they must be on the disk
-    /// when it returns: a commit follows, which must not outlive them.
+    /// Writes the journal and then releases the effects. `write` gets the entries, and whether they must be
+    /// synced when it returns: a commit follows, which must not outlive them.
     pub fn conclude<E>(&mut self, write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>) -> Result<(), E> {
         let ended = std::mem::take(&mut self.state.ended);
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
@@ -194,7 +194,7 @@ impl Coordinator {
         }
     }
 
-    /// The progress of a job from now on.
+    /// Subscribes to the progress of a job.
     pub fn follow(&mut self, job: JobId) -> Following {
         let followed = self.followed.entry(job).or_insert_with(|| Followed {
             progress: watch::Sender::new(JobProgress::default()),
@@ -203,7 +203,7 @@ impl Coordinator {
         Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
     }
 
-    /// Logs a line of a daemon; an embedded coordinator prints only what its user should know.
+    /// Logs a line of a daemon; an embedded coordinator prints only lines relevant to its user.
     pub fn say(&self, what: &str) {
         match &self.cluster {
             Some(_) => tracing::info!(target: "coordinator", "{what}"),
@@ -212,7 +212,7 @@ impl Coordinator {
     }
 }
 
-/// Waits until then; for ever when there is no then.
+/// Waits until `at`; never resolves if it is `None`.
 pub async fn sleep_until_some(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at.into()).await,

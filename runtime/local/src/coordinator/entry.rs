@@ -1,8 +1,5 @@
-//! What the journal of a coordinator holds: every batch of events handed to the engine, with what
+//! The entries of a coordinator's journal: each is one batch of events for the engine with the data that
 //! belongs to it.
-//!
-//! Owns the form of an entry, and which events a worker's report is. Does not own the file (`journal`) nor
-//! what the coordinator keeps of it (`state`).
 
 use std::path::PathBuf;
 
@@ -18,20 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::{ClaimMark, ClaimRequest, Owner};
 
-/// What happened at a time of the engine: events as the engine is told them, in one batch, and what belongs
-/// to them.
+/// A batch of events at one engine time, with the data that belongs to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub(super) at: Time,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<Event>,
-    /// Taken in before the events, in this order.
+    /// Applied before the events, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) extra: Vec<Extra>,
 }
 
-/// What the engine knows nothing of. The output of a job is being put into place from `CommitBegun` on,
-/// whatever happens; once the job is `Settled` nothing of it is left to do.
+/// Data outside the engine. From `CommitBegun` on the output of a job is committed whatever happens; a
+/// `Settled` job needs no further work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Extra {
     Accepted(Box<Accepted>),
@@ -43,34 +39,34 @@ pub enum Extra {
         worker: WorkerId,
         reason: String,
     },
-    /// Somebody wants a worker to leave, and says why.
+    /// A request to drain a worker, with its reason.
     DrainAsked {
         worker: WorkerId,
         reason: String,
     },
-    /// Somebody wants it to stay after all, and says why.
+    /// A request to cancel the drain, with its reason.
     UndrainAsked {
         worker: WorkerId,
         reason: String,
     },
-    /// A worker's report of this number is in this entry.
+    /// The entry contains the worker's report of this number.
     Received {
         worker: WorkerId,
         number: u64,
     },
-    /// What an attempt that says it is done has counted and written.
+    /// The counters and outputs of an attempt that reports its task done.
     Finished {
         attempt: AttemptId,
         counters: CounterValues,
         part: Option<PartOutput>,
     },
-    /// What a preemption, or the return from one, took.
+    /// The cost of a preemption or of the return from one.
     Preempted {
         worker: WorkerId,
         attempt: AttemptId,
         account: PreemptionAccount,
     },
-    /// What an attempt has printed that is about to fail.
+    /// The output printed by an attempt that is about to fail.
     Printed {
         attempt: AttemptId,
         stderr: String,
@@ -95,12 +91,12 @@ pub enum Extra {
     },
 }
 
-/// A chain as the journal knows it, until what it left is removed.
+/// A chain in the journal, until its intermediate data is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownChain {
     #[serde(with = "napreduce_protocol::path_bytes")]
     pub root: PathBuf,
-    /// No job follows any more.
+    /// Whether the chain is complete: no job follows.
     pub over: bool,
 }
 
@@ -108,21 +104,21 @@ pub struct KnownChain {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
     pub job: JobId,
-    /// The submitter's: handed in again, it is the same job.
+    /// Chosen by the submitter: a repeated submission with the same token is the same job.
     pub token: u128,
     pub plan: JobPlan,
     pub user: String,
     /// `None` for an embedded job, which runs the worker's own program.
     pub program: Option<Blob>,
     pub files: Vec<SideFile>,
-    /// By what the claim on its output directory is known again.
+    /// Identifies the claim on its output directory.
     pub claim: ClaimMark,
-    /// The job whose definition this is once more, and why.
+    /// The job of which this is a rerun, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<RerunOf>,
 }
 
-/// Who a worker is, as long as it has its number.
+/// The identity of a worker, valid as long as it has its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub name: String,
@@ -131,19 +127,19 @@ pub struct Identity {
     pub host: String,
     #[serde(default = "default_rack")]
     pub rack: String,
-    /// Where it serves segments and logs; empty for an embedded worker, which serves nobody.
+    /// Address for segments and logs; empty for an embedded worker, which serves none.
     pub data_address: String,
-    /// Where it keeps what it serves.
+    /// Directory of the served files.
     #[serde(with = "napreduce_protocol::path_bytes")]
     pub directory: PathBuf,
     pub architecture: String,
-    /// What keeps its attempts apart, for people.
+    /// Description of its isolation, for people.
     #[serde(default)]
     pub isolation: String,
 }
 
 impl Identity {
-    /// What the engine is told of it.
+    /// Returns the engine's event for a new worker.
     pub fn joined(&self, worker: WorkerId) -> Event {
         Event::WorkerJoined { worker, slots: self.slots, host: self.host.clone(), rack: self.rack.clone() }
     }
@@ -154,7 +150,7 @@ pub(super) fn default_rack() -> String {
 }
 
 impl Accepted {
-    /// As it would be submitted with what was changed since.
+    /// Returns the job with an operator's changes, as it would be submitted now.
     pub fn with(&self, change: &JobChange) -> Accepted {
         let mut accepted = self.clone();
         accepted.plan.priority = change.priority.unwrap_or(accepted.plan.priority);
@@ -164,7 +160,7 @@ impl Accepted {
         accepted
     }
 
-    /// Whose its output directory is, and how it is written.
+    /// Returns the request for the claim on the output directory.
     pub(super) fn claim_request(&self) -> ClaimRequest<'_> {
         let plan = &self.plan;
         let owner = if self.program.is_some() { Owner::Cluster } else { Owner::Program };
@@ -180,13 +176,13 @@ impl Accepted {
         }
     }
 
-    /// What the engine is to know of it.
+    /// Returns the engine's specification of this job.
     pub(super) fn spec(&self, at: Time) -> JobSpec {
         spec_of(&self.plan, &self.user, at)
     }
 }
 
-/// What the engine is to know of a job that is submitted then.
+/// Returns the engine's specification of a job submitted at `at`.
 pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
     let maps = plan.splits.iter().map(|split| MapSpec { bytes: split.length(), preferred: Vec::new() });
     let deadline = plan.deadline.map(|deadline| {
@@ -208,7 +204,7 @@ pub fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
     }
 }
 
-/// What a worker's report is to the engine, and what belongs to it.
+/// Translates a worker's report into an event and its extras.
 pub fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option<Event>, Vec<Extra>) {
     let mut extra = vec![Extra::Received { worker, number }];
     let event = match report {

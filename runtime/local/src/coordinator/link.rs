@@ -1,7 +1,4 @@
-//! The link to one worker: what it was told and is to be told, whatever becomes of its connection.
-//!
-//! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection
-//! itself nor when a silent worker is lost.
+//! The link to one worker: the numbered orders and reports, independent of any connection.
 
 use napreduce_engine::JobId;
 use napreduce_engine::delivery::{Inbox, NeverSent, Outbox, Receipt};
@@ -13,55 +10,55 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::entry::Identity;
 use super::last_heard::LastHeard;
 
-/// One worker.
+/// The link to one worker.
 #[derive(Debug)]
 pub struct Link {
     kept: KeptLink,
     route: Route,
     pub heard: LastHeard,
-    /// By its last word.
+    /// As reported last.
     memory: WorkerMemory,
 }
 
-/// Who has said hello, and the connection.
+/// A worker that has sent `Hello`, and its connection.
 pub struct Caller {
     pub connection: u64,
     pub messages: UnboundedSender<ToWorker>,
     pub heard: LastHeard,
 }
 
-/// What of a link survives a restart of the coordinator.
+/// The part of a link that survives a restart of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptLink {
     pub(super) identity: Identity,
     orders: Outbox<ToWorker>,
     reports: Inbox,
-    /// Jobs that it was told of.
+    /// Jobs that were defined on the worker.
     defined: BTreeSet<JobId>,
-    /// How many entries of the log of their map outputs it was told.
+    /// Number of entries sent of each job's map output log.
     #[serde(default)]
     read: BTreeMap<JobId, usize>,
-    /// It may go, and counts as gone.
+    /// Whether it may leave; it then counts as gone.
     leaving: bool,
-    /// Why it is to leave, if somebody has said so.
+    /// The reason of a requested drain.
     #[serde(default)]
     drain_reason: Option<String>,
 }
 
-/// Where messages go.
+/// The destination of messages.
 #[derive(Debug)]
 enum Route {
     Down,
-    /// To a worker in this process: what is sent has arrived.
+    /// To a worker in this process; delivery is certain.
     Local(UnboundedSender<ToWorker>),
     Connected {
         connection: u64,
         messages: UnboundedSender<ToWorker>,
-        /// Orders up to this number are on their way.
+        /// Number of the last order sent.
         sent: u64,
-        /// What was last said to be kept of the reports.
+        /// Number of the last report acknowledged.
         acknowledged: u64,
-        /// It waits for a sign of life.
+        /// Whether the worker waits for an answer.
         answer: bool,
     },
 }
@@ -74,12 +71,12 @@ impl Link {
         Link::restored(KeptLink { identity, orders, reports, defined, read, leaving, drain_reason })
     }
 
-    /// As it was when the coordinator ended.
+    /// Restores a link after a restart of the coordinator.
     pub fn restored(kept: KeptLink) -> Link {
         Link { kept, route: Route::Down, heard: LastHeard::now(), memory: WorkerMemory::default() }
     }
 
-    /// Silence counts from now on.
+    /// Starts the silence timeout now.
     pub fn begin_to_listen(&mut self) {
         self.heard.stamp();
     }
@@ -116,7 +113,7 @@ impl Link {
         self.kept.drain_reason = reason;
     }
 
-    /// Puts what it is to be told, by its number, into the queue; `flush` sends it.
+    /// Queues a message by its number; `flush` sends it.
     pub(super) fn tell(&mut self, message: impl FnOnce(u64) -> ToWorker) {
         let message = message(self.kept.orders.next_number());
         match &message {
@@ -134,22 +131,22 @@ impl Link {
         self.kept.orders.push(message);
     }
 
-    /// Whether it was told of a job and not yet to forget it.
+    /// Returns whether a job is defined on the worker.
     pub(super) fn knows(&self, job: JobId) -> bool {
         self.kept.defined.contains(&job)
     }
 
-    /// How many entries of the log of a job's map outputs it was told.
+    /// Returns the number of entries sent of a job's map output log.
     pub(super) fn read_of(&self, job: JobId) -> usize {
         self.kept.read.get(&job).copied().unwrap_or_default()
     }
 
-    /// What a report of this number is; a fresh one is to be journaled and then taken in.
+    /// Classifies a report by its number; a fresh one must be journaled and then applied.
     pub fn look(&self, number: u64) -> Receipt {
         self.kept.reports.clone().accept(number)
     }
 
-    /// Takes in a report that was journaled.
+    /// Applies a journaled report.
     pub(super) fn take_in(&mut self, number: u64) {
         self.kept.reports.accept(number);
     }
@@ -158,12 +155,12 @@ impl Link {
         self.kept.reports.received()
     }
 
-    /// The worker has orders up to this number.
+    /// Records that the worker has received orders up to this number.
     pub fn acknowledge(&mut self, through: u64) -> Result<(), NeverSent> {
         self.kept.orders.acknowledge(through)
     }
 
-    /// Whether a worker that has orders up to this number can go on where it was.
+    /// Returns whether a worker that has orders up to this number can resume.
     pub fn can_resume_after(&self, received: u64) -> bool {
         (self.kept.orders.acknowledged()..=self.kept.orders.sent()).contains(&received)
     }
@@ -172,18 +169,17 @@ impl Link {
         self.route = Route::Local(orders);
     }
 
-    /// A connection was made; the worker has orders up to `received`, and `welcome` is the first
-    /// message to it.
+    /// Attaches a connection of a worker that has orders up to `received`; `welcome` is the first message.
     pub fn connect(&mut self, caller: Caller, received: u64, welcome: ToWorker) {
         let Caller { connection, messages, heard } = caller;
-        // Should it be gone again already, the end of the connection is on its way.
+        // If the connection has ended already, its end is reported separately.
         let _ = messages.send(welcome);
         let acknowledged = self.received();
         self.route = Route::Connected { connection, messages, sent: received, acknowledged, answer: false };
         self.heard = heard;
     }
 
-    /// A connection ended; another one may have taken its place.
+    /// Handles the end of a connection, which may have been replaced by another.
     pub fn disconnect(&mut self, ended: u64) -> bool {
         let current = matches!(self.route, Route::Connected { connection, .. } if connection == ended);
         if current {
@@ -192,27 +188,27 @@ impl Link {
         current
     }
 
-    /// It wants to hear something.
+    /// Requests an answer to the worker.
     pub fn ask_for_answer(&mut self) {
         if let Route::Connected { answer, .. } = &mut self.route {
             *answer = true;
         }
     }
 
-    /// Sends what is not on its way; to be called when what led to it is in the journal.
+    /// Sends queued messages; their causes must be journaled.
     pub(super) fn flush(&mut self) {
         match &mut self.route {
             Route::Down => {}
             Route::Local(orders) => {
                 for (_, message) in self.kept.orders.unacknowledged() {
-                    // An embedded worker ends after its coordinator only.
+                    // An embedded worker ends after its coordinator.
                     let _ = orders.send(message.clone());
                 }
                 let sent = self.kept.orders.sent();
                 self.kept.orders.acknowledge(sent).expect("as many were sent");
             }
             Route::Connected { messages, sent, acknowledged, answer, .. } => {
-                // A connection that has ended says so itself; what it loses is sent again on the next.
+                // An ended connection is reported separately; its lost messages are sent again on the next.
                 for (_, message) in self.kept.orders.unacknowledged_from(*sent + 1) {
                     let _ = messages.send(message.clone());
                 }

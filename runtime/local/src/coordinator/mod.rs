@@ -1,8 +1,8 @@
 //! The coordinator: the loop around the engine.
 //!
-//! `Coordinator` runs the jobs of one embedded run by itself. The coordinator of a cluster (`napreduce-cluster`) contains one, feeds it
-//! with what workers and clients send, and adds a journal, a history and connections. Decisions are the engine's, processes
-//! are the workers'.
+//! `Coordinator` runs the jobs of one embedded run by itself. The coordinator of a cluster
+//! (`napreduce-cluster`) contains one, feeds it messages of workers and clients, and adds a journal, a
+//! history and connections. The engine makes the decisions; workers run the processes.
 //!
 //! The types of this module stand below all of its files, each of which implements one part of them.
 //!
@@ -57,58 +57,59 @@ pub use link::{Caller, KeptLink, Link};
 pub use recording::{Recording, ReplayedBatch};
 pub use state::CoordinatorState;
 
-/// An event from the worker of this process, from an embedding program, or from work that was done beside the loop.
+/// An event from the worker of this process, from an embedding program, or from work outside the loop.
 #[derive(Debug)]
 pub enum Input {
     News {
         worker: WorkerId,
         news: WorkerNews,
     },
-    /// A job of this process.
+    /// Submits a job of this process.
     Submit {
         plan: Box<JobPlan>,
         reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
     },
-    /// The output directory of a submission was claimed, or not.
+    /// The result of claiming a submission's output directory.
     Claimed {
         accepted: Box<Accepted>,
         pins: Option<Pins>,
         claim: Result<OutputClaim, JobError>,
     },
-    /// A claim was taken up again, or not.
+    /// The result of resuming a claim.
     Resumed {
         job: JobId,
         resumed: Result<Resumed<OutputClaim>, Trouble>,
     },
-    /// A try to end a job is over.
+    /// The result of a try to end a job.
     Tried {
         job: JobId,
         tried: Tried,
     },
-    /// The embedding program was interrupted: end what it submitted.
+    /// Kills the jobs of the interrupted embedding program.
     Interrupt {
         reason: String,
     },
-    /// The embedding program is to stand still: say when nothing is at work any more.
+    /// Suspends all tasks of the embedding program and reports when they are at rest.
     Pause {
         at_rest: oneshot::Sender<()>,
     },
-    /// The embedding program goes on.
+    /// Resumes the tasks of the embedding program.
     GoOn,
-    /// The embedding program submits nothing more: end when every job has ended.
+    /// No more submissions: end when every job has ended.
     Finish,
 }
 
-/// Returns the result of work beside the loop to the loop; a coordinator that has ended ignores it.
+/// Returns the result of work outside the loop to the loop; a coordinator that has ended ignores it.
 pub type SendBack = Arc<dyn Fn(Input) + Send + Sync>;
 
-/// Keeps programs and side files of a job in the store of a cluster until it is dropped.
+/// Keeps a job's programs and side files in the cluster's store until dropped.
 pub type Pins = Box<dyn Any + Send>;
 
-/// Keeps an ended job beside the loop, blocking; remarks go to the second argument. An error says why the job is not kept.
+/// Stores an ended job in the history, outside the loop. Blocking. Remarks go to the last argument. An error
+/// is the reason why the job was not stored.
 pub type KeepEnded = Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
 
-/// What a cluster does for the jobs of its coordinator. An embedded run has none of it.
+/// The services of a cluster for its coordinator; an embedded run has none.
 pub trait ClusterServices: Send {
     /// The cluster directory, which no output may be in.
     fn directory(&self) -> PathBuf;
@@ -124,7 +125,7 @@ pub trait ClusterServices: Send {
 #[derive(Debug)]
 pub struct Following {
     pub progress: watch::Receiver<JobProgress>,
-    /// `None` until the job has ended; the sender is dropped without an end only when the coordinator ends.
+    /// `None` until the job has ended; the sender is dropped without an end only if the coordinator ends.
     pub end: watch::Receiver<Option<JobEnd>>,
 }
 
@@ -134,10 +135,10 @@ struct Followed {
     end: watch::Sender<Option<JobEnd>>,
 }
 
-/// Called when a job is in the journal, or with the reason for which it is not accepted.
+/// Called when a job is journaled, or with the reason for its rejection.
 pub type AnswerSubmission = Box<dyn FnOnce(Result<JobId, &JobError>) + Send>;
 
-/// Somebody who waits for a submission to be accepted.
+/// The party that waits for a submission to be accepted.
 pub enum Submitter {
     Client(AnswerSubmission),
     Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
@@ -147,11 +148,11 @@ pub enum Submitter {
 #[derive(Debug)]
 enum Claim {
     Held(Box<OutputClaim>),
-    /// It is being taken up beside the loop.
+    /// It is being resumed outside the loop.
     Coming {
         tries: u32,
     },
-    /// Its storage is away; it is tried again at that time.
+    /// Its storage is unreachable; the next try is at this time.
     Away {
         at: Instant,
         tries: u32,
@@ -163,11 +164,11 @@ enum Claim {
 struct Ending {
     since: Instant,
     tries: u32,
-    /// What hindered the last try.
+    /// The error of the last try.
     why: Option<String>,
-    /// When it is tried again; `None` while it is.
+    /// Time of the next try; `None` during a try.
     at: Option<Instant>,
-    /// Somebody has ended it, for this reason.
+    /// The reason, if it was killed.
     killed: Option<String>,
 }
 
@@ -176,50 +177,50 @@ struct Ending {
 pub enum Tried {
     Over {
         ended: Box<EndedJob>,
-        /// Whether it is in the history.
+        /// Whether it was stored in the history.
         kept: Result<(), String>,
-        /// What could not be tidied up.
+        /// Failures of the cleanup.
         remarks: Vec<String>,
     },
-    /// It is to be tried again.
+    /// It must be tried again.
     Held { why: String, away: bool },
 }
 
-/// The program is about to stand still, or does.
+/// The program is stopped or about to be.
 struct Pause {
-    /// Whom to tell when nothing is at work any more; nobody, once that is told.
+    /// Notified when all tasks are at rest; `None` after that.
     at_rest: Option<oneshot::Sender<()>>,
 }
 
 /// An answer that waits for the journal.
 type Answer = Box<dyn FnOnce() + Send>;
 
-/// The jobs of one coordinator: the engine with what belongs to it, the claims on output directories, and the answers that
-/// wait for the journal.
+/// The jobs of one coordinator: the engine with its data, the claims on output directories, and the answers
+/// that wait for the journal.
 pub struct Coordinator {
     pub clock: Clock,
-    /// The highest number given to a job, journaled or not.
+    /// The highest job number assigned, journaled or not.
     last_job: u32,
     pub state: CoordinatorState,
     cluster: Option<Box<dyn ClusterServices>>,
     /// Of jobs that have not ended.
     pub pins: BTreeMap<JobId, Pins>,
-    /// What waits in a batch and is not decided about.
+    /// The undecided batch.
     batch: Option<Entry>,
-    /// Entries taken in since the last write, in a cluster.
+    /// Entries applied since the last write, in a cluster.
     unwritten: Vec<Vec<u8>>,
     answers: Vec<Answer>,
     claims: BTreeMap<JobId, Claim>,
     /// Jobs whose tasks are over and whose output is not settled.
     endings: BTreeMap<JobId, Ending>,
-    /// When the leases of claims were renewed last.
+    /// Time of the last lease renewal.
     renewed: Instant,
     pub disk: Disk,
     /// Submissions whose output directory is being claimed, by token.
     pub claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
     followed: BTreeMap<JobId, Followed>,
     own: SendBack,
-    /// No more jobs come from the embedding program.
+    /// Whether the embedding program has submitted its last job.
     finishing: bool,
     interrupted: Option<String>,
     pause: Option<Pause>,

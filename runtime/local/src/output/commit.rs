@@ -1,7 +1,5 @@
-//! The commit of a job: an intent that is recorded, and then carried out whatever happens.
-//!
-//! Owns the order of the steps. Does not own the commit of one attempt, whose task process has already moved
-//! its part to those that wait, under a name of that attempt.
+//! The commit of a job: an intent that is recorded and then carried out whatever happens. Task processes have
+//! already moved the parts of committed attempts to `committed`, under the attempt's name.
 //!
 //! ```text
 //! parts looked at -> _SUCCESS and intent.json written below _temporary -> claim.json says intent
@@ -24,8 +22,8 @@ use super::record::Step;
 use super::storage::{Found, Storage};
 use super::trouble::Trouble;
 
-/// Puts the parts of a job that succeeded into place; replaces an older output. When this fails before the
-/// intent is recorded nothing old was touched; afterwards it is to be called again.
+/// Puts the parts of a successful job into place and replaces an older output. If this fails before the
+/// intent is recorded, nothing old was touched; afterwards it must be called again.
 pub(crate) fn commit(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
     if claim.step() == Step::Claimed {
@@ -79,8 +77,8 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     claim.advance()
 }
 
-/// Refuses to replace or remove a file that the job reads, by whatever name, or one that appeared in a directory whose
-/// files are not to be overwritten.
+/// Rejects a commit that would replace or remove a file that the job reads, under any name, or a file that
+/// appeared in a directory whose files must not be overwritten.
 fn check_replaced<'a>(
     claim: &DirectoryClaim,
     names: impl Iterator<Item = &'a String>,
@@ -111,8 +109,8 @@ fn check_replaced<'a>(
     Ok(())
 }
 
-/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts
-/// are. No job writes a directory, whatever it is called.
+/// Returns the files of an older job that this one does not replace: those listed in its `_SUCCESS`, and
+/// those with names of parts. Jobs write no directories, so directories are skipped.
 fn older_files(
     storage: &Storage,
     names: BTreeSet<String>,

@@ -1,8 +1,5 @@
-//! The output of a job whose tasks run on another engine: parts that its guests have written come among those
-//! that are committed.
-//!
-//! Owns where they wait, and that only a file of the job's own is taken. Does not own which attempt's part
-//! counts (`napreduce-guests`), nor the commit.
+//! The output of a job whose tasks run on another engine: parts written by its guests join the parts to be
+//! committed. Only the job's own files are accepted.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,11 +19,11 @@ use super::storage::Disk;
 use super::trouble::{Trouble, refused};
 use crate::random::random_u128;
 
-/// How long it is tried to commit, and how long is waited in between.
+/// Maximum time for retrying a commit, and the backoff.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
 const COMMIT_WAIT: Duration = Duration::from_millis(250);
 
-/// The claimed output directory of a job that an engine runs.
+/// The claimed output directory of a job that another engine runs.
 pub struct GuestOutput {
     job: JobId,
     output: PathBuf,
@@ -37,7 +34,7 @@ impl GuestOutput {
     /// Claims the output of a plan.
     ///
     /// # Errors
-    /// It is in a store, or no place for this job.
+    /// Fails if the output is in a store or is not allowed for this job.
     pub fn claim(job: JobId, plan: &JobPlan) -> Result<GuestOutput, JobError> {
         if StorageScheme::of(&plan.output).is_some() {
             let why = "what guests of another engine write goes into a directory that all of its hosts see, not into a \
@@ -64,7 +61,7 @@ impl GuestOutput {
         Ok(GuestOutput { job, output: plan.output.clone(), claim })
     }
 
-    /// Makes the directory in which guests write their parts; its path, as tasks use it.
+    /// Creates the directory in which guests write their parts; returns its path for tasks.
     pub fn make_parts(&self) -> Result<PathBuf, JobError> {
         let (storage, guests) = (self.claim.storage(), self.claim.paths().guests());
         let made = storage.make_directory(&guests);
@@ -74,18 +71,18 @@ impl GuestOutput {
         Ok(storage.path().join(guests))
     }
 
-    /// What tells other hosts that the claim is alive.
+    /// Returns a function that renews the lease of the claim.
     pub fn renewal(&self) -> impl Fn() + use<> {
         let lease = DirectoryLease::of(&self.claim);
-        // What hinders it is met again, and said, by the next step of the job.
+        // The next step of the job meets the same error and reports it.
         move || drop(lease.renew())
     }
 
-    /// Removes all that the job has left.
+    /// Removes all files of the job.
     pub fn discard(self) -> Result<(), JobError> {
         let output = &self.output;
         match self.claim.discard() {
-            // Nothing of it is left, or what is there is not its own.
+            // Nothing is left, or the content belongs to another claim.
             Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => Ok(()),
             Err(trouble @ Trouble::Passing { .. }) => Err(JobError::io(
                 format!("remove what the job has left in {}", output.display()),
@@ -94,11 +91,11 @@ impl GuestOutput {
         }
     }
 
-    /// Commits the parts of these attempts, each where its guest wrote it, as the output of the job of
-    /// this name.
+    /// Commits the parts of these attempts, each from where its guest wrote it, as the output of the named
+    /// job.
     ///
     /// # Errors
-    /// Nothing of it is there, or it is brought to its end by whoever comes next; the error says which.
+    /// The error reports whether nothing was committed or the commit will be completed by the next run.
     pub fn commit(
         mut self,
         name: &str,
@@ -114,7 +111,7 @@ impl GuestOutput {
             let reason = trouble.in_words(&self.output);
             return match trouble {
                 Trouble::Final(_) => self.discard().and(Err(failed(reason))),
-                // It may be there in part; whoever comes next brings it to an end.
+                // It may be partly committed; the next run completes it.
                 _ => Err(failed(format!("its output was not committed: {reason}"))),
             };
         }
@@ -147,8 +144,7 @@ impl GuestOutput {
     }
 }
 
-/// Puts a part, and the ones with a name that belong to it, among those that the job commits. Can be
-/// done again.
+/// Moves a part and the named outputs that belong to it to the parts to be committed. Can be repeated.
 fn promote_guest(
     claim: &DirectoryClaim,
     attempt: AttemptId,
@@ -185,7 +181,7 @@ fn promote(claim: &DirectoryClaim, from: &Path, to: &Path, bytes: u64) -> Result
     };
     match is_there(from)? {
         Some(found) if found.is_file && found.bytes == bytes => {}
-        // It was moved before something else had to be tried again.
+        // Moved by an earlier try.
         None if is_there(to)?.is_some_and(|found| found.is_file && found.bytes == bytes) => return Ok(()),
         found => return Err(missing(storage, from, bytes, found)),
     }

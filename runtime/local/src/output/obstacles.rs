@@ -1,8 +1,4 @@
-//! What stands in the way of a claim: whether somebody is still at it, and what becomes of what the
-//! dead left.
-//!
-//! Owns the judgement of an older claim, and finishing or undoing it. Does not own the making of the
-//! new one (`claim`).
+//! Obstacles to a claim: judges an older claim, and finishes or undoes the work of a dead holder.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +16,7 @@ use super::request::ClaimRequest;
 use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
 
-/// A holder of another host, which did not renew his claim for so long, has lost it. In seconds.
+/// A holder on another host that has not renewed its claim for this time has lost it. In seconds.
 pub(super) const LEASE_SECONDS: i64 = 60;
 
 /// An older claim.
@@ -29,14 +25,14 @@ pub(super) enum OlderClaim {
     InUse,
     /// Its holder is gone.
     Left {
-        /// Held until it is dealt with, so that nobody else does the same.
+        /// Held while the old claim is settled, so that no other process does the same.
         lock: File,
-        /// `None` for what has no claim that can be read.
+        /// `None` if there is no readable claim.
         record: Option<ClaimRecord>,
     },
 }
 
-/// Looks at a `_temporary`, under whatever name.
+/// Examines a `_temporary` under any of its names.
 fn standing(
     storage: &Storage,
     temporary: &Path,
@@ -59,8 +55,8 @@ fn standing(
     Ok(Some(if in_use { OlderClaim::InUse } else { OlderClaim::Left { lock, record } }))
 }
 
-/// How long ago a claim was renewed, in seconds. The clocks of two hosts may differ; that of the
-/// storage is one.
+/// Returns the age of a claim's last renewal in seconds, by the storage's clock: the clocks of two hosts may
+/// differ.
 fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io::Result<i64> {
     let probe = staged(request.submission);
     storage.make_directory(&probe)?;
@@ -70,8 +66,8 @@ fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io:
     Ok(now?.map_or(0, |found| found.modified) - renewed)
 }
 
-/// Makes room for a claim, or says why it cannot be made. How many directories an older claim had made, which
-/// are now this one's to remove, in return.
+/// Makes room for a claim, or returns the reason why it cannot. Returns how many directories an older claim
+/// had created, which this one must remove.
 pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
     let path = || storage.path().display().to_string().trim_end_matches('/').to_owned();
     let unusable = |source| JobError::OutputUnusable { path: path(), source };
@@ -79,10 +75,10 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     let names = storage.names(Path::new("")).map_err(unusable)?;
     for name in names.iter().map(Path::new).filter(|name| is_remains(name.as_os_str())) {
         match standing(storage, name, request).map_err(unusable)? {
-            // Somebody is removing it.
+            // Another process is removing it.
             Some(OlderClaim::InUse) if name.extension().is_some_and(|old| old == "old") => {}
             Some(OlderClaim::InUse) => return Err(in_use()),
-            // Nothing was ever done in it, or all is done. What cannot be removed is in nobody's way.
+            // Unused or complete. A failed removal is harmless.
             Some(OlderClaim::Left { .. }) => drop(storage.remove_tree(name)),
             None => {}
         }
@@ -106,15 +102,15 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     }
 }
 
-/// Whether what a dead holder left is this claim's to finish or undo. That of a cluster is its next
-/// coordinator's, unless somebody says otherwise.
+/// Returns whether this claim may finish or undo a dead holder's work. The work of a cluster belongs to its
+/// next coordinator unless the request overrides this.
 pub(super) fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
     let known =
         |record: &ClaimRecord| record.submission == request.submission || record.owner == Owner::Program;
     request.overwrite || record.is_some_and(known)
 }
 
-/// Finishes a commit whose intent is recorded, undoes one whose is not.
+/// Finishes a commit with a recorded intent; undoes any other.
 fn settle_left(
     storage: &Storage,
     request: &ClaimRequest<'_>,
@@ -124,7 +120,7 @@ fn settle_left(
     if let Some(record) = record.as_ref().filter(|record| record.step == Step::Intent) {
         let paths = JobPaths::new(storage.path(), record.job, record.token, "");
         match roll_forward(storage, &paths, record.token) {
-            // What it would have put into place is not there any more, so nothing can be finished.
+            // The files to be moved no longer exist, so the commit cannot be finished.
             Ok(()) | Err(Trouble::Final(_)) => {}
             Err(trouble) => return Err(refused(storage.path(), trouble)),
         }
@@ -136,8 +132,8 @@ fn settle_left(
     Ok(record.map_or(0, |record| record.made))
 }
 
-/// Takes `_temporary` away by a rename, so that whoever still works in it fails rather than goes on. It is
-/// put back if it is not the one that was judged: between hosts there may be no lock.
+/// Renames `_temporary` away, so that a process still working in it fails. Renames it back if it is not the
+/// one that was judged, since locks may not work between hosts.
 pub(super) fn set_aside(
     storage: &Storage,
     token: Option<ClaimToken>,
@@ -145,7 +141,7 @@ pub(super) fn set_aside(
 ) -> Result<(), Trouble> {
     let (temporary, retired) = (Path::new(TEMPORARY), retired(submission));
     let failed = |error: io::Error| Trouble::io(format!("remove {}", storage.shown(temporary)), &error);
-    // Of an earlier try that was cut short.
+    // From an interrupted earlier try.
     storage.remove_tree(&retired).map_err(failed)?;
     if storage.rename(temporary, &retired).if_there().map_err(failed)?.is_none() {
         return Ok(());

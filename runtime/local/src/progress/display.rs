@@ -1,6 +1,4 @@
-//! Where progress appears: bars on a terminal, plain lines elsewhere, nothing when nobody wants it.
-//!
-//! Owns standard error while a job runs, and the rules of when something is shown. Does not own the numbers.
+//! The display of progress on standard error: bars on a terminal, plain lines elsewhere, nothing if disabled.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -11,22 +9,22 @@ use napreduce_protocol::{JobProgress, PhaseProgress};
 
 use super::line::phase_text;
 
-/// A job shorter than this shows nothing unless asked to.
+/// A shorter job shows no progress by default.
 const QUIET_START: Duration = Duration::from_secs(1);
-/// Plain lines come no more often than this.
+/// Minimum interval between plain lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 const BAR_COLUMNS: usize = 10;
-/// Columns of a line beside the name of its phase, and of a message beside name and bar: 80 in all.
+/// Columns of a line without the name of its phase, and of a message without name and bar: 80 in all.
 const LINE_COLUMNS: usize = 73;
 const MESSAGE_COLUMNS: usize = 60;
 
 /// When progress is shown on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProgressMode {
-    /// Bars on a terminal, else plain lines every 2 s or so; nothing for a job of less than a second.
+    /// Bars on a terminal, otherwise plain lines about every 2 s; nothing for a job of less than a second.
     #[default]
     Auto,
-    /// As `Auto`, from the start of the job on.
+    /// Like `Auto`, but from the start of the job.
     Always,
     /// Never.
     Never,
@@ -45,7 +43,7 @@ enum Form {
     Lines {
         last: Option<Instant>,
     },
-    /// So many lines were drawn, and stand above the cursor.
+    /// Number of drawn lines above the cursor.
     Bars {
         drawn: usize,
     },
@@ -55,12 +53,12 @@ struct ShownPhase {
     kind: TaskKind,
     began: Instant,
     finished: bool,
-    /// On a terminal, once it is shown.
+    /// On a terminal, once shown.
     bar: Option<String>,
 }
 
 impl ProgressDisplay {
-    /// `quiet` wins over `mode`.
+    /// `quiet` overrides `mode`.
     pub fn new(mode: ProgressMode, quiet: bool) -> ProgressDisplay {
         let form = match mode {
             ProgressMode::Never => Form::Nothing,
@@ -75,7 +73,7 @@ impl ProgressDisplay {
         ProgressDisplay { form, began: Instant::now(), quiet_start, phases: Vec::new() }
     }
 
-    /// Shows how far the job is now.
+    /// Shows the progress of the job.
     pub fn show(&mut self, progress: &JobProgress) {
         let now = Instant::now();
         for (kind, phase) in progress.phases().filter(|(_, phase)| phase.has_begun()) {
@@ -108,20 +106,20 @@ impl ProgressDisplay {
         shown.finished = phase.is_done();
     }
 
-    /// Draws the bars over those that were drawn before.
+    /// Draws the bars over the previous ones.
     fn draw_bars(&mut self) {
         let Form::Bars { drawn } = &mut self.form else { return };
         let size = rustix::termios::tcgetwinsize(stderr());
-        // Some terminals do not know their size.
+        // Some terminals do not report their size.
         let columns = size.map_or(0, |size| usize::from(size.ws_col));
         let columns = if columns == 0 { 80 } else { columns };
         let bars: Vec<&str> = self.phases.iter().filter_map(|shown| shown.bar.as_deref()).collect();
-        // A terminal that cannot be written to has nobody to see it.
+        // A failed write to the terminal is ignored.
         let _ = stderr().lock().write_all(frame(&bars, *drawn, columns).as_bytes());
         *drawn = bars.len();
     }
 
-    /// Leaves bars as they are and the cursor below them.
+    /// Leaves the bars in place with the cursor below them.
     pub fn end(&mut self) {
         self.form = Form::Nothing;
     }
@@ -134,8 +132,8 @@ fn bar(kind: TaskKind, phase: &PhaseProgress, text: &str) -> String {
     format!("{:<6} [{:<BAR_COLUMNS$}] {text}", kind.to_string(), "=".repeat(done) + head)
 }
 
-/// What draws these lines where `drawn` lines were drawn before, each cut to the width of the terminal: a wrapped one
-/// would stay there.
+/// Returns the text that redraws these lines over `drawn` earlier ones, each cut to the width of the
+/// terminal: a wrapped line could not be overwritten.
 fn frame(lines: &[&str], drawn: usize, columns: usize) -> String {
     let mut text = if drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
     for line in lines {

@@ -1,12 +1,9 @@
-//! Memory for the segments of maps: files without a place on a disk, which live as long as this worker keeps
-//! them open.
+//! Memory for the segments of maps: files without a place on disk, which exist while this worker keeps them
+//! open.
 //!
-//! Owns how many bytes they may have together, and their places in the file system. Does not own what is
-//! written there, nor how long a segment is needed (`job`).
-//!
-//! A segment is written once, read by each reduce, and removed when its job has ended. On a disk the kernel
-//! writes it back in between if there are many, which nobody needs, and holds up whoever writes meanwhile.
-//! What is in memory is lost with the worker, as segments on its disk are.
+//! A segment is written once, read by each reduce, and removed when its job ends. On a disk the kernel writes
+//! it back if there are many, which is useless and blocks writers. Segments in memory are lost with the
+//! worker, as are segments on its disk.
 
 use std::fs::File;
 use std::io;
@@ -18,16 +15,16 @@ use napreduce_protocol::MemoryFile;
 use napreduce_task::{SpareMemory, descriptors_max};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-/// A smaller segment is not worth a descriptor: it is gone before the kernel writes it back.
+/// Minimum size worth a descriptor; a smaller segment is removed before the kernel writes it back.
 const BYTES_MIN: u64 = 256 << 10;
-/// Of its descriptors, so that there are others for connections and processes.
+/// Use at most 1/4 of the descriptors; connections and processes need the others.
 const DESCRIPTORS_SHARE: u64 = 4;
 
-/// What one worker may keep in memory.
+/// The segment memory of one worker.
 #[derive(Debug)]
 pub struct SegmentMemory {
     bytes_max: u64,
-    /// How much memory the machine keeps for others.
+    /// Memory reserved for other uses of the machine.
     left_over: u64,
     files_max: u64,
     held: Mutex<Held>,
@@ -37,11 +34,11 @@ pub struct SegmentMemory {
 struct Held {
     files: u64,
     bytes: u64,
-    /// Of these, what is promised but not written yet.
+    /// Reserved but not yet written; included in the total.
     promised: u64,
 }
 
-/// Memory for one segment. It is given back when this is dropped.
+/// Memory for one segment, released on drop.
 #[derive(Debug)]
 pub(super) struct MemorySegment {
     of: Arc<SegmentMemory>,
@@ -51,9 +48,9 @@ pub(super) struct MemorySegment {
 }
 
 impl SegmentMemory {
-    /// As much as is wanted, or half of what there is to spare now.
+    /// Creates a pool of `bytes_max` bytes; by default half of the memory available now.
     pub fn new(bytes_max: Option<u64>) -> Arc<SegmentMemory> {
-        // A machine that does not say what it has is one without memory to spare.
+        // A machine that does not report its memory has none to spare.
         let available = SpareMemory::read().map_or(0, |spare| spare.available);
         Arc::new(SegmentMemory {
             bytes_max: bytes_max.unwrap_or(available / 2),
@@ -63,7 +60,7 @@ impl SegmentMemory {
         })
     }
 
-    /// Memory for a segment of so many bytes, as long as there is some.
+    /// Reserves memory for a segment, if there is room.
     pub(super) fn take(self: &Arc<SegmentMemory>, bytes: u64) -> Option<MemorySegment> {
         if bytes < BYTES_MIN || !self.promise(bytes) {
             return None;
@@ -101,7 +98,7 @@ impl SegmentMemory {
         true
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the state; no panic can leave it half-changed.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,26 +109,26 @@ impl SegmentMemory {
 }
 
 impl MemorySegment {
-    /// Where other processes of this user find it.
+    /// Returns the path through which other processes of this user open it.
     pub(super) fn place(&self) -> MemoryFile {
         let path = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
         MemoryFile { path: PathBuf::from(path), bytes: self.bytes }
     }
 
-    /// Takes all of it now, so that it counts as this worker's and not as the attempt's that writes
-    /// to it. Blocking.
+    /// Allocates all of it now, so that the kernel charges it to this worker and not to the writing attempt.
+    /// Blocking.
     ///
     /// # Errors
-    /// When there is no such memory.
+    /// Fails if there is not enough memory.
     pub(super) fn allocate(&self) -> io::Result<()> {
         Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, self.bytes)?)
     }
 
-    /// The attempt is done; its memory, if its segment is there, cut to what was written.
+    /// Keeps the memory of a finished attempt, cut to the length written; `None` if the segment is elsewhere.
     pub(super) fn keep(mut self, segment: &Path) -> Option<MemorySegment> {
         let linked = segment.read_link().is_ok_and(|found| found == self.place().path);
         let length = self.file.metadata().ok().filter(|_| linked)?.len();
-        // What was allocated beyond its end; nothing else follows from a failure.
+        // Frees the allocation beyond its end; a failure has no other effect.
         let _ = self.file.set_len(length);
         let promised = self.bytes;
         self.of.change(|held| {

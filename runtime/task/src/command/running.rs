@@ -1,7 +1,6 @@
-//! A command at work: it is fed, its output is taken, and it stands still when its task does.
+//! A running command: feeds its input, takes its output, and suspends it with its task.
 //!
-//! Owns the one loop in which all of that is waited for, so that neither side ever waits for the other for
-//! good. Does not own the pipes (`pipes`) nor the signals (`process`).
+//! One loop waits for all of these, so that the two sides cannot deadlock.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,55 +20,55 @@ use super::reporter::Reporter;
 use crate::context::{Presence, SuspendHooks};
 use crate::process::{CommandPlace, Family, start_command};
 
-/// So much input is kept until it is written in one go.
+/// Input is buffered up to this size and written at once.
 const KEPT_BYTES: usize = 64 << 10;
-/// Between two looks at a command that gets itself in order before it is stopped.
+/// Interval of checks whether a command has completed its stop handler.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-/// Between two looks at one that may stop itself when it is too late for that.
+/// The same for a command that may stop itself late.
 const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Between two looks at its memory.
+/// Interval of memory samples.
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
 const MEMORY_LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// A command, or the programs of a pipeline, may have read so much without having worked on it.
+/// Input that a command, or the programs of a pipeline, may have read but not processed.
 const READ_AHEAD: u64 = 128 << 10;
 
-/// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now
-/// and then.
+/// A command that accepts no more input has usually ended; otherwise it is checked again after this many
+/// pieces.
 const UNWANTED_PER_LOOK: u64 = 1024;
 
-/// Pieces of a pipe that are read after its end: more than one holds.
+/// Maximum pieces read from a pipe after the end of the command: more than a pipe holds.
 const LAST_PIECES: u32 = 16;
 
 /// Takes output of a command, in pieces of any length.
 pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
 
-/// A command that was started. It is killed when this is dropped.
+/// A started command, killed on drop.
 #[derive(Debug)]
 pub struct RunningCommand {
     line: CommandLine,
     directory: Option<PathBuf>,
     child: Child,
     end: OwnedFd,
-    /// Once it is reaped; its number may be somebody else's then.
+    /// Set once it is reaped; its process id may be reused then.
     status: Option<ExitStatus>,
     pipes: Pipes,
     reporter: Reporter,
-    /// All there was to read is read, and it has ended.
+    /// Whether all output is read and it has ended.
     done: bool,
-    /// Pieces of input that came after it had enough.
+    /// Pieces of input offered after it stopped reading.
     unwanted: u64,
     presence: Presence,
-    /// Bytes of input that it was fed.
+    /// Bytes of input written to it.
     fed: u64,
-    /// Its output says how far it is; if not, whoever feeds it does.
+    /// Whether progress is derived from its output rather than its input.
     is_judged_by_output: bool,
-    /// When its memory was.
+    /// Time of the last memory sample.
     looked: Instant,
-    /// It was sent SIGTSTP, which it handles.
+    /// Whether it was sent SIGTSTP, which it handles.
     was_asked_to_stop: bool,
-    /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
+    /// Whether it was stopped before its stop handler had completed; it may still stop itself.
     may_stop_late: bool,
 }
 
@@ -103,11 +102,11 @@ impl RunningCommand {
 }
 
 impl RunningCommand {
-    /// Starts a command, by `sh -c`, at its place.
+    /// Starts a command by `sh -c`.
     ///
     /// # Errors
     ///
-    /// When no shell could be started. Whether there is such a command is seen when it ends.
+    /// Fails if the shell cannot be started. A missing command is detected at its end.
     pub fn start(
         line: &CommandLine,
         place: &CommandPlace,
@@ -123,7 +122,7 @@ impl RunningCommand {
             let input = child.stdin.take().ok_or_else(missing)?;
             let output = child.stdout.take().ok_or_else(missing)?;
             let errors = child.stderr.take().ok_or_else(missing)?;
-            // Not reaped yet, so its number is its own.
+            // Not reaped yet, so its process id is not reused.
             Ok((
                 pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?,
                 Pipes::new(input, output, errors)?,
@@ -135,7 +134,7 @@ impl RunningCommand {
                 Ok(RunningCommand::of(line, place.directory.clone(), child, end, pipes, presence))
             }
             Err(error) => {
-                // Errors only say that it is gone already.
+                // An error means that it has ended already.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(failed(error))
@@ -143,18 +142,19 @@ impl RunningCommand {
         }
     }
 
-    /// Has its output say how far the attempt is: a command that writes has worked on what it had read then,
-    /// but for what programs read ahead. One that writes only at its end is at its beginning until then.
+    /// Derives the attempt's progress from the command's output: a command that writes has processed its
+    /// earlier input except for read-ahead. A command that writes only at its end shows no progress until
+    /// then.
     pub fn judge_by_output(&mut self) {
         self.is_judged_by_output = true;
     }
 
-    /// Gives it more input, and takes what output there is meanwhile. What a command does not read that ends
-    /// well is not missed by anybody.
+    /// Writes input to the command and takes available output meanwhile. Input not read by a command that
+    /// succeeds is dropped.
     ///
     /// # Errors
     ///
-    /// When the command has failed, or its output could not be taken.
+    /// Fails if the command has failed or its output cannot be taken.
     pub fn feed(&mut self, input: &[&[u8]], take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         if !self.pipes.takes_input() {
             self.unwanted += 1;
@@ -177,17 +177,17 @@ impl RunningCommand {
         Ok(())
     }
 
-    /// Whether it still takes input.
+    /// Returns whether it still accepts input.
     pub fn takes_input(&self) -> bool {
         self.pipes.takes_input()
     }
 
-    /// Whether it has ended, and all of its output was taken.
+    /// Returns whether it has ended and all of its output was taken.
     pub fn has_ended(&self) -> bool {
         self.done
     }
 
-    /// Says that there is no more input, takes the rest of its output and waits for its end.
+    /// Closes the input, takes the rest of the output and waits for the end.
     ///
     /// # Errors
     ///
@@ -203,8 +203,7 @@ impl RunningCommand {
         Ok(())
     }
 
-    /// Waits for anything to happen, a second at most, and sees to it: writes what it was fed, takes
-    /// its output.
+    /// Waits for an event, at most a second, and handles it: writes input, takes output.
     ///
     /// # Errors
     ///
@@ -215,7 +214,7 @@ impl RunningCommand {
         let timeout = if self.may_stop_late { LATE_LOOK } else { MEMORY_LOOK };
         let waited = presence.bell().and_then(|bell| {
             let ready = self.pipes.wait(bell.as_fd(), &self.end, timeout)?;
-            // What is asked for is looked at after this, and so are asks that ring from here on.
+            // Requests are checked after this, including those that ring from here on.
             bell.take();
             Ok(ready)
         });
@@ -232,7 +231,7 @@ impl RunningCommand {
             self.pipes.write().map_err(|error| self.broken("write to", error))?;
             presence.is_well();
             if !self.pipes.takes_input() {
-                // Its own words say more than its status.
+                // Standard error is more informative than the status.
                 for _ in 0..LAST_PIECES {
                     if !self.take_output(take)? {
                         break;
@@ -256,7 +255,7 @@ impl RunningCommand {
         Ok(())
     }
 
-    /// Takes what there is of its output, at most a pipe full; whether there was anything.
+    /// Takes available output, at most a pipe full; returns whether there was any.
     fn take_output(&mut self, take: &mut TakeOutput<'_>) -> Result<bool, TaskError> {
         let taken = self.pipes.taken();
         let line = &self.line;
@@ -272,8 +271,8 @@ impl RunningCommand {
         Ok(true)
     }
 
-    /// A command that wants no more input has maybe ended; if not well, that is known now and not after all
-    /// of the input.
+    /// Checks whether a command that accepts no more input has failed, so that the failure is found before
+    /// the end of the input.
     fn look_for_failure(&mut self) -> Result<(), TaskError> {
         if self.was_asked_to_stop {
             let (role, command) = self.line.first();
@@ -284,7 +283,7 @@ impl RunningCommand {
         self.judge(status)
     }
 
-    /// How it has ended, if it has. The time that it took is counted when that is heard of.
+    /// Returns the exit status if it has ended. Its CPU time is counted at that point.
     fn reap(&mut self) -> Result<Option<ExitStatus>, TaskError> {
         if self.status.is_none()
             && let Some(ended) = self.child.try_wait4().map_err(|error| self.broken("wait for", error))?
@@ -297,7 +296,7 @@ impl RunningCommand {
         Ok(self.status)
     }
 
-    /// Notes how much memory it has had.
+    /// Samples its memory.
     pub(super) fn look_at_memory(&mut self) {
         self.looked = Instant::now();
         if let Some(family) = self.family() {
@@ -305,7 +304,7 @@ impl RunningCommand {
         }
     }
 
-    /// Takes what it has written to standard error; whether there was anything.
+    /// Takes its standard error; returns whether there was any.
     fn listen(&mut self) -> Result<bool, TaskError> {
         let line = &self.line;
         let piece = self.pipes.read_errors().map_err(|error| broken(line, "listen to", error))?;
@@ -316,7 +315,7 @@ impl RunningCommand {
         Ok(is_there)
     }
 
-    /// What it has written before its end. What it has left behind may go on writing, and is not waited for.
+    /// Takes standard error written before its end. Its orphans may continue to write and are not awaited.
     fn listen_to_the_end(&mut self) -> Result<(), TaskError> {
         for _ in 0..LAST_PIECES {
             if !self.listen()? {
@@ -327,7 +326,7 @@ impl RunningCommand {
         Ok(())
     }
 
-    /// It and what it has started, while it is there.
+    /// Returns it with its descendants while it exists.
     fn family(&self) -> Option<Family> {
         self.status.is_none().then(|| Family::of(Pid::from_child(&self.child)))
     }
@@ -351,8 +350,8 @@ fn broken(line: &CommandLine, doing: &'static str, error: io::Error) -> TaskErro
 }
 
 impl SuspendHooks for RunningCommand {
-    /// Programs that handle SIGTSTP get one, and the time until the worker stops them all to get themselves
-    /// in order. Those that stop themselves when they are, are waited for no longer.
+    /// Sends SIGTSTP to programs that handle it. They have until the worker stops the process group; the wait
+    /// ends early when they have stopped themselves.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         let Some(family) = self.family() else { return Ok(()) };
         if !family.ask_to_stop() {
@@ -363,7 +362,7 @@ impl SuspendHooks for RunningCommand {
         while self.presence.is_suspending() && !is_in_order {
             let bell = self.presence.bell().map_err(|error| self.broken("wait for", error))?;
             let mut interest = [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
-            // An interruption is as good as a look.
+            // An interrupted poll counts as a check.
             let _ = poll(&mut interest, Some(&LOOK));
             bell.take();
             is_in_order = !family.is_getting_ready();
@@ -372,8 +371,8 @@ impl SuspendHooks for RunningCommand {
         Ok(())
     }
 
-    /// The worker has continued the whole process group. What stops itself later is continued when
-    /// that is seen.
+    /// Handles the resume of the process group by the worker. Processes that stop themselves later are
+    /// continued when detected.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -384,7 +383,7 @@ impl Drop for RunningCommand {
         self.presence.take_back();
         if let Some(family) = self.family() {
             family.kill();
-            // Errors only say that it is gone already.
+            // An error means that it has ended already.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

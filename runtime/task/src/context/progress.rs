@@ -1,7 +1,4 @@
-//! How far an attempt is, and the signs that it moves at all.
-//!
-//! Owns the cells that the work sets and the control thread reads. Does not own when they are told
-//! (`control`), nor how long an attempt may show no sign (`worker::hang`).
+//! The progress and liveness of an attempt: cells that the work sets and the control thread reads.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Calls of [`progress`] in this process, which runs one attempt.
 static SIGNS: AtomicU64 = AtomicU64::new(0);
 
-/// Says that the task is well, though it reads and writes nothing for now: one relaxed atomic addition. For
-/// user code that works longer on one record, value or group than the job's task timeout allows, and in hooks
+/// Reports progress for a task that neither reads nor writes for a long time: one relaxed atomic addition.
+/// For user code that works longer on one record, value or group than the job's task timeout, and in hooks
 /// such as `setup` and `finish`.
 ///
 /// ```
@@ -30,25 +27,25 @@ pub fn progress() {
     SIGNS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How far an attempt is, in bytes of input.
+/// The progress of an attempt in bytes of input.
 #[derive(Debug, Default)]
 pub struct TaskProgress {
     done: AtomicU64,
     total: AtomicU64,
-    /// Grows whenever the work has moved on and was asked to say so.
+    /// Incremented when the work has advanced and was asked for a report.
     signs: AtomicU64,
-    /// What is being read, and how many bytes were done before it.
+    /// The current read position and the bytes done before it.
     reading: Mutex<Option<(u64, ReadPosition)>>,
     given: Mutex<Given>,
 }
 
-/// Marks kept of what was given; with more of them every other one is forgotten.
+/// Maximum marks; beyond it every other one is dropped.
 const MARKS_MAX: usize = 1024;
 
-/// Input given to a program outside this process, in whatever unit the program answers for.
+/// Input passed to an external program, in units that the program acknowledges.
 #[derive(Debug, Default)]
 struct Given {
-    /// How much was given, and the bytes of input done then. The first one has been answered for.
+    /// Units passed and the bytes of input done then. The first mark is acknowledged.
     marks: VecDeque<Mark>,
     answered: u64,
 }
@@ -74,7 +71,7 @@ impl Given {
         }
     }
 
-    /// No more counts as answered than was given.
+    /// Acknowledges units, at most those passed.
     fn answer(&mut self, units: u64) {
         let given = self.marks.back().map_or(0, |mark| mark.units);
         self.answered = self.answered.max(units.min(given));
@@ -83,7 +80,7 @@ impl Given {
         }
     }
 
-    /// Bytes of input answered for; `None` while nothing was given.
+    /// Returns the acknowledged bytes of input; `None` if none were passed.
     fn bytes(&self) -> Option<u64> {
         let from = self.marks.front()?;
         let Some(to) = self.marks.get(1) else { return Some(from.bytes) };
@@ -95,22 +92,22 @@ impl Given {
     }
 }
 
-/// What the control thread sees of an attempt.
+/// The liveness counters of an attempt as seen by the control thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Signs {
     pub bytes_done: u64,
     pub bytes_total: u64,
-    /// Grows with whatever moves without changing the bytes.
+    /// Incremented by activity that does not change the bytes.
     pub others: u64,
 }
 
 impl TaskProgress {
-    /// Says how many bytes there are in all; 0 while unknown.
+    /// Sets the total bytes; 0 while unknown.
     pub fn set_total(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
     }
 
-    /// Says how many bytes are consumed so far.
+    /// Sets the bytes consumed so far.
     #[inline]
     pub fn set_done(&self, bytes: u64) {
         self.done.store(bytes, Ordering::Relaxed);
@@ -122,35 +119,34 @@ impl TaskProgress {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Says that a reader is at work, which moves `position`, after `before` bytes that are done; `None` when
-    /// it has ended.
+    /// Sets the position of an active reader that starts after `before` bytes; `None` when it has ended.
     pub fn set_reading(&self, before: u64, position: Option<ReadPosition>) {
         *self.reading() = position.map(|position| (before, position));
     }
 
-    /// A program outside this process was given so much, in all, of what has been read so far. From the first
-    /// call on the input counts as consumed when that program has answered for it.
+    /// Records the total units passed to an external program. From the first call on, input counts as
+    /// consumed when that program has acknowledged it.
     pub(super) fn give(&self, units: u64) {
         let bytes = self.read();
         self.given().give(Mark { units, bytes });
     }
 
-    /// The program has answered for so much, in all, of what it was given.
+    /// Records the total units that the program has acknowledged.
     pub(super) fn answer(&self, units: u64) {
         self.given().answer(units);
     }
 
-    /// No program outside this process has input that it has yet to answer for.
+    /// Ends the acknowledgement by an external program.
     pub(super) fn take_back(&self) {
         *self.given() = Given::default();
     }
 
-    /// Says that the task is well, though it consumes nothing now: it waits for somebody else.
+    /// Reports that the task is alive while it waits for another party.
     pub fn still_waiting(&self) {
         self.moved_on(None);
     }
 
-    /// Says that the work has got somewhere, to so many bytes if that is known.
+    /// Reports an advance of the work, with the bytes done if known.
     pub(super) fn moved_on(&self, bytes_done: Option<u64>) {
         if let Some(bytes) = bytes_done {
             self.set_done(bytes);
@@ -158,48 +154,47 @@ impl TaskProgress {
         self.signs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Changes with every sign of life: of the attempt, of the user's code, and of the data plane, which may
-    /// spill and merge for long.
+    /// Returns counters that change with every sign of life: of the attempt, of user code, and of the data
+    /// plane, which may spill and merge for a long time.
     pub fn signs_of_life(&self) -> Signs {
         let others = [&self.signs, &SIGNS].map(|signs| signs.load(Ordering::Relaxed));
         let others = others.into_iter().fold(napreduce_data::blocks_moved(), u64::wrapping_add);
         Signs { bytes_done: self.done(), bytes_total: self.total(), others }
     }
 
-    /// Bytes consumed so far; in the middle of a batch of records, too. Those that a program outside this
-    /// process was given count when it has answered for them.
+    /// Returns the bytes consumed so far, also within a batch of records. Bytes passed to an external program
+    /// count when it has acknowledged them.
     pub fn done(&self) -> u64 {
         let answered = self.given().bytes();
         answered.unwrap_or_else(|| self.read())
     }
 
-    /// Bytes read so far.
+    /// Returns the bytes read so far.
     fn read(&self) -> u64 {
         let read = self.reading().as_ref().map_or(0, |(before, position)| before + position.bytes());
         self.done.load(Ordering::Relaxed).max(read)
     }
 
-    /// Bytes in all; 0 while unknown.
+    /// Returns the total bytes; 0 while unknown.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the marks; no panic can leave them half-changed.
     fn given(&self) -> MutexGuard<'_, Given> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the position; no panic can leave it half-changed.
     fn reading(&self) -> MutexGuard<'_, Option<(u64, ReadPosition)>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a reader stands, kept up to date for each record and seen by other threads: a store that no other
-/// thread waits for.
+/// The position of a reader, updated for each record and visible to other threads by one plain store.
 ///
-/// It is counted in whatever the reader counts anyway (decompressed bytes, records of a block), of which a
-/// stretch stands for a stretch of the split's bytes.
+/// The reader counts in its own unit (decompressed bytes, records of a block); a range of it corresponds to a
+/// range of the split's bytes.
 ///
 /// ```
 /// use napreduce_task::ReadPosition;
@@ -226,7 +221,7 @@ struct Stretch {
 }
 
 impl ReadPosition {
-    /// At the start of `counted`, whose two ends are at those of `bytes`, counted from the start of
+    /// Creates a position at the start of `counted`, which corresponds to `bytes`, relative to the start of
     /// the split.
     pub fn new(counted: Range<u64>, bytes: Range<u64>) -> ReadPosition {
         let position = ReadPosition::default();
@@ -234,42 +229,42 @@ impl ReadPosition {
         position
     }
 
-    /// Goes to the start of another stretch.
+    /// Moves to the start of another range.
     pub fn enter(&self, counted: Range<u64>, bytes: Range<u64>) {
         let mut stretch = self.stretch();
         self.set(counted.start);
         *stretch = Stretch { counted, bytes };
     }
 
-    /// Goes to a place in the current stretch.
+    /// Moves within the current range.
     #[inline]
     pub fn set(&self, at: u64) {
         self.cells.at.store(at, Ordering::Relaxed);
     }
 
-    /// The place, as the reader counts.
+    /// Returns the position in the reader's unit.
     #[inline]
     pub fn get(&self) -> u64 {
         self.cells.at.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of the split lie before the end of the stretch.
+    /// Returns the bytes of the split before the end of the range.
     pub fn bytes_end(&self) -> u64 {
         self.stretch().bytes.end
     }
 
-    /// How many bytes of the split lie before the place.
+    /// Returns the bytes of the split before the position.
     pub fn bytes(&self) -> u64 {
         let Stretch { counted, bytes } = self.stretch().clone();
         let (length, span) =
             (counted.end.saturating_sub(counted.start), bytes.end.saturating_sub(bytes.start));
         let passed = self.get().saturating_sub(counted.start).min(length);
         let share = (u128::from(span) * u128::from(passed)).checked_div(u128::from(length)).unwrap_or(0);
-        // Not more than `span`.
+        // At most `span`.
         bytes.start + share as u64
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the range; no panic can leave it half-changed.
     fn stretch(&self) -> MutexGuard<'_, Stretch> {
         self.cells.stretch.lock().unwrap_or_else(PoisonError::into_inner)
     }

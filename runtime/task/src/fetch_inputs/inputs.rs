@@ -1,8 +1,7 @@
-//! The inputs of one reduce attempt, from the first one named until there is one of each map task.
+//! The inputs of one reduce attempt, until there is an input of each map task. Waiting for them is a
+//! boundary.
 //!
-//! Owns which inputs are here, which are awaited and which were lost, and the boundary that waiting is. Does
-//! not own the fetches (`fetch`) nor what a checkpoint has of the inputs (`known`). Where all of them are
-//! local and complete, as in embedded mode, nothing is started and nothing waits.
+//! If all inputs are local and complete, as in embedded mode, nothing is started and nothing waits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,73 +17,73 @@ use super::known::Known;
 use crate::context::{Boundary, TaskContext};
 use crate::runner::SavedCheckpoint;
 
-/// How often a task that waits shows that it is well, and looks whether it is still wanted.
+/// Interval at which a waiting task reports that it is alive and checks for requests.
 const WAITING_TICK: Duration = Duration::from_millis(200);
 
-/// What fetching inputs waits for.
+/// An event for the fetch of inputs.
 #[derive(Debug)]
 pub enum InputEvent {
-    /// The worker names more map outputs.
+    /// The worker announces more map outputs.
     Named(Vec<MapInput>),
-    /// A map output is here, from a block of the partition on, in a file of this attempt's own.
+    /// A map output arrived, from this block of the partition on, in a file of this attempt.
     Fetched { attempt: AttemptId, first_block: u64, path: PathBuf },
     /// These map outputs cannot be fetched.
     Lost { attempts: Vec<AttemptId>, place: FaultPlace, reason: String },
-    /// This attempt cannot go on.
+    /// This attempt cannot continue.
     Failed(TaskError),
-    /// Somebody has asked for something at the gate of this attempt.
+    /// A request at the gate of this attempt.
     Asked,
 }
 
 /// A reduce attempt that needs its inputs.
 pub struct FetchInputs<'a> {
-    /// How many map tasks there are.
+    /// Number of map tasks.
     pub maps: u32,
-    /// The attempt's work, its inputs not filled in.
+    /// The attempt's work without inputs.
     pub task: &'a ReduceTask,
     pub network: Option<&'a DataNetwork>,
     pub context: &'a Arc<TaskContext>,
-    /// Where everything arrives.
+    /// The channel of input events.
     pub arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
 }
 
-/// What is fetched, for whom and how.
+/// The parameters of fetching.
 #[cfg_attr(not(feature = "cluster"), allow(dead_code))]
 pub(super) struct FetchOrder {
     pub(super) network: DataNetwork,
     pub(super) partition: u32,
-    /// Where fetched segments go.
+    /// Directory for fetched segments.
     pub(super) scratch: PathBuf,
     pub(super) context: Arc<TaskContext>,
-    /// Who is told about each segment.
+    /// Receives an event for each segment.
     pub(super) arrivals: Sender<InputEvent>,
 }
 
-/// Fetches map outputs from other workers until it is dropped.
+/// Fetches map outputs from other workers until dropped.
 pub(super) trait Fetch {
-    /// Wants the output of an attempt, from a block of the partition on, from the data server at `address`.
+    /// Requests the output of an attempt, from a block of the partition on, from the data server at
+    /// `address`.
     fn want(&self, attempt: AttemptId, address: &str, first_block: u64);
 
-    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked
-    /// for again later.
+    /// Closes every connection, since this process is about to be stopped; incomplete data is requested again
+    /// later.
     fn pause(&self);
 
-    /// Goes on after a pause.
+    /// Resumes after a pause.
     fn go_on(&self);
 
-    /// Wants no output of this map task any more. A fetch that is under way may still arrive.
+    /// Cancels requests for outputs of this map task. A fetch in progress may still arrive.
     fn forget(&self, map: u32);
 }
 
 pub(super) type StartFetches = fn(FetchOrder) -> Result<Box<dyn Fetch>, TaskError>;
 
-/// How fetching inputs ended.
+/// The result of fetching inputs.
 #[derive(Debug)]
 pub enum FetchedInputs {
-    /// The work, with an input of each map task in their order, and without a checkpoint that is of no use
-    /// any more.
+    /// The work with the input of each map task in order, and without its checkpoint if that is unusable.
     Complete(Box<ReduceTask>),
-    /// What was fetched is saved; another attempt goes on from there.
+    /// The fetched inputs are saved; another attempt continues from them.
     Checkpointed(SavedCheckpoint),
 }
 
@@ -99,18 +98,18 @@ pub(super) struct Input {
 pub(super) enum InputState {
     /// A worker's file on this host.
     Local(PathBuf),
-    /// A file of this attempt's own, or of a checkpoint, from a block of the partition on.
+    /// A file of this attempt or of a checkpoint, from this block of the partition on.
     Fetched { path: PathBuf, first_block: u64, address: String },
-    /// It is being fetched from this data server.
+    /// Being fetched from this data server.
     Awaited { address: String, first_block: u64 },
-    /// It is at this data server, and nothing of it is needed.
+    /// At this data server, but not needed.
     Spared { address: String },
-    /// Reported as such; what replaces it is waited for.
+    /// Reported as lost; its replacement is awaited.
     Lost,
 }
 
 impl FetchInputs<'_> {
-    /// Waits until there is an input of each map task. `report` is told about those that cannot be fetched.
+    /// Waits until there is an input of each map task. `report` is called with those that cannot be fetched.
     pub fn fetch(
         self,
         named: Vec<MapInput>,
@@ -141,7 +140,7 @@ impl Input {
         matches!(self.state, InputState::Local(_) | InputState::Fetched { .. } | InputState::Spared { .. })
     }
 
-    /// Whether not all of it is or will be here.
+    /// Returns whether the input is incomplete by design: some blocks are not needed.
     fn is_partial(&self) -> bool {
         match self.state {
             InputState::Fetched { first_block, .. } | InputState::Awaited { first_block, .. } => {
@@ -155,26 +154,26 @@ impl Input {
 
 struct Running<'a, R> {
     wanted: FetchInputs<'a>,
-    /// What the checkpoint has of the inputs, if there is one.
+    /// The inputs in the checkpoint, if there is one.
     known: Known,
     /// By map task.
     inputs: BTreeMap<u32, Input>,
-    /// How many of them are here.
+    /// Number of complete inputs.
     here: usize,
-    /// Started with the first input that is elsewhere.
+    /// Started with the first remote input.
     fetches: Option<Box<dyn Fetch>>,
     report: R,
 }
 
 impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Running<'_, R> {
-    /// What an earlier attempt has fetched is here.
+    /// Adds the inputs fetched by an earlier attempt.
     fn take_over(&mut self) {
         for (attempt, path) in self.known.take_fetched() {
             self.put(attempt, InputState::Fetched { path, first_block: 0, address: String::new() });
         }
     }
 
-    /// Waits for one thing to happen; the checkpoint, if that is what was asked for.
+    /// Waits for one event; returns the checkpoint if one was requested.
     fn wait(&mut self) -> Result<Option<SavedCheckpoint>, TaskError> {
         let arrived = self.wanted.arrivals.1.recv_timeout(WAITING_TICK);
         match arrived {
@@ -206,8 +205,9 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         }
     }
 
-    /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would
-    /// only time out. Closing them drops the blocks that have not arrived whole, so this is for orders to stop only.
+    /// Passes the gate; waiting is a boundary. Nothing is fetched while this process is stopped, since
+    /// connections would time out. Closing them drops incomplete blocks, so this is done for stop orders
+    /// only.
     fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
         if let Some(fetches) = &self.fetches {
             fetches.pause();
@@ -220,7 +220,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     }
 
     fn save(&mut self) -> Result<SavedCheckpoint, TaskError> {
-        // Whoever is fetching finds that nothing is wanted any more; what is complete was told.
+        // Stops the fetchers; complete inputs have been reported.
         self.fetches = None;
         while let Ok(arrival) = self.wanted.arrivals.1.try_recv() {
             if let InputEvent::Fetched { attempt, first_block, path } = arrival {
@@ -253,7 +253,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
                     }
                     self.put(attempt, InputState::Local(path));
                 }
-                // What was fetched was verified, and cannot be lost any more.
+                // Fetched data was verified and cannot be lost.
                 Place::Remote(_)
                     if self
                         .inputs
@@ -265,7 +265,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         Ok(())
     }
 
-    /// Wants as much of an output as is needed, from where it is.
+    /// Requests the needed part of an output from its location.
     fn want(&mut self, attempt: AttemptId, address: String) -> Result<(), TaskError> {
         let map = attempt.task.index;
         let Some(first_block) = self.known.first_block(map) else {
@@ -284,7 +284,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         Ok(())
     }
 
-    /// The checkpoint is of no use: what was not fetched for its sake is fetched after all.
+    /// Drops an unusable checkpoint; inputs skipped because of it are fetched after all.
     fn forget_positions(&mut self, reason: &str) -> Result<(), TaskError> {
         self.known.refuse(reason, self.wanted.context);
         let partial = self.inputs.values().filter(|input| input.is_partial());
@@ -301,7 +301,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         Ok(())
     }
 
-    /// What fetches, started if need be.
+    /// Returns the fetcher, started if necessary.
     fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&dyn Fetch, TaskError> {
         let FetchInputs { task, network, context, arrivals, .. } = &self.wanted;
         let (Some(network), Some(start)) = (network, START_FETCHES) else {
@@ -329,7 +329,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         }
     }
 
-    /// One that was replaced meanwhile is of no use; its file goes with the scratch.
+    /// Records a fetched input. If it was replaced meanwhile, its file is removed with the scratch directory.
     fn on_fetched(&mut self, attempt: AttemptId, first_block: u64, path: PathBuf) {
         let awaited = self.inputs.get(&attempt.task.index).and_then(|input| match &input.state {
             InputState::Awaited { address, first_block } if input.attempt == attempt => {

@@ -1,10 +1,7 @@
 //! Task processes that are started before there is an attempt for them.
 //!
-//! Owns how many wait, of which programs, for how long, and what makes one that waited the process of an
-//! attempt. Does not own starting them (`spawn`), nor what they do with what they are given (`task_process`).
-//!
-//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead, as a
-//! fork of a process that stays just before it (`fork_server`), runs one attempt and ends, as any other.
+//! Reaching `main` takes most of the time of a short task. A prestarted process is a fork of a process that
+//! waits just before `main` (`fork_server`); it runs one attempt and ends.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,16 +19,16 @@ use super::child::{Started, TaskProcess};
 use super::passing::send_with_descriptors;
 use super::spawn::{Executable, Launch, TaskOutput};
 
-/// A variable of a process that was started ahead, by which what it leaves behind is known.
+/// The environment variable that marks a prestarted process and its children.
 pub(crate) const PRESTART_VARIABLE: &str = "NAPREDUCE_PRESTART";
 
-/// Those of a program of which no process was asked for so long are ended.
+/// Prestarted processes of a program are ended after this idle time.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// Programs of which processes wait; one more, and those of the one that was not asked for longest are ended.
+/// Maximum programs with prestarted processes; beyond it, those of the least recently used program are ended.
 const PROGRAMS_MAX: usize = 4;
 
-/// What makes one process as good as another.
+/// The properties in which prestarted processes are interchangeable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Model {
     program: Option<Executable>,
@@ -51,7 +48,7 @@ impl Model {
         }
     }
 
-    /// How a fork server of it is started.
+    /// Returns the launch of a fork server for this model.
     pub(super) fn launch(&self, name: &str) -> Launch {
         Launch {
             variables: vec![(PRESTART_VARIABLE, Some(name.into()))],
@@ -63,7 +60,7 @@ impl Model {
         }
     }
 
-    /// What one prints before anybody knows what it will do is kept for its attempt.
+    /// Returns the output files for text printed before an attempt is assigned.
     pub(super) fn output(&self) -> io::Result<Option<TaskOutput>> {
         let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
         Ok(if self.prints_to_files { Some(TaskOutput { stdout: file()?, stderr: file()? }) } else { None })
@@ -75,21 +72,21 @@ struct Program {
     model: Model,
     waiting: Vec<Started>,
     asked: Instant,
-    /// It has threads before it is told what to do, or ends by itself.
+    /// Whether it cannot be prestarted: it starts threads early or exits.
     is_unfit: bool,
 }
 
 #[derive(Debug)]
 struct Programs {
     known: Vec<Program>,
-    /// Attempts for which no process was asked yet, where that is known.
+    /// Number of expected requests, if known.
     expected: Option<u64>,
 }
 
-/// The processes that wait.
+/// The waiting processes.
 #[derive(Debug)]
 pub(super) struct Prestarts {
-    /// How many of one program.
+    /// Maximum per program.
     most: usize,
     programs: Mutex<Programs>,
 }
@@ -99,12 +96,12 @@ impl Prestarts {
         Prestarts { most, programs: Mutex::new(Programs { known: Vec::new(), expected }) }
     }
 
-    /// A panic while it was held can only have come between whole changes.
+    /// Locks the state; no panic can leave it half-changed.
     fn lock(&self) -> MutexGuard<'_, Programs> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process is asked for.
+    /// Counts one request.
     pub(super) fn expect_one_less(&self, model: &Model) {
         let mut programs = self.lock();
         programs.expected = programs.expected.map(|expected| expected.saturating_sub(1));
@@ -113,7 +110,7 @@ impl Prestarts {
         }
     }
 
-    /// One that waits; of several, one that has come to its hello.
+    /// Takes a waiting process, preferably one that has sent `Hello`.
     pub(super) fn take(&self, model: &Model) -> Option<Started> {
         let mut programs = self.lock();
         let program = programs.known.iter_mut().find(|program| program.model == *model)?;
@@ -121,7 +118,7 @@ impl Prestarts {
         (!program.waiting.is_empty()).then(|| program.waiting.remove(ready.unwrap_or(0)))
     }
 
-    /// One that waits and was not put into a control group yet.
+    /// Takes a waiting process that is not in a control group yet.
     pub(super) fn take_to_enter(&self) -> Option<(Model, Started)> {
         let mut programs = self.lock();
         programs.known.iter_mut().find_map(|program| {
@@ -130,7 +127,7 @@ impl Prestarts {
         })
     }
 
-    /// How many more of this program should wait.
+    /// Returns how many more processes of this program should wait.
     pub(super) fn lacking(&self, model: &Model) -> usize {
         let programs = self.lock();
         let most = programs
@@ -143,8 +140,8 @@ impl Prestarts {
         }
     }
 
-    /// Adds one that was started, or remembers that none can be. Those that had to make room for it
-    /// are given back.
+    /// Adds a started process, or records that the program cannot be prestarted. Returns the processes
+    /// evicted for it.
     pub(super) fn put(&self, model: Model, started: Option<Started>) -> Vec<Started> {
         let mut programs = self.lock();
         let is_unfit = started.is_none();
@@ -163,7 +160,7 @@ impl Prestarts {
         programs.known.remove(oldest).waiting
     }
 
-    /// No process of this program is started ahead any more; gives those back that were.
+    /// Stops prestarting this program; returns its waiting processes.
     pub(super) fn give_up(&self, model: &Model) -> Vec<Started> {
         let mut programs = self.lock();
         let program = programs.known.iter_mut().find(|program| program.model == *model);
@@ -173,14 +170,14 @@ impl Prestarts {
         })
     }
 
-    /// Gives those back that nobody has asked for.
+    /// Returns the processes whose idle time is over.
     pub(super) fn retire(&self, now: Instant) -> Vec<Started> {
         let mut programs = self.lock();
         let old = |program: &mut Program| now.duration_since(program.asked) >= KEPT_FOR;
         programs.known.extract_if(.., old).flat_map(|program| program.waiting).collect()
     }
 
-    /// Whether more of this program may be asked for.
+    /// Returns whether more processes of this program may be requested.
     pub(super) fn are_wanted(&self, model: &Model) -> bool {
         self.lock().known.iter().any(|program| program.model == *model && !program.is_unfit)
     }
@@ -190,12 +187,12 @@ impl Prestarts {
     }
 }
 
-/// Whether there is something to read of it. If that is its end, whoever takes it finds out.
+/// Returns whether the channel is readable. If that is its end, the attempt detects it.
 fn has_spoken(control: impl AsFd) -> bool {
     recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok()
 }
 
-/// Makes a process that has come to its hello that of an attempt. An error: it has ended, or is of no use.
+/// Assigns a process that has sent `Hello` to an attempt. Fails if it has ended or is unusable.
 pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<()> {
     let control = process.control.as_fd();
     let (_, seen) = recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
@@ -214,9 +211,9 @@ pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<
     send_with_descriptors(control, &message, &files)
 }
 
-/// Whether this process has no thread but the one that asks.
+/// Returns whether the calling thread is the only one of this process.
 pub fn has_one_thread() -> io::Result<bool> {
-    // A directory has two names, and one more in each directory in it: one for each thread here.
+    // A directory has two links plus one per subdirectory: one for each thread here.
     Ok(fs::metadata("/proc/self/task")?.nlink() == 3)
 }
 
@@ -237,7 +234,7 @@ mod tests {
         Model { program: Some(program), environment: None, is_silent: true, prints_to_files: false }
     }
 
-    /// A process that does nothing, and the other end of its channel.
+    /// An idle process and the other end of its channel.
     #[allow(clippy::zombie_processes, reason = "what it becomes reaps it")]
     fn sleeping(own: &Own) -> (Started, UnixStream) {
         let (control, theirs) = UnixStream::pair().expect("a channel");

@@ -1,7 +1,4 @@
-//! The main function of a task process: from hello to exit.
-//!
-//! Owns the order of things around one attempt. Does not own the work itself, which the program's definitions
-//! do, nor the supervision from outside (`worker`).
+//! The main function of a task process, from `Hello` to exit.
 
 mod control;
 mod memory;
@@ -47,7 +44,7 @@ use crate::process::{
 use crate::runner::{Definitions, Ended, MapResult};
 use crate::user_counters::user_counters;
 
-/// Why a task process could not even try its attempt.
+/// An error that prevents a task process from starting its attempt.
 #[derive(Debug, Error)]
 pub enum TaskProcessError {
     #[error("this command line is for task processes, which the program starts itself")]
@@ -66,13 +63,13 @@ pub enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Whether this process was started as a task process by a worker, or to become a command of one; then
-/// [`task_process_main`] is to be called before anything else.
+/// Returns whether this process was started by a worker, as a task process or to become a command. If so,
+/// [`task_process_main`] must be called before anything else.
 pub fn task_process_requested() -> bool {
     parent_of_task_process().is_some() || command_requested()
 }
 
-/// Runs the one attempt this process was started for, and exits.
+/// Runs the attempt for which this process was started, and exits.
 pub fn task_process_main(definitions: &dyn Definitions) -> ! {
     if command_requested() {
         become_command();
@@ -84,7 +81,7 @@ pub fn task_process_main(definitions: &dyn Definitions) -> ! {
             1
         }
     };
-    // Nothing is unwound: the kernel takes memory back faster than it could be freed piece by piece.
+    // No unwinding: the kernel frees the memory faster than destructors.
     std::process::exit(status)
 }
 
@@ -126,13 +123,13 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
         },
         Err(error) => FromTask::Failed(error.unless_hopeless()),
     };
-    // The attempt has done its work, whether or not its log could be written.
+    // The attempt is complete even if its log cannot be written.
     let _ = io::stdout().flush();
     control.send(&said)?;
     Ok(())
 }
 
-/// Has the kernel kill this process when the thread that started it ends, unless that has happened already.
+/// Has the kernel kill this process when the thread that started it ends, or fails if it has ended.
 pub fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
@@ -142,7 +139,7 @@ pub fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
     if getppid() == parent { Ok(()) } else { Err(TaskProcessError::ParentGone) }
 }
 
-/// Moves the control channel from standard input to a descriptor that the user's own children do not inherit.
+/// Moves the control channel from standard input to a descriptor that child processes do not inherit.
 fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
     let moved: OwnedFd = fcntl_dupfd_cloexec(stdin(), 3).map_err(io::Error::from)?;
     let stream = UnixStream::from(moved);
@@ -153,7 +150,7 @@ fn take_control_channel() -> Result<UnixStream, TaskProcessError> {
     Ok(stream)
 }
 
-/// What a call to the body happens in.
+/// The environment of a call to the body.
 struct Surroundings<'a> {
     context: &'a Arc<TaskContext>,
     control: &'a ControlChannel,
@@ -177,7 +174,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// The call to the body.
+/// Calls the body.
 fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
@@ -206,8 +203,8 @@ fn work(
     }
 }
 
-/// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed
-/// by somebody.
+/// Creates the scratch directory unless the worker passed one on. Parents are not created: a missing job
+/// directory was removed by others.
 pub fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     create_dir(scratch).unless_there().map_err(|error| {
         let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
@@ -215,8 +212,8 @@ pub fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     })
 }
 
-/// In a cluster the part file is written to shared storage, and everything else to the worker's own
-/// directory.
+/// Creates the directory of the part file. In a cluster that file is on shared storage, and all others are in
+/// the worker's own directory.
 fn create_part_directory(
     description: &TaskDescription,
     scratch: &Path,
@@ -231,9 +228,9 @@ fn create_part_directory(
     }
 }
 
-/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each
-/// with a name; where the output is in a store, all of it is there by then, and seen when the job commits.
-/// Waiting is a boundary; once it has the right it is not stopped any more. A checkpoint is not worth its
+/// Waits for a commit grant and promotes the part file and each named output with one rename. In a store, all
+/// of it is uploaded before and becomes visible when the job commits. Waiting is a boundary; after the grant
+/// the task is not stopped. A checkpoint request is ignored, since the task is about to end.
 /// while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
@@ -256,7 +253,7 @@ fn commit(
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
     let (part, promotions) = match StorageScheme::of(target) {
-        // Whoever commits the job does the rest.
+        // The commit of the job completes the upload.
         Some(_) => match upload(part, (written, target), surroundings.context) {
             Ok(part) => (part, Vec::new()),
             Err(error) => return Ok(Err(error)),
@@ -285,7 +282,7 @@ fn commit(
     Ok(promotions.iter().try_for_each(Promotion::carry_out))
 }
 
-/// The files of a part: what was written to outputs with a name, and the part itself.
+/// Returns the renames of a part and its named outputs.
 fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) -> Vec<Promotion> {
     let named = part.named.iter().map(|NamedPart { name, bytes, .. }| {
         let [written, target] = [written, target].map(|path| NamedPart::beside(path, name));
@@ -295,12 +292,12 @@ fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) 
     named.chain([part]).collect()
 }
 
-/// Syncs the files of a part that are there already, if that is wanted.
+/// Syncs the existing files of a part, if `sync` is set.
 pub fn prepare_part(part: &PartOutput, written: &Path, sync: bool) -> Result<(), TaskError> {
     promotions(part, (written, written), sync).iter().try_for_each(Promotion::prepare)
 }
 
-/// Where the time of an attempt is counted.
+/// Returns the counter of an attempt's time.
 fn millis_of(work: &Work) -> Counter {
     match work {
         Work::Map(_) => Counter::MapMillis,
@@ -308,7 +305,7 @@ fn millis_of(work: &Work) -> Counter {
     }
 }
 
-/// All that an attempt has counted, with its time at work and its memory.
+/// Returns all counters of an attempt, including its time and memory.
 pub fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
     sample_memory(context);
     let counters = context.counters();

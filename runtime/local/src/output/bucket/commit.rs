@@ -1,7 +1,5 @@
-//! The commit of a job to a store: an intent that is recorded, and then carried out whatever happens.
-//!
-//! Owns the order of the steps. Does not own the uploads, which task processes have sent before their commit
-//! was granted.
+//! The commit of a job to a store: an intent that is recorded and then carried out whatever happens. Task
+//! processes have already sent the uploads, before their commit was granted.
 //!
 //! ```text
 //! intent.json written below _temporary -> claim.json says intent
@@ -9,8 +7,8 @@
 //!   -> _SUCCESS written, with the version of each part         (then other uploads are dropped, and _temporary is removed)
 //! ```
 //!
-//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by
-//! whoever comes: an upload that is not there any more was completed, if its object is what it was to become.
+//! Before `claim.json` contains the intent, nothing old is touched. Afterwards each step can be repeated by
+//! any process: a missing upload was completed if its object is the expected one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,23 +26,23 @@ use super::place::{Bucket, INTENT};
 
 /// Version of `intent.json`.
 const INTENT_VERSION: u32 = 1;
-/// Requests at once.
+/// Maximum concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// What a commit does.
+/// The intent of a commit.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
     version: u32,
     claim: ClaimToken,
     manifest: Manifest,
-    /// Older objects of the names of parts: of which version.
+    /// Versions of older objects with the names of parts.
     replaced: BTreeMap<String, String>,
-    /// Older objects of a job that go.
+    /// Older objects of a job to be removed.
     removed: Vec<String>,
 }
 
-/// Makes the parts of a job that succeeded objects; replaces an older output. When this fails before the
-/// intent is recorded nothing old was touched; afterwards it is to be called again.
+/// Completes the parts of a successful job as objects and replaces an older output. If this fails before the
+/// intent is recorded, nothing old was touched; afterwards it must be called again.
 pub(crate) fn commit(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
     if claim.record.step == Step::Claimed {
@@ -80,11 +78,11 @@ fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.advance()
 }
 
-/// Carries out the recorded intent of a claim, as far as that was not done before.
+/// Carries out the remaining steps of a claim's recorded intent.
 pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
     let written = bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text));
     if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
-        // Written last.
+        // `_SUCCESS` is written last.
         return Ok(());
     }
     let intent = read_intent(bucket, token)?;
@@ -101,7 +99,7 @@ pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Tro
     bucket.put(SUCCESS, &text, PutCondition::Always).map(drop)
 }
 
-/// Does something to all of a list, so many at once; the first trouble, if there is any.
+/// Applies a function to all items with limited concurrency; returns the first trouble, if any.
 fn all_of<T: Sync, R: Send>(
     list: &[T],
     act: impl Fn(&T) -> Result<R, Trouble> + Sync,
@@ -111,7 +109,7 @@ fn all_of<T: Sync, R: Send>(
     Ok(done.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Completes the upload of a part; its version. Fine if it was completed before.
+/// Completes the upload of a part and returns its version. Succeeds if it was completed before.
 fn complete(
     bucket: &Bucket,
     part: &CommittedPart,

@@ -1,8 +1,7 @@
-//! The states of an attempt as far as it is stopped, continued and saved: a table, and what is to be done at
-//! each step.
+//! The state machine of an attempt's suspension, resume and checkpoint: a table of the steps for each input.
 //!
-//! Owns which step follows which input, and the orders that have to wait. Does not own signals, messages or
-//! clocks (`supervised`, `suspension`). The end of the process is legal in every state and leaves the table.
+//! It sends no signals or messages and reads no clock (see `supervised`, `suspension`). The end of the
+//! process is legal in every state and leaves the table.
 //!
 //! ```text
 //!             hello            Suspend             Ready, or the grace is over        the kernel says so
@@ -14,9 +13,9 @@
 //!                       +---------------- Resuming <------------------------ Resume ----------------------------+
 //! ```
 //!
-//! SIGCONT is sent in `Suspended` only: before the stop was seen it could be lost, and the stop would stick.
-//! So an order that comes while another is being carried out waits for it. A task that has the right to
-//! commit is not stopped: it is about to end.
+//! SIGCONT is sent in `Suspended` only: before the stop is confirmed it could be lost, and the process would
+//! stay stopped. So an order that arrives while another is carried out waits for it. A task with a commit
+//! grant is not stopped, since it is about to end.
 
 use std::collections::VecDeque;
 
@@ -24,18 +23,18 @@ use napreduce_engine::Order;
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
-/// Where an attempt is. Epochs count its suspends from 1.
+/// The stage of an attempt. Epochs count its suspensions from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It has not said hello: it may not be signalled, since it would not survive it well.
+    /// Before `Hello`, when signals are unsafe.
     Starting,
     Running,
-    /// It was asked to come to its gate.
+    /// Asked to come to its gate.
     Suspending {
         epoch: u32,
     },
-    /// It was sent SIGSTOP; the kernel has not said yet that it is stopped. `again` when it had been stopped
-    /// before, and told so.
+    /// SIGSTOP was sent and the kernel has not confirmed the stop. `again` if an earlier stop was already
+    /// confirmed and reported.
     Stopping {
         epoch: u32,
         again: bool,
@@ -43,55 +42,55 @@ pub(super) enum Stage {
     Suspended {
         epoch: u32,
     },
-    /// It was or is being sent SIGCONT; it has not said yet that it runs.
+    /// SIGCONT is being or was sent; the task has not confirmed it.
     Resuming {
         epoch: u32,
     },
-    /// It was asked to save its work and end.
+    /// Asked to save its work and end.
     Checkpointing,
 }
 
-/// What happens to it.
+/// An input of the state machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
     Hello,
-    /// A suspend, resume or checkpoint; no other order changes anything here.
+    /// A suspend, resume or checkpoint order; others have no effect.
     Ordered(Order),
-    /// It has the right to commit.
+    /// The attempt has a commit grant.
     Granted,
-    /// It is at its gate.
+    /// The task is at its gate.
     Ready {
         epoch: u32,
     },
-    /// It had time enough to come to its gate, or to stop.
+    /// The time for reaching the gate, or for stopping, is over.
     GraceOver,
-    /// The kernel says that every thread of it is stopped.
+    /// The kernel confirms that every thread is stopped.
     Stopped,
-    /// The kernel says that it runs again.
+    /// The kernel reports that the process runs again.
     Continued,
-    /// It says so.
+    /// The task confirms that it runs.
     Resumed {
         epoch: u32,
     },
 }
 
-/// What is to be done, in this order.
+/// A step to carry out, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Say so, and give it some time to come to its gate.
+    /// Send this and start the grace period for reaching the gate.
     Send(ToTask),
-    /// Send SIGSTOP, and wait for the kernel's word.
+    /// Send SIGSTOP and wait for the kernel's confirmation.
     Stop,
-    /// Its slot is free.
+    /// Report the suspension, which frees the slot.
     TellSuspended,
-    /// Say that it runs, then send SIGCONT.
+    /// Send the resume message, then SIGCONT.
     Continue {
         epoch: u32,
     },
     TellResumed,
 }
 
-/// An order that makes no sense now.
+/// An order that is illegal in the present stage.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("an attempt that is {stage:?} cannot follow {order:?}; the order is ignored")]
 pub(super) struct Illegal {
@@ -103,7 +102,7 @@ pub(super) struct Illegal {
 #[derive(Debug)]
 pub(super) struct Preemption {
     stage: Stage,
-    /// The last epoch that was begun.
+    /// The epoch begun last.
     pub(super) epoch: u32,
     granted: bool,
     /// Orders that wait for the present one.
@@ -121,18 +120,17 @@ impl Preemption {
         self.stage
     }
 
-    /// Whether it is stopped or about to be: nothing that is sent to it now is read before it goes on.
+    /// Returns whether it is stopped or about to be; it reads messages only after it resumes.
     pub(super) fn is_stopped(&self) -> bool {
         matches!(self.stage, Stage::Stopping { .. } | Stage::Suspended { .. })
     }
 
-    /// Takes one step, and those that have waited for it. Whether a task that is to be suspended moves its
-    /// memory out by itself is asked only then.
+    /// Processes one input and then the orders that waited for it. `page_out` decides whether a task to be
+    /// suspended pages itself out; it is called only then.
     ///
     /// # Errors
     ///
-    /// When an order makes no sense now. Answers that come late, after what they were awaited for is over,
-    /// are no errors.
+    /// Fails if an order is illegal in the present stage. Late answers are ignored, not errors.
     pub(super) fn on(&mut self, input: Input, page_out: &dyn Fn() -> bool) -> Result<Vec<Step>, Illegal> {
         let mut steps = Vec::new();
         match input {
@@ -149,7 +147,7 @@ impl Preemption {
         Ok(steps)
     }
 
-    /// Whether something is under way that has an end of its own.
+    /// Returns whether an order is being carried out.
     fn is_busy(&self) -> bool {
         !matches!(self.stage, Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing)
     }
@@ -179,7 +177,7 @@ impl Preemption {
             }
             (Stage::Suspended { epoch }, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
-                // It finds both words when it wakes, and does nothing in between.
+                // The task reads both messages when it wakes, and does no work in between.
                 steps.extend([Step::Send(ToTask::Checkpoint), Step::Continue { epoch }]);
             }
             (stage, _) => return Err(Illegal { stage, order }),
@@ -194,7 +192,7 @@ impl Preemption {
                 self.stop(epoch, steps);
             }
             (Stage::Suspending { epoch }, Input::GraceOver) if !self.granted => self.stop(epoch, steps),
-            // A signal cannot be lost, but somebody may have sent SIGCONT before the stop was seen.
+            // A signal cannot be lost, but another process may have sent SIGCONT before the stop was seen.
             (Stage::Stopping { .. }, Input::GraceOver) => steps.push(Step::Stop),
             (Stage::Stopping { epoch, again }, Input::Stopped) => {
                 self.stage = Stage::Suspended { epoch };
@@ -210,7 +208,7 @@ impl Preemption {
                 self.stage = Stage::Running;
                 steps.push(Step::TellResumed);
             }
-            // Late: the grace was over before it came to its gate, or it was woken for something else.
+            // Late: the grace ended before it reached its gate, or it was woken for another order.
             _ => {}
         }
     }
