@@ -1,7 +1,5 @@
-//! The file that describes a checkpoint.
-//!
-//! Owns its layout, its writing under a temporary name, and reading it without believing a word of it. Does
-//! not own what is in it (`description`) nor the files that it names.
+//! The file that describes a checkpoint. It is written under a temporary name; its content is validated when
+//! read.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -22,23 +20,23 @@ const MAGIC: [u8; 8] = *b"NAPCKPT\n";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 8 + 4 + 3 * 8;
 const CRC_BYTES: usize = 4;
-/// The longest description, and the longest state.
+/// Maximum length of the description, and of the state.
 const SECTION_BYTES_MAX: u64 = 1 << 30;
 
-/// What stands in the file as JSON.
+/// The JSON part of the file.
 #[derive(Serialize, Deserialize)]
 struct Described<C> {
     checkpoint: C,
-    /// Whether there is a state of the user's code, which may be empty.
+    /// Whether there is a user state, which may be empty.
     has_user_state: bool,
 }
 
 impl Checkpoint {
-    /// Writes the description into `directory`: the last step of a checkpoint. Every file that it names is
-    /// complete by then. Answers its length in bytes.
+    /// Writes the description into `directory` as the last step of a checkpoint, when every file that it
+    /// names is complete. Returns its length in bytes.
     ///
     /// # Errors
-    /// `Io`, and `TooLarge` for a state that no checkpoint holds.
+    /// Returns `Io`, or `TooLarge` for a state beyond the maximum.
     pub fn write(&self, directory: &Path, durable: bool) -> Result<u64, CheckpointError> {
         let bytes = self.encode()?;
         let (partial, path) = (directory.join(PARTIAL), directory.join(NAME));
@@ -58,10 +56,10 @@ impl Checkpoint {
         Ok(bytes.len() as u64)
     }
 
-    /// Reads the checkpoint in `directory`, which has to be one of `task`.
+    /// Reads the checkpoint in `directory`, which must belong to `task`.
     ///
     /// # Errors
-    /// Whatever keeps a task from starting there: it starts from scratch then.
+    /// Fails if the checkpoint is unusable; the task then starts from scratch.
     pub fn read(directory: &Path, task: TaskId) -> Result<Checkpoint, CheckpointError> {
         let path = directory.join(NAME);
         let file = open_regular(&path).map_err(|error| CheckpointError::io("open", &path, error))?;
@@ -78,39 +76,38 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Takes a checkpoint whose files proved damaged out of use: the next attempt finds none and
-    /// starts from scratch.
+    /// Disables a checkpoint whose files are damaged: the next attempt finds none and starts from scratch.
     ///
     /// # Errors
-    /// `Io`, unless somebody else did so before.
+    /// Returns `Io`, unless it was disabled before.
     pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
         let renamed = fs::rename(&path, directory.join(SET_ASIDE)).if_there().map(drop);
         renamed.map_err(|error| CheckpointError::io("set aside", &path, error))
     }
 
-    /// Takes one out of use whose attempt has saved more since. The files that it names stay, for the later
-    /// one names them, too.
+    /// Disables a checkpoint whose attempt has saved a later one. The files that it names stay, since the
+    /// later one names them too.
     ///
     /// # Errors
-    /// `Io`, unless it was out of use before.
+    /// Returns `Io`, unless it was disabled before.
     pub fn supersede(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
         let removed = fs::remove_file(&path).if_there().map(drop);
         removed.map_err(|error| CheckpointError::io("remove", &path, error))
     }
 
-    /// Whether somebody took the checkpoint in `directory` out of use since its files proved damaged.
+    /// Returns whether the checkpoint in `directory` was disabled because its files are damaged.
     pub(crate) fn is_set_aside(directory: &Path) -> bool {
         directory.join(SET_ASIDE).exists()
     }
 
-    /// Where the description is in a directory.
+    /// Returns the path of the description in a directory.
     pub(super) fn path_in(directory: &Path) -> PathBuf {
         directory.join(NAME)
     }
 
-    /// All files that it names, those of the data plane included.
+    /// Returns all files that it names, including those of the data plane.
     pub(super) fn files(&self) -> impl Iterator<Item = String> {
         let saved: Vec<&SavedFile> = match &self.stage {
             CheckpointStage::Map { collection, .. } => {
@@ -123,7 +120,7 @@ impl Checkpoint {
         self.names().map(str::to_owned).chain(saved)
     }
 
-    /// The files that it names itself.
+    /// Returns the files that it names directly.
     fn names(&self) -> impl Iterator<Item = &str> {
         let fetched = match &self.stage {
             CheckpointStage::FetchInputs { fetched } => fetched.as_slice(),
@@ -164,7 +161,7 @@ impl Checkpoint {
     }
 }
 
-/// No more than a checkpoint can have, whatever the file's length.
+/// Reads at most the maximum size of a checkpoint, whatever the file's length.
 fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, CheckpointError> {
     let most = 3 * SECTION_BYTES_MAX + (HEADER_BYTES + CRC_BYTES) as u64;
     if length > most {
@@ -175,7 +172,8 @@ fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, Checkpoin
     Ok(bytes)
 }
 
-/// The version is looked at before the checksum: another version may have another one.
+/// Decodes the file. The version is checked before the checksum, which another version may compute
+/// differently.
 fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
     let damaged = |what: String| CheckpointError::damaged(path, what);
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -215,7 +213,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
     Ok(checkpoint)
 }
 
-/// Names lead to a file of one checkpoint beside this one, and nowhere else.
+/// Checks that a name refers to a file of a sibling checkpoint.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let mut components = Path::new(name).components();
     let normal = |component| matches!(component, Some(Component::Normal(_)));

@@ -1,7 +1,6 @@
-//! Where an attempt is interrupted: at a boundary of its work, by the thread that works.
+//! The gate of an attempt: the working thread interrupts its work at a boundary to follow requests.
 //!
-//! Owns what was asked for and not yet done, and the order of things around a suspend. Does not own the
-//! stopping of the process (the worker does that), nor what a checkpoint holds.
+//! It records pending requests and orders the steps of a suspension. The worker stops the process.
 //!
 //! ```text
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
@@ -20,23 +19,23 @@ use napreduce_protocol::{FromTask, TaskError, WireError};
 use super::bell::Bell;
 use crate::process::{page_out_self, trim_heap};
 
-/// What an attempt does at a boundary.
+/// The action of an attempt at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boundary {
-    /// Its work.
+    /// Continue the work.
     GoOn,
-    /// It saves its work and ends.
+    /// Save the work and end.
     Checkpoint,
 }
 
-/// What the user's code does around a suspend; nothing unless said otherwise.
+/// Hooks of user code for a suspension; by default they do nothing.
 pub trait SuspendHooks {
-    /// The process is about to be stopped, maybe for long: caches may be dropped, connections closed.
+    /// The process is about to be stopped, possibly for a long time: drop caches, close connections.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 
-    /// The process runs again.
+    /// The process was resumed.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -44,24 +43,24 @@ pub trait SuspendHooks {
 
 impl SuspendHooks for () {}
 
-/// What a script asks for at a boundary.
+/// A scripted request at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Both hooks are called; no process is stopped.
+    /// Both hooks are called; the process is not stopped.
     Suspend,
-    /// The boundary answers [`Boundary::Checkpoint`].
+    /// The boundary returns [`Boundary::Checkpoint`].
     Checkpoint,
 }
 
-/// At which boundaries a scripted attempt is asked for what, counted from 1; several asks of one boundary are
-/// followed in their order.
+/// The requests of a scripted attempt by boundary, counted from 1; several requests at one boundary are
+/// followed in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     asks: VecDeque<(u64, Ask)>,
 }
 
 impl Script {
-    /// The asks, in any order of boundaries.
+    /// Creates a script; the requests may be in any order of boundaries.
     pub fn new(asks: impl IntoIterator<Item = (u64, Ask)>) -> Script {
         let mut asks: Vec<(u64, Ask)> = asks.into_iter().collect();
         asks.sort_by_key(|(boundary, _)| *boundary);
@@ -69,35 +68,35 @@ impl Script {
     }
 }
 
-/// The worker's ear, and the way to take in what the worker has said.
+/// The connection to the worker.
 pub trait Supervisor: Send + Sync {
     fn tell(&self, message: &FromTask) -> Result<(), WireError>;
 
-    /// Takes in what waits to be heard.
+    /// Processes received messages.
     fn catch_up(&self);
 }
 
-/// What was asked for.
+/// Pending requests.
 #[derive(Debug, Default)]
 struct Asked {
-    /// Not yet resumed.
+    /// The epoch of a suspension that is not resumed yet.
     suspend: Option<u32>,
-    /// The work is at the gate for it.
+    /// The epoch for which the work is held at the gate.
     held: Option<u32>,
     checkpoint: bool,
-    /// Memory is to be moved out before the process is stopped.
+    /// Whether memory is paged out before the process is stopped.
     page_out: bool,
 }
 
-/// A boundary has something to do.
+/// A request is pending for a boundary.
 const INTERRUPTED: u8 = 1;
-/// The control thread wants to know whether the work moves.
+/// The control thread asks for a progress report.
 const QUESTION: u8 = 2;
 
 /// The gate of one attempt.
 #[derive(Default)]
 pub struct Gate {
-    /// What the work is to see when it looks here, as bits: one load answers for all of them.
+    /// Bits for the working thread: one atomic load checks all of them.
     asks: AtomicU8,
     asked: Mutex<Asked>,
     changed: Condvar,
@@ -105,7 +104,7 @@ pub struct Gate {
     boundaries: AtomicU64,
     restored: AtomicBool,
     worker: OnceLock<Box<dyn Supervisor>>,
-    /// Made by the first who waits for somebody else than the worker.
+    /// Created by the first wait for a party other than the worker.
     bell: OnceLock<Bell>,
 }
 
@@ -114,7 +113,7 @@ impl Gate {
         Gate { asks: AtomicU8::new(INTERRUPTED), script: Some(Mutex::new(script)), ..Gate::default() }
     }
 
-    /// Says who is told; once.
+    /// Sets the connection to the worker; only the first call counts.
     pub fn attach(&self, worker: Box<dyn Supervisor>) {
         // A process runs one attempt and has one worker.
         let _ = self.worker.set(worker);
@@ -125,7 +124,7 @@ impl Gate {
         self.asks.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether a boundary has something to do.
+    /// Returns whether a request is pending for a boundary.
     pub(super) fn is_interrupted(&self) -> bool {
         self.asks.load(Ordering::Relaxed) & INTERRUPTED != 0
     }
@@ -137,12 +136,12 @@ impl Gate {
         };
     }
 
-    /// Asks the work whether it moves.
+    /// Asks the work for a progress report.
     pub fn question(&self) {
         self.asks.fetch_or(QUESTION, Ordering::Relaxed);
     }
 
-    /// Whether that was asked since it was last taken.
+    /// Returns whether a report was requested since the last call.
     pub(super) fn take_question(&self) -> bool {
         self.asks.fetch_and(!QUESTION, Ordering::Relaxed) & QUESTION != 0
     }
@@ -151,12 +150,12 @@ impl Gate {
         self.boundaries.load(Ordering::Relaxed)
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the requests; no panic can leave them half-changed.
     fn lock(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker wants to stop this process.
+    /// Requests a suspension.
     pub fn suspend(&self, epoch: u32, page_out: bool) {
         let mut asked = self.lock();
         (asked.suspend, asked.page_out) = (Some(epoch), page_out);
@@ -164,12 +163,12 @@ impl Gate {
         self.ring();
     }
 
-    /// Whether the work is to stand still now, or is on its way there.
+    /// Returns whether the work is suspended or about to be.
     pub(super) fn is_suspending(&self) -> bool {
         self.lock().suspend.is_some()
     }
 
-    /// What rings when something changes here.
+    /// Returns the bell that rings on a change of the gate.
     pub(super) fn bell(&self) -> io::Result<&Bell> {
         if let Some(bell) = self.bell.get() {
             return Ok(bell);
@@ -184,7 +183,7 @@ impl Gate {
         }
     }
 
-    /// The process was stopped and runs again; true when nobody is at the gate to acknowledge it.
+    /// Handles a resume of the process; returns true if no thread at the gate will acknowledge it.
     pub fn resume(&self, epoch: u32) -> bool {
         let mut asked = self.lock();
         if asked.suspend == Some(epoch) {
@@ -196,7 +195,7 @@ impl Gate {
         asked.held != Some(epoch)
     }
 
-    /// The worker wants the work to be saved, and this process to end.
+    /// Requests a checkpoint.
     pub fn checkpoint(&self) {
         self.lock().checkpoint = true;
         self.set_interrupted(true);
@@ -241,7 +240,7 @@ impl Gate {
         loop {
             let due = {
                 let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
-                // One for a boundary that has passed would never be asked; it is left out.
+                // Requests for a boundary that has passed are skipped.
                 while script.asks.front().is_some_and(|(at, _)| *at < boundary) {
                     script.asks.pop_front();
                 }
@@ -261,7 +260,7 @@ impl Gate {
 
     pub(super) fn tell_restored(&self) {
         if !self.restored.swap(true, Ordering::Relaxed) {
-            // A worker that is gone has no use for it; its end of the channel ends this process.
+            // If the worker is gone, the closed channel ends this process.
             let _ = self.tell(&FromTask::Restored);
         }
     }
@@ -271,7 +270,7 @@ impl Gate {
         let _ = self.tell(&FromTask::RestoreRefused { reason: reason.to_owned() });
     }
 
-    /// Without a worker there is nothing to hear.
+    /// Processes received messages; without a worker there are none.
     pub(super) fn catch_up(&self) {
         if let Some(worker) = self.worker.get() {
             worker.catch_up();

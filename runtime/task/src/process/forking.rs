@@ -1,7 +1,4 @@
-//! The thread that starts task processes.
-//!
-//! Owns the shape of their command line, and the fork servers. Does not own who asks (`spawn`), nor which are
-//! started ahead (`prestart`).
+//! The thread that starts task processes: builds their command lines and runs the fork servers.
 
 use std::fs::File;
 use std::io;
@@ -24,23 +21,23 @@ use super::orphans::sweep;
 use super::prestart::{KEPT_FOR, Model, PRESTART_VARIABLE, Prestarts};
 use super::spawn::{Executable, Launch, TaskOutput};
 
-/// The variable by which whatever an attempt has started is known to belong to it.
+/// The environment variable that identifies the processes of an attempt.
 const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";
 
-/// A program is busy while a process that is being started holds the descriptor it was written
-/// through: a moment.
+/// Retries for a busy program file: a process being started may briefly hold the descriptor through which the
+/// file was written.
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) enum Request {
     Start(Box<Launch>, oneshot::Sender<io::Result<AnswerToStart>>),
-    /// Processes like this will be wanted.
+    /// Announces that such processes will be needed.
     Prestart(Box<Model>),
-    /// What has these marks is not to go on.
+    /// Kills processes with these marks.
     Sweep(Vec<String>),
 }
 
-/// A process, and what it is to be made use of for, if it was started ahead.
+/// A process, and for a prestarted one its intended use.
 pub(super) struct AnswerToStart {
     pub(super) started: Started,
     pub(super) unused: Option<Box<Launch>>,
@@ -49,11 +46,11 @@ pub(super) struct AnswerToStart {
 pub(super) struct Forking {
     own: Own,
     adopts: bool,
-    /// Where processes that are started ahead are put.
+    /// Control groups for prestarted processes.
     groups: Option<Arc<ControlGroups>>,
     prestarts: Arc<Prestarts>,
     servers: Vec<(Model, ForkServer)>,
-    /// Processes that were started ahead.
+    /// Number of prestarted processes.
     count: u64,
 }
 
@@ -71,13 +68,13 @@ impl Forking {
             let request = match (inbox.try_recv(), self.prestarts.is_empty()) {
                 (Ok(request), _) => Ok(request),
                 (Err(TryRecvError::Disconnected), _) => Err(RecvTimeoutError::Disconnected),
-                // Whoever wants a process now does not wait for what the kernel lets wait.
+                // A waiting request must not be delayed by a blocking cgroup write.
                 (Err(TryRecvError::Empty), _) if self.put_into_group() => continue,
                 (Err(TryRecvError::Empty), true) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 (Err(TryRecvError::Empty), false) => inbox.recv_timeout(KEPT_FOR),
             };
             match request {
-                // A requester that is gone drops the process, which ends it.
+                // If the requester is gone, the process is dropped and thereby killed.
                 Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
                 Ok(Request::Prestart(model)) => self.prestart(&model),
                 Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
@@ -89,7 +86,7 @@ impl Forking {
         }
     }
 
-    /// One that was being started ahead when this was asked is there by now.
+    /// Starts a process. One being prestarted at the request is ready by now.
     fn start(&mut self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
         let model = Model::of(&launch);
         let waiting = self.prestarts.take(&model);
@@ -105,7 +102,7 @@ impl Forking {
             let launch = model.launch(&self.name(0));
             match start(launch, FORK_MARKER, &self.own).and_then(ForkServer::await_ready) {
                 Ok(server) => self.servers.push((model.clone(), server)),
-                // An attempt that is started as usual meets what is wrong, and can say it.
+                // An attempt started in the usual way meets the same error and reports it.
                 Err(_) => return self.put(model, None),
             }
         }
@@ -115,7 +112,7 @@ impl Forking {
         }
     }
 
-    /// Puts one that waits into a control group; false when there is none left.
+    /// Moves a waiting process into a control group; returns false if none is left.
     fn put_into_group(&self) -> bool {
         let Some(groups) = &self.groups else { return false };
         let Some((model, mut started)) = self.prestarts.take_to_enter() else { return false };
@@ -128,7 +125,7 @@ impl Forking {
         self.end(self.prestarts.put(model.clone(), started));
     }
 
-    /// A process that waits for an attempt. `None`: there is no fork server of its program.
+    /// Forks a process that waits for an attempt. `None` if there is no fork server for its program.
     fn fork(&mut self, model: &Model) -> Option<io::Result<Started>> {
         let (_, server) = self.servers.iter().find(|(known, _)| known == model)?;
         self.count += 1;
@@ -142,7 +139,7 @@ impl Forking {
         Some(forked())
     }
 
-    /// What a process is known by that was started ahead, and all that it starts.
+    /// Returns the mark of a prestarted process and its children.
     fn name(&self, number: u64) -> String {
         format!("{}.{number:0NUMBER_DIGITS$}", std::process::id())
     }
@@ -156,21 +153,21 @@ impl Forking {
     }
 }
 
-/// The variables by which all that a process starts is known, as they stand in an environment.
+/// Returns the identifying variables of a process in the form of an environment.
 pub(super) fn marks_of(launch: &Launch) -> Vec<String> {
     let marking =
         launch.variables.iter().filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
     marking.filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?))).collect()
 }
 
-/// Both ends of a control channel; the second is for the task process.
+/// Returns both ends of a control channel; the second is for the task process.
 fn channel() -> io::Result<(StdUnixStream, OwnedFd)> {
     let (control, theirs) = StdUnixStream::pair()?;
     control.set_nonblocking(true)?;
     Ok((control, theirs.into()))
 }
 
-/// Where standard output and standard error go; without files for them, to the job's standard error.
+/// Returns standard output and standard error; without files, the job's standard error.
 fn streams(output: Option<TaskOutput>, is_silent: bool) -> io::Result<(OwnedFd, OwnedFd)> {
     let printed = match output {
         Some(TaskOutput { stdout, stderr }) => return Ok((stdout.into(), stderr.into())),
@@ -180,8 +177,8 @@ fn streams(output: Option<TaskOutput>, is_silent: bool) -> io::Result<(OwnedFd, 
     Ok((printed.try_clone()?, printed))
 }
 
-/// Standard input is the control channel. No `pre_exec`, so that the standard library takes posix_spawn,
-/// whose cost does not grow with the memory of this process.
+/// Starts a process with the control channel as standard input. Without `pre_exec` the standard library uses
+/// posix_spawn, whose cost does not grow with the memory of this process.
 fn start(launch: Launch, marker: &str, own: &Own) -> io::Result<Started> {
     let marks = marks_of(&launch);
     let (control, theirs) = channel()?;
@@ -243,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// What this program of tests says to an argument that it does not know, once it has come to its main.
+    /// Exit status of this test program for an unknown argument, once it has reached `main`.
     const REFUSAL: i32 = 101;
 
     fn server(own: &Own) -> ForkServer {

@@ -1,7 +1,4 @@
-//! Memory of processes and of this machine, as the kernel counts it.
-//!
-//! Owns the reading of `/proc` and of the memory cgroup this process is in. Does not own what follows from
-//! the numbers (`worker`).
+//! Memory of processes and of this machine: reads `/proc` and the memory cgroup of this process.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -11,19 +8,19 @@ use rustix::process::Pid;
 use super::control_groups::group_of;
 use super::members::members;
 
-/// What a process holds, or those of a task together.
+/// The memory of a process, or of all processes of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessMemory {
     pub resident: u64,
     pub swapped: u64,
-    /// How often a page had to be put in its place since the process began, by reading or without.
+    /// Page faults since the process started, minor and major.
     pub faults: u64,
-    /// What this machine has read from swap since it was started, for whichever process.
+    /// Bytes read from swap by this machine since boot, for all processes.
     pub machine_read: u64,
 }
 
 impl ProcessMemory {
-    /// Of a process that was not reaped.
+    /// Returns the memory of a process that is not reaped.
     pub fn of(process: Pid) -> io::Result<ProcessMemory> {
         let read = |name| fs::read_to_string(format!("/proc/{}/{name}", process.as_raw_nonzero()));
         let status = read("status")?;
@@ -37,12 +34,12 @@ impl ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Of a process that was not reaped and of its descendants in the process group that it leads: what a task
-    /// holds with the commands that it has started. Pages that several of them share count for each.
+    /// Returns the memory of a process that is not reaped and of its descendants in the process group that it
+    /// leads: a task and its commands. Shared pages count for each process.
     pub fn of_group(leader: Pid) -> io::Result<ProcessMemory> {
         let mut sum = ProcessMemory::of(leader)?;
         for member in members(leader.as_raw_nonzero().get()) {
-            // One that has just ended holds nothing.
+            // A process that has just ended holds no memory.
             let Some(memory) = Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
             else {
                 continue;
@@ -55,16 +52,16 @@ impl ProcessMemory {
     }
 }
 
-/// What is left on this machine, or in the cgroup of this process if that is less.
+/// The available memory of this machine, or of the cgroup of this process if that is less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpareMemory {
-    /// What could be used without swapping.
+    /// Memory usable without swapping.
     pub available: u64,
     pub swap_free: u64,
 }
 
 impl SpareMemory {
-    /// Now.
+    /// Reads the present values.
     pub fn read() -> io::Result<SpareMemory> {
         let machine = of_machine(&fs::read_to_string("/proc/meminfo")?);
         let own = fs::read_to_string("/proc/self/cgroup").ok();
@@ -73,7 +70,7 @@ impl SpareMemory {
     }
 }
 
-/// How often the kernel has ended a process for want of memory since it was started; 0 when it does not say.
+/// Returns the number of OOM kills since boot; 0 if the kernel does not report it.
 pub fn oom_kills() -> u64 {
     virtual_memory_count("oom_kill ")
 }
@@ -85,7 +82,7 @@ fn of_machine(meminfo: &str) -> SpareMemory {
     }
 }
 
-/// The directory of a memory cgroup, by the version of its interface.
+/// The directory of a memory cgroup, by interface version.
 #[derive(Debug, PartialEq, Eq)]
 enum Cgroup {
     First(PathBuf),
@@ -93,16 +90,16 @@ enum Cgroup {
 }
 
 impl Cgroup {
-    /// From `/proc/self/cgroup`.
+    /// Finds the cgroup from the content of `/proc/self/cgroup`.
     fn find(own: &str, mounted: &Path) -> Option<Cgroup> {
-        // Both may be there; the first version has the memory then.
+        // If both versions are mounted, version 1 has the memory controller.
         let first = group_of(own, "memory").map(|path| Cgroup::First(mounted.join("memory").join(path)));
         first.or_else(|| group_of(own, "").map(|path| Cgroup::Second(mounted.join(path))))
     }
 
     fn narrow(&self, machine: SpareMemory) -> SpareMemory {
         let (available, swap) = match self {
-            // Its other limit is of memory and swap together.
+            // Version 1 has another limit for memory and swap together; it is not used.
             Cgroup::First(path) => (
                 spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes"),
                 spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
@@ -119,14 +116,14 @@ impl Cgroup {
     }
 }
 
-/// Nothing where there is no limit: `max`, or a number beyond any memory.
+/// Returns the unused part of a limit; `None` without one: `max`, or a number beyond any memory.
 fn spare(path: &Path, limit: &str, usage: &str) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(path.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number(limit)?.saturating_sub(number(usage)?))
 }
 
-/// For how long, in microseconds since the machine started, all tasks have been waiting for memory; `None`
-/// where the kernel does not count it.
+/// Returns for how many microseconds since boot all tasks have stalled on memory; `None` if the kernel does
+/// not count it.
 pub fn stalled_micros() -> Option<u64> {
     full_micros(&fs::read_to_string("/proc/pressure/memory").ok()?)
 }
@@ -136,20 +133,20 @@ fn full_micros(pressure: &str) -> Option<u64> {
     line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
-/// Bytes that were read from swap since the machine was started; none where the kernel does not say.
+/// Returns the bytes read from swap since boot; 0 if the kernel does not report it.
 fn read_from_swap() -> u64 {
     virtual_memory_count("pswpin ").saturating_mul(4096)
 }
 
-/// A count of `/proc/vmstat`; 0 when the kernel does not say.
+/// Returns a counter of `/proc/vmstat`; 0 if the kernel does not report it.
 fn virtual_memory_count(name: &str) -> u64 {
     let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
     let count = counts.lines().find_map(|line| line.strip_prefix(name));
     count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field
-/// is the program's name in brackets and may hold anything.
+/// Returns the sum of minor and major faults, the tenth and twelfth fields of `/proc/PID/stat`. The second
+/// field is the program's name in parentheses and may contain anything.
 fn faults_of(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let without: u64 = fields.nth(7)?.parse().ok()?;
@@ -157,20 +154,20 @@ fn faults_of(stat: &str) -> Option<u64> {
     Some(without + with)
 }
 
-/// A line of `/proc` such as `VmRSS:     1234 kB`.
+/// Parses a line of `/proc` such as `VmRSS:     1234 kB`.
 pub fn bytes_of(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)
 }
 
-/// How gladly the kernel ends this process when memory is short, from -1000 to 1000.
+/// Returns the OOM score adjustment of a process, from -1000 to 1000.
 pub fn oom_score_adjustment(process: Pid) -> io::Result<i32> {
     let text = fs::read_to_string(oom_file(process))?;
     text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no number in oom_score_adj"))
 }
 
-/// Changes that; below what it began with needs a privilege.
+/// Sets the OOM score adjustment; lowering it below its initial value requires a privilege.
 pub fn set_oom_score_adjustment(process: Pid, adjustment: i32) -> io::Result<()> {
     fs::write(oom_file(process), adjustment.to_string())
 }

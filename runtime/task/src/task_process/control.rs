@@ -1,9 +1,7 @@
-//! The task's end of the control channel: one thread that listens and tells how far the work is.
+//! The task's end of the control channel: one thread that receives messages and reports progress.
 //!
-//! Owns what happens beside the work: progress about ten times a second, a sign of life at least
-//! every second, samples of memory, what the worker says, the end of this process when nobody
-//! listens any more. Does not own the work, nor the order of the messages that belong to it, nor
-//! what is done at the gate (`gate`).
+//! It reports progress about ten times a second and liveness at least every second, samples memory, and ends
+//! this process when the worker closes the channel.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,27 +22,26 @@ use crate::fetch_inputs::InputEvent;
 use crate::process::{StopSignals, run_soon_when_woken};
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-/// After so many intervals without progress the worker is told that this process is alive.
+/// Liveness is reported after this many intervals without progress.
 const SILENT_INTERVALS_MAX: u32 = 10;
 
 /// Both halves, shared by the work and the control thread.
 #[derive(Clone)]
 pub(super) struct ControlChannel {
     sending: Arc<Mutex<UnixStream>>,
-    /// Whoever holds it hears what comes next: mostly the control thread, sometimes the work, which wants to
-    /// know the time.
+    /// The holder receives the next message: usually the control thread, sometimes the work at a boundary.
     hearing: Arc<Mutex<Ear>>,
 }
 
-/// What a task hears that waits for the right to commit.
+/// Messages received while waiting for a commit grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     Granted,
-    /// Something is asked at the gate.
+    /// A request at the gate.
     Asked,
 }
 
-/// What becomes of the channel after everything was heard.
+/// The state of the channel after all messages were received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChannelState {
     Open,
@@ -52,8 +49,8 @@ enum ChannelState {
 }
 
 impl ControlChannel {
-    /// Starts to listen on `stream`; the second result receives the right to commit. More inputs go
-    /// to `inputs`.
+    /// Starts to receive on `stream`; the second result receives the commit grant. Further inputs go to
+    /// `inputs`.
     pub(super) fn attend(
         stream: UnixStream,
         context: Arc<TaskContext>,
@@ -66,7 +63,7 @@ impl ControlChannel {
         let sending = Arc::new(Mutex::new(stream));
         let ear = Ear { stream: listening, broken: None, context: Arc::clone(&context), grants, inputs };
         let channel_end = ControlChannel { sending, hearing: Arc::new(Mutex::new(ear)) };
-        // The context and this channel now hold each other: a process runs one attempt, and ends with it.
+        // The context and this channel form a reference cycle; a process runs one attempt and ends with it.
         context.gate().attach(Box::new(channel_end.clone()));
         let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
         std::thread::Builder::new().name("control".into()).spawn(move || {
@@ -77,17 +74,17 @@ impl ControlChannel {
     }
 
     pub(super) fn send(&self, message: &FromTask) -> Result<(), WireError> {
-        // A panic while it was held can only have come before or after whole messages.
+        // A panic can leave only whole messages on the channel.
         let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         write_message(&*stream, message)
     }
 
-    /// Takes in everything that has arrived.
+    /// Receives all available messages.
     fn hear(&self) -> Result<ChannelState, WireError> {
         let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
         let heard = ear.hear(self);
         if let Err(error) = &heard {
-            // Whoever heard it first may not be the one who ends the process over it.
+            // The thread that received it first may not be the one that ends the process.
             ear.broken = Some(error.to_string());
         }
         heard
@@ -100,7 +97,7 @@ impl Supervisor for ControlChannel {
     }
 
     fn catch_up(&self) {
-        // The control thread finds the same and ends the process.
+        // The control thread meets the same error and ends the process.
         let _ = self.hear();
     }
 }
@@ -108,7 +105,7 @@ impl Supervisor for ControlChannel {
 /// The receiving half.
 struct Ear {
     stream: UnixStream,
-    /// Why nothing more can be understood.
+    /// The reason why the channel is unusable.
     broken: Option<String>,
     context: Arc<TaskContext>,
     grants: Sender<Word>,
@@ -137,9 +134,9 @@ impl Ear {
 
     fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
         match message {
-            // The work may have ended without asking; then there is nobody to tell.
+            // The work may have ended without waiting; then there is no receiver.
             ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
-            // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
+            // As above; a map does not wait for inputs, and neither does a reduce that has all of them.
             ToTask::MoreInputs(inputs) => drop(self.inputs.send(InputEvent::Named(inputs))),
             ToTask::Start(_) | ToTask::Outfit(_) => {
                 let reason = "a second start; a process runs one attempt";
@@ -163,10 +160,10 @@ impl Ear {
         Ok(())
     }
 
-    /// A task that waits, for its inputs or for the right to commit, is at a boundary, and looks only when
-    /// something arrives.
+    /// Wakes a task that waits for inputs or a commit grant: it is at a boundary and checks requests only
+    /// when something arrives.
     fn wake(&self) {
-        // One that does not wait any more needs no waking.
+        // A task that no longer waits need not be woken.
         let _ = self.inputs.send(InputEvent::Asked);
         let _ = self.grants.send(Word::Asked);
     }
@@ -180,7 +177,7 @@ struct Attendant {
 }
 
 impl Attendant {
-    /// Ends only with the process: when the worker closes the channel, nobody wants the work any more.
+    /// Runs until the process ends; a channel closed by the worker ends the process.
     fn run(self) {
         if let Err(error) = self.attend() {
             print_error(format_args!("{}: control channel: {error}", self.context.attempt()));
@@ -210,7 +207,7 @@ impl Attendant {
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(WireError::Io(error.into())),
             }
-            // Also while the worker has much to say.
+            // Also under a steady stream of messages.
             if due <= Instant::now() {
                 due = Instant::now() + PROGRESS_INTERVAL;
                 self.tell_progress(&mut told)?;
@@ -218,7 +215,7 @@ impl Attendant {
         }
     }
 
-    /// Tells what has changed since it was told last, and asks the work for the next time.
+    /// Reports changes since the last report and asks the work for the next one.
     fn tell_progress(&self, told: &mut Told) -> Result<(), WireError> {
         sample_memory(&self.context);
         let now = self.context.progress().signs_of_life();
@@ -233,19 +230,18 @@ impl Attendant {
     }
 }
 
-/// What the worker knows of this attempt.
+/// The state reported to the worker.
 #[derive(Default)]
 struct Told {
     signs: Signs,
-    /// Intervals since it was told.
+    /// Intervals since the last report.
     silent: u32,
 }
 
-/// Ends this process without running anything of the user's, and whatever it started in its own
-/// process group.
+/// Kills this process and its process group without running user code.
 fn end_process_group() -> ! {
     if getpgrp() == getpid() {
-        // On success this does not return; should it be refused, the process ends alone.
+        // Does not return on success; if it fails, the process ends alone.
         let _ = kill_current_process_group(Signal::KILL);
     }
     std::process::abort()

@@ -1,7 +1,4 @@
-//! Checkpoints as objects in a store, for workers that share no directory.
-//!
-//! Owns which objects a checkpoint is, in which order they are written, and bringing the files back. Does not
-//! own what is in the files (`file`, `description`), nor when somebody saves (the task process).
+//! Checkpoints as objects in a store, for workers without a shared directory.
 //!
 //! ```text
 //! PREFIX-job_0001_r_0003.1-000000   8 MiB of a file that the checkpoint names, and so on; of `checkpoint` itself, too
@@ -23,13 +20,13 @@ use super::error::CheckpointError;
 use super::file::check_name;
 use crate::progress;
 
-/// Bytes of a file in one object: what a store takes in one request.
+/// Bytes of a file per object: the size of one request.
 const OBJECT_BYTES: u64 = 8 << 20;
-/// Of what stands in the last object.
+/// Version of the last object.
 const VERSION: u32 = 1;
 const PARTIAL: &str = "partial";
 
-/// Why a checkpoint did not come to a store, or from it.
+/// A failure to save or fetch a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectsError {
     #[error("{}", .0.message)]
@@ -40,27 +37,27 @@ pub enum ObjectsError {
     Damaged { object: String, what: String },
 }
 
-/// A file, and the objects in which it is.
+/// A file and the objects that contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFile {
-    /// Its name, from the directory of all checkpoints.
+    /// Its path relative to the directory of all checkpoints.
     file: String,
     bytes: u64,
-    /// What follows the prefix in their names, in order.
+    /// Their names without the prefix, in order.
     objects: Vec<String>,
 }
 
-/// What stands in the last object.
+/// The content of the last object.
 #[derive(Debug, Serialize, Deserialize)]
 struct Index {
     version: u32,
     files: Vec<StoredFile>,
-    /// Records and milliseconds of work that are saved; of an earlier version none.
+    /// Records and milliseconds of saved work; 0 if written by an earlier version.
     #[serde(default)]
     reached: (u64, u64),
 }
 
-/// Where the checkpoints of a job's attempts are.
+/// The location of the checkpoints of a job's attempts.
 #[derive(Debug, Clone)]
 pub struct CheckpointObjects {
     stores: &'static dyn ObjectStores,
@@ -68,21 +65,21 @@ pub struct CheckpointObjects {
 }
 
 impl CheckpointObjects {
-    /// Those whose names begin with `prefix`.
+    /// Returns the checkpoints whose names begin with `prefix`.
     ///
     /// # Errors
-    /// What to do for a program that knows no such store.
+    /// Returns a hint for the user if the program does not support this store.
     pub fn of(prefix: &Path) -> Result<CheckpointObjects, String> {
         let stores = crate::object_stores(prefix)?;
         let text = prefix.to_str().ok_or_else(|| format!("{} is not UTF-8", prefix.display()))?;
         Ok(CheckpointObjects { stores, prefix: text.to_owned() })
     }
 
-    /// Puts there what `attempt` has saved in `directory`; `before` is what it was started from. The files
-    /// that it names, in return.
+    /// Saves the checkpoint of `attempt` in `directory`; `before` is the checkpoint it started from. Returns
+    /// the files that it names.
     ///
     /// # Errors
-    /// What the store does not take, and what cannot be read.
+    /// Fails if the store rejects a request or a file cannot be read.
     pub fn save(
         &self,
         directory: &Path,
@@ -93,7 +90,7 @@ impl CheckpointObjects {
         let checkpoint = Checkpoint::read(directory, attempt.task)?;
         let mut sending = Sending { objects: self, attempt: &own, sent: 0 };
         let mut files = Vec::new();
-        // Names come twice where several parts of a checkpoint are in one file.
+        // Names are repeated if several parts of a checkpoint are in one file.
         for name in checkpoint.files().collect::<BTreeSet<String>>() {
             let earlier = before.iter().find(|stored| stored.file == name);
             files.push(match name.split_once('/') {
@@ -112,11 +109,11 @@ impl CheckpointObjects {
         Ok(index.files)
     }
 
-    /// The names of all checkpoints that were saved to their end, the one whose work is furthest first; for
-    /// prefixes that end in a name in a folder, names in which the last `-` is followed by no number alone.
+    /// Returns the names of all complete checkpoints, the most advanced first. For prefixes that end in a
+    /// name in a folder; a name whose last `-` is followed by only a number is a part.
     ///
     /// # Errors
-    /// What the store does not hand out.
+    /// Fails if the store cannot be read.
     pub fn furthest_first(&self) -> Result<Vec<String>, ObjectsError> {
         let (folder, _) = self.prefix.rsplit_once('/').unwrap_or_default();
         let listed = self.stores.list(folder).map_err(ObjectsError::Store)?;
@@ -125,7 +122,7 @@ impl CheckpointObjects {
             let name = entry.object.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
             let Some(name) = name.filter(|name| !is_part(name)) else { continue };
             let Some(index) = self.get(name)? else { continue };
-            // What cannot be read is refused when it is fetched, with the reason.
+            // An unreadable index is rejected with the reason when it is fetched.
             let reached = serde_json::from_slice(&index).map_or((0, 0), |index: Index| index.reached);
             found.push((reached, name.to_owned()));
         }
@@ -133,11 +130,11 @@ impl CheckpointObjects {
         Ok(found.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Brings back the files of the checkpoint that is to be in `directory`, those of earlier attempts beside
-    /// it. Files that are there already stay. Without such a checkpoint nothing is brought.
+    /// Fetches the files of the checkpoint for `directory`, including those of earlier attempts next to it.
+    /// Existing files stay. Does nothing if there is no such checkpoint.
     ///
     /// # Errors
-    /// What the store does not hand out, what is not whole, and what cannot be written.
+    /// Fails if the store cannot be read, the checkpoint is incomplete, or a file cannot be written.
     pub fn fetch(&self, directory: &Path) -> Result<Vec<StoredFile>, ObjectsError> {
         let own = name_of(directory);
         let Some(index) = self.get(&own)? else { return Ok(Vec::new()) };
@@ -158,10 +155,10 @@ impl CheckpointObjects {
         Ok(index.files)
     }
 
-    /// Takes a checkpoint out of use whose files proved damaged; fine if there is none.
+    /// Disables a checkpoint whose files are damaged; succeeds if there is none.
     ///
     /// # Errors
-    /// What the store does not do.
+    /// Fails if the store rejects a request.
     pub fn set_aside(&self, directory: &Path) -> Result<(), ObjectsError> {
         self.stores.remove(&self.object(&name_of(directory))).map_err(ObjectsError::Store)
     }
@@ -235,7 +232,7 @@ impl Sending<'_> {
     }
 }
 
-/// Whether an object is some of a file.
+/// Returns whether an object is a part of a file.
 fn is_part(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()))
 }

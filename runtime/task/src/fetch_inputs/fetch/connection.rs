@@ -1,8 +1,7 @@
-//! One connection to a data server, as its client sees it.
+//! The client side of one connection to a data server: encryption, credit, and the timeout for a silent peer.
 //!
-//! Owns the agreement on encryption, the credit, and the watch over a peer that is silent. Does not own what
-//! is fetched (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the
-//! index before a byte is taken, and what is allocated grows with what has arrived.
+//! The server is not trusted: lengths are checked against the credit and the index before data is read, and
+//! allocations grow with received data.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -16,26 +15,26 @@ use napreduce_protocol::{
 use super::pause::Attached;
 use super::{Shared, write_failed};
 
-/// How often a connection that waits looks whether it is still wanted.
+/// Interval at which a waiting connection checks whether it is still needed.
 const TICK: Duration = Duration::from_millis(200);
 
 const BUSY_MIN: Duration = Duration::from_millis(20);
 const BUSY_MAX: Duration = Duration::from_secs(10);
 
-/// Why a fetch did not come to its end.
+/// The reason why a fetch was not completed.
 #[derive(Debug)]
 pub(super) enum FetchError {
-    /// It is not wanted any more, or not now.
+    /// Cancelled or paused.
     Stopped,
-    /// The server has no room just now, and says for how long: nobody's failure.
+    /// The server is busy and asks to retry after this time; not a failure.
     Busy(Duration),
-    /// The connection is of no use any more; another one may be.
+    /// The connection is broken; another one may work.
     Broken(String),
-    /// What came is not what was sealed; the connection is given up with it.
+    /// The received data is damaged; the connection is closed.
     Damaged(String),
-    /// It is another segment than the one asked for: no further try helps.
+    /// The segment is not the requested one; retries do not help.
     Other(String),
-    /// This attempt cannot go on.
+    /// This attempt cannot continue.
     Fatal(TaskError),
 }
 
@@ -62,7 +61,7 @@ pub(super) struct IdleConnection {
     pub(super) address: String,
     pub(super) since: Instant,
     line: DataConnection,
-    /// Of the same connection, to wake a thread that reads or writes.
+    /// Socket of the same connection, to wake a thread that reads or writes.
     socket: TcpStream,
     /// Bytes that the server may still send.
     granted: u64,
@@ -76,14 +75,14 @@ pub(super) struct FetchConnection<'a> {
     socket: TcpStream,
     /// Bytes that the server may still send.
     granted: u64,
-    /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process
-    /// was stopped is not in it.
+    /// Time without expected data. Counted in ticks, so that time while this process was stopped does not
+    /// count.
     silent: Duration,
     _attached: Attached<'a>,
 }
 
 impl<'a> FetchConnection<'a> {
-    /// Connects; the time that it took is added to `spent`.
+    /// Connects; adds the time to `spent`.
     pub(super) fn open(
         shared: &'a Shared,
         address: &str,
@@ -124,7 +123,7 @@ impl<'a> FetchConnection<'a> {
         }
     }
 
-    /// Takes up a connection that an earlier batch has left open.
+    /// Reuses a connection left open by an earlier batch.
     pub(super) fn take_up(
         shared: &'a Shared,
         idle: IdleConnection,
@@ -144,7 +143,7 @@ impl<'a> FetchConnection<'a> {
         &self.address
     }
 
-    /// How long it has been waiting in vain.
+    /// Returns the time without expected data.
     pub(super) fn silent(&self) -> Duration {
         self.silent
     }
@@ -155,7 +154,7 @@ impl<'a> FetchConnection<'a> {
         self.top_up()
     }
 
-    /// The next message.
+    /// Receives the next message.
     pub(super) fn next(&mut self) -> Result<FromDataServer, FetchError> {
         loop {
             match self.line.receive() {
@@ -174,7 +173,7 @@ impl<'a> FetchConnection<'a> {
         }
     }
 
-    /// Takes in blocks until the assembly has all of them.
+    /// Receives blocks until the assembly is complete.
     pub(super) fn receive_blocks(&mut self, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
         while assembly.missing() > 0 {
             match self.next()? {
@@ -241,7 +240,7 @@ impl<'a> FetchConnection<'a> {
         self.top_up()
     }
 
-    /// Grants in halves of the window, not with every read.
+    /// Grants credit in halves of the window, not with every read.
     fn top_up(&mut self) -> Result<(), FetchError> {
         if self.granted <= self.shared.window / 2 {
             let bytes = self.shared.window - self.granted;
@@ -252,12 +251,12 @@ impl<'a> FetchConnection<'a> {
     }
 }
 
-/// A server is believed about how long it is busy, within bounds.
+/// Returns the backoff requested by a busy server, within bounds.
 fn busy(millis: u32) -> FetchError {
     FetchError::Busy(Duration::from_millis(u64::from(millis)).clamp(BUSY_MIN, BUSY_MAX))
 }
 
-/// One more tick without a word from the server.
+/// Counts one more tick without data from the server.
 fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
     if shared.is_to_end() {
         return Err(FetchError::Stopped);

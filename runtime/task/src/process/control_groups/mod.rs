@@ -1,8 +1,7 @@
-//! Control groups of the kernel, one for each attempt of a worker, so that a task cannot take the machine.
+//! Control groups of the kernel, one for each attempt of a worker, so that a task cannot exhaust the machine.
 //!
-//! Owns their limits, and who is put into them. Does not own where they may be made (`hierarchy`) nor how
-//! much an attempt may have (the worker). A group is used by one attempt after the other: making one costs
-//! more than limiting it anew, and what is in the page cache would keep a removed one.
+//! A group is reused by later attempts: creating one costs more than changing its limits, and page cache
+//! would keep a removed one alive.
 
 mod hierarchy;
 
@@ -19,14 +18,14 @@ pub(super) use self::hierarchy::group_of;
 use self::hierarchy::{Hierarchy, own_membership, write};
 
 const MOUNTED: &str = "/sys/fs/cgroup";
-/// Processes and threads of one attempt at a time.
+/// Maximum processes and threads of one attempt.
 const PROCESSES_MAX: u32 = 4096;
-/// What a process may hold that nobody has given work yet.
+/// Memory limit of a process without an attempt.
 const IDLE_MEMORY_MAX: u64 = 1 << 30;
-/// A killed process has left its group within so long, unless a disk holds it.
+/// Time in which a killed process leaves its group, unless it is blocked on a disk.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The groups of a worker's attempts; removed when it is dropped.
+/// The groups of a worker's attempts, removed on drop.
 #[derive(Debug)]
 pub struct ControlGroups {
     mounted: PathBuf,
@@ -35,47 +34,47 @@ pub struct ControlGroups {
 
 #[derive(Debug)]
 struct Inside {
-    /// Changes when somebody puts this process elsewhere.
+    /// Changes when this process is moved to another cgroup.
     membership: String,
     hierarchy: Hierarchy,
     made: u32,
     free: BTreeSet<u32>,
 }
 
-/// The group of one attempt; its processes are ended when it is dropped.
+/// The group of one attempt; its processes are killed on drop.
 #[derive(Debug)]
 pub struct ControlGroup {
     groups: Arc<ControlGroups>,
     hierarchy: Hierarchy,
     number: u32,
     memory_max: u64,
-    /// As they were when it was limited.
+    /// The counters when the limits were set.
     counts_before: OutOfMemoryCounts,
 }
 
-/// What the kernel counts of one group.
+/// The kernel's OOM counters of one group.
 #[derive(Debug, Clone, Copy, Default)]
 struct OutOfMemoryCounts {
-    /// Processes in it that the kernel has ended for want of memory, whoever lacked it.
+    /// Processes of the group killed by the OOM killer, whichever limit was reached.
     kills: u64,
-    /// How often it reached its own limit.
+    /// Number of times the group's own limit was reached.
     limits: u64,
 }
 
-/// Whose want of memory ended a process of a group.
+/// The limit whose exhaustion led to an OOM kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutOfMemory {
-    /// The group reached its own limit.
+    /// The group's own limit.
     Group,
-    /// The machine's memory or the limit of a group around this one, such as a pod's, was used up.
+    /// The machine's memory or the limit of an enclosing group, such as a pod's.
     Elsewhere,
 }
 
 impl ControlGroups {
-    /// Finds out where groups can be made, and that they can be limited.
+    /// Finds where groups can be created and checks that they can be limited.
     ///
     /// # Errors
-    /// Why there are none, for people.
+    /// Returns the reason for people if there are no usable groups.
     pub fn create() -> Result<Arc<ControlGroups>, String> {
         ControlGroups::create_in(Path::new(MOUNTED))
     }
@@ -87,12 +86,12 @@ impl ControlGroups {
         let membership = own_membership();
         let inside = Mutex::new(Inside { membership, hierarchy, made: 0, free: BTreeSet::new() });
         let groups = Arc::new(ControlGroups { mounted: mounted.to_owned(), inside });
-        // One is made and limited at once, so that what cannot be had is known before it is relied on.
+        // Create and limit a group now, so that a missing permission is detected early.
         drop(groups.take(1 << 30).map_err(|error| error.to_string())?);
         Ok(groups)
     }
 
-    /// The version of the kernel's interface: 1 or 2.
+    /// Returns the version of the kernel's interface: 1 or 2.
     pub fn version(&self) -> u8 {
         match self.inside().hierarchy {
             Hierarchy::First { .. } => 1,
@@ -100,15 +99,15 @@ impl ControlGroups {
         }
     }
 
-    /// A group with nobody in it, whose processes may hold so many bytes of memory together.
+    /// Returns an empty group whose processes may hold so many bytes of memory together.
     ///
     /// # Errors
-    /// The file that could not be written.
+    /// Reports the file that could not be written.
     pub fn take(self: &Arc<ControlGroups>, memory_max: u64) -> io::Result<ControlGroup> {
         let mut inside = self.inside();
         let membership = own_membership();
         if membership != inside.membership {
-            // Groups below the one in which this process was would not be bounded by the new one.
+            // Groups below the former cgroup of this process would not be bounded by the new one.
             inside.hierarchy.remove(inside.made);
             inside.hierarchy = Hierarchy::find(&self.mounted, &membership).map_err(io::Error::other)?;
             (inside.membership, inside.made) = (own_membership(), 0);
@@ -131,18 +130,18 @@ impl ControlGroups {
         Ok(group)
     }
 
-    /// A group with this process in it, which has no attempt yet: the kernel lets whoever puts somebody into
-    /// a group wait, most often for some milliseconds.
+    /// Returns a group with this process, which has no attempt yet. Moving a process can block in the kernel,
+    /// usually for some milliseconds.
     ///
     /// # Errors
-    /// The file that could not be written.
+    /// Reports the file that could not be written.
     pub(super) fn take_ahead(self: &Arc<ControlGroups>, process: Pid) -> io::Result<ControlGroup> {
         let group = self.take(IDLE_MEMORY_MAX)?;
         group.admit(process)?;
         Ok(group)
     }
 
-    /// A panic while it was held can only have come between whole changes.
+    /// Locks the state; no panic can leave it half-changed.
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,19 +155,19 @@ impl Drop for ControlGroups {
 }
 
 impl ControlGroup {
-    /// Puts a process into it, and so everything that it starts from now on.
+    /// Moves a process into the group, including its future children.
     ///
     /// # Errors
-    /// The file that could not be written; above all when the process is gone.
+    /// Reports the file that could not be written, most often because the process has ended.
     pub fn admit(&self, process: Pid) -> io::Result<()> {
         let number = process.as_raw_nonzero().to_string();
         self.hierarchy.folders(self.number).iter().try_for_each(|one| write(one, "cgroup.procs", &number))
     }
 
-    /// From now on its processes may hold so much; what has happened in it so far does not count.
+    /// Sets the memory limit and resets the counters.
     ///
     /// # Errors
-    /// The file that could not be written.
+    /// Reports the file that could not be written.
     pub fn limit_to(&mut self, memory_max: u64) -> io::Result<()> {
         self.memory_max = memory_max;
         self.limit()?;
@@ -176,20 +175,20 @@ impl ControlGroup {
         Ok(())
     }
 
-    /// Whether it is where groups are made now: this process was not put elsewhere since.
+    /// Returns whether the group is below the present cgroup of this process.
     pub fn is_current(&self) -> bool {
         let inside = self.groups.inside();
         inside.hierarchy == self.hierarchy && inside.membership == own_membership()
     }
 
-    /// Whose want of memory the kernel has ended a process in it for, if it has.
+    /// Returns which limit led to an OOM kill in the group, if there was one.
     pub fn ran_out(&self) -> Option<OutOfMemory> {
         let (before, now) = (self.counts_before, self.counts());
         let place = if now.limits > before.limits { OutOfMemory::Group } else { OutOfMemory::Elsewhere };
         (now.kills > before.kills).then_some(place)
     }
 
-    /// Whether nobody is in it.
+    /// Returns whether the group is empty.
     pub fn is_deserted(&self) -> bool {
         self.members().is_empty()
     }
@@ -202,7 +201,7 @@ impl ControlGroup {
                 write(second, "pids.max", &processes)
             }
             [both, ..] => {
-                // All of an attempt or nothing: a task without the command that it feeds is of no use.
+                // Kill all processes of an attempt or none: a task without its command is useless.
                 write(both, "memory.oom.group", "1")?;
                 write(both, "memory.max", &memory)?;
                 write(both, "pids.max", &processes)
@@ -218,7 +217,8 @@ impl ControlGroup {
             let text = read(name)?;
             text.lines().find_map(|text| text.strip_prefix(line)?.trim().parse().ok())
         };
-        // In version 2, `oom_kill` counts kills for the limits of outer groups, too, and `oom` those for this limit.
+        // In version 2, `oom_kill` also counts kills for limits of outer groups, and `oom` those for this
+        // limit.
         let (kills, limits) = match folders.len() {
             2 => (count("memory.oom_control", "oom_kill "), count("memory.failcnt", "")),
             _ => (count("memory.events", "oom_kill "), count("memory.events", "oom ")),
@@ -226,8 +226,8 @@ impl ControlGroup {
         OutOfMemoryCounts { kills: kills.unwrap_or(0), limits: limits.unwrap_or(0) }
     }
 
-    /// Ends a member and waits until it has ended. Opened first and looked at then: what the descriptor is of
-    /// cannot become somebody else. An error says that it is gone.
+    /// Kills a member and waits for its end. The descriptor is opened before the membership is checked, so
+    /// that a reused process id cannot be killed. An error means that it has ended.
     fn end(&self, member: Pid, patience: Duration) {
         let Ok(pidfd) = pidfd_open(member, PidfdFlags::empty()) else { return };
         if self.members().contains(&member) && pidfd_send_signal(&pidfd, Signal::KILL).is_ok() {
@@ -236,7 +236,7 @@ impl ControlGroup {
         }
     }
 
-    /// Whoever is in it.
+    /// Returns the process ids in the group.
     fn members(&self) -> Vec<Pid> {
         let members = self.hierarchy.folders(self.number).into_iter().next();
         let text = members.and_then(|memory| fs::read_to_string(memory.join("cgroup.procs")).ok());
@@ -245,7 +245,7 @@ impl ControlGroup {
 }
 
 impl Drop for ControlGroup {
-    /// A group that does not get empty is not used again.
+    /// Kills the processes; a group that does not become empty is not reused.
     fn drop(&mut self) {
         let began = Instant::now();
         loop {
