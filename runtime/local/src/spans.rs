@@ -1,6 +1,4 @@
-//! What lines of a log are about: spans of jobs, tasks and attempts.
-//!
-//! Owns their names. Does not own what is said in them.
+//! Log spans of jobs, tasks and attempts.
 
 use napreduce_engine::AttemptId;
 use tracing::{Span, info_span};

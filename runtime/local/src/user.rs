@@ -1,6 +1,4 @@
-//! Users by their names.
-//!
-//! Owns who this process runs for, and how a user is named to people. Does not own what a user may do.
+//! User names.
 
 /// The name that the environment gives the user of this process, or else the system, or else its number.
 pub fn current_user() -> String {

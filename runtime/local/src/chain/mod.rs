@@ -27,43 +27,44 @@ pub struct Chain {
     held: Held,
 }
 
-/// Tells a coordinator, for as long as a program runs, that more jobs of its chain may come. Dropped without
-/// `end`, the chain is left to the coordinator.
+/// Keeps a chain open at a coordinator while the program runs. If it is dropped without `end`, the
+/// coordinator ends the chain.
 pub trait ChainKeeper: Debug {
-    /// No job follows any more. Waits a while for the coordinator to know. Blocking.
+    /// Ends the chain: no job follows. Waits for some time for the coordinator's acknowledgement. Blocking.
     ///
     /// # Errors
-    /// Why the coordinator was not told, for people.
+    /// Returns the reason for people if the coordinator could not be notified.
     fn end(self: Box<Self>) -> Result<(), String>;
 }
 
-/// Has a coordinator know of a chain, by its token and directory.
+/// Registers a chain at a coordinator by its token and directory.
 pub type KeepChain<'a> = &'a dyn Fn(u128, PathBuf) -> Result<Box<dyn ChainKeeper>, JobError>;
 
 #[derive(Debug)]
 enum Held {
-    /// Nothing was made.
+    /// Not created yet.
     Not,
     Here(File),
     ByCluster(Box<dyn ChainKeeper>),
 }
 
 impl Chain {
-    /// A chain whose last job writes to `output`; makes nothing.
+    /// Prepares a chain whose last job writes to `output`; creates nothing.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// Fails if the system has no random numbers.
     pub fn beside(output: &Path) -> Result<Chain, JobError> {
         let token = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         Ok(Chain { token, output: output.to_owned(), root: beside(output, token), held: Held::Not })
     }
 
-    /// The directory for what passes from one job to the next; beside the output, under a name like no other.
+    /// Returns the directory for intermediate data, next to the output under a unique name.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What jobs of a cluster are known by as this chain's: for [`JobPlan::chain`](napreduce_protocol::JobPlan::chain).
+    /// Returns the token that marks jobs of a cluster as part of this chain: for
+    /// [`JobPlan::chain`](napreduce_protocol::JobPlan::chain).
     pub fn token(&self) -> Option<u128> {
         matches!(self.held, Held::ByCluster(_)).then_some(self.token)
     }
@@ -94,10 +95,10 @@ impl Chain {
         Ok(lines)
     }
 
-    /// The program runs no further job: removes the directory, or has the coordinator do so. Blocking.
+    /// Ends the chain after the last job: removes the directory, or lets the coordinator do so. Blocking.
     ///
     /// # Errors
-    /// What is left, why, and what becomes of it, for people.
+    /// Reports for people what remains, why, and who will remove it.
     pub fn end(&mut self) -> Result<(), String> {
         let shown = self.root.display();
         match std::mem::replace(&mut self.held, Held::Not) {

@@ -1,7 +1,4 @@
-//! What happens, on its way to the engine: what has arrived together is one batch, and one entry of
-//! the journal.
-//!
-//! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`state`).
+//! Batches of events for the engine: events that arrive together form one journal entry.
 
 use napreduce_engine::Event;
 
@@ -9,12 +6,12 @@ use super::Coordinator;
 use super::entry::{Entry, Extra};
 
 impl Coordinator {
-    /// Takes in an event that happens now, by itself.
+    /// Applies a single event now.
     pub fn enter(&mut self, event: Event) {
         self.enter_with(Some(event), Vec::new());
     }
 
-    /// Takes in what happens now and the engine knows nothing of.
+    /// Applies a single extra now.
     pub fn keep(&mut self, extra: Extra) {
         self.enter_with(None, vec![extra]);
     }
@@ -25,7 +22,7 @@ impl Coordinator {
         self.decide();
     }
 
-    /// Takes in what a worker says. The engine hears of it together with what else has arrived.
+    /// Adds a worker's report to the batch.
     pub fn add_to_batch(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
         let batch = self.batch.get_or_insert_with(|| {
             let at = self.clock.now().max(self.state.last);
@@ -39,8 +36,7 @@ impl Coordinator {
         }
     }
 
-    /// Has the engine decide about the batch, which is one entry of the journal, with
-    /// the next write.
+    /// Has the engine process the batch, which becomes one journal entry with the next write.
     pub fn decide(&mut self) {
         let Some(entry) = self.batch.take() else { return };
         if self.cluster.is_some() {

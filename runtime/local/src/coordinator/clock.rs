@@ -1,6 +1,4 @@
-//! The engine's clock: microseconds since the journal was begun, across restarts.
-//!
-//! Owns the translation from the machine's clocks. Does not own what is done at a time.
+//! The engine's clock: microseconds since the start of the journal, across restarts.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

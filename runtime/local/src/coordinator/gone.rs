@@ -1,7 +1,4 @@
-//! Workers that were lost or have left, for whoever asks what became of them.
-//!
-//! Owns the last of them, as plain data that a snapshot holds. Does not own the workers that are
-//! there (`link`).
+//! The workers that left or were lost most recently, for listings.
 
 use std::collections::VecDeque;
 
@@ -11,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::Identity;
 
-/// So many are remembered; of more the oldest are forgotten.
+/// Maximum number remembered; the oldest are dropped.
 const GONE_MAX: usize = 200;
 
 /// The last workers that are gone, oldest first.
@@ -32,17 +29,17 @@ struct GoneWorker {
     reason: String,
 }
 
-/// How a worker went.
+/// The way in which a worker went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Parting {
-    /// Nothing of it was needed any more.
+    /// It left after a drain.
     Left,
-    /// Nothing more was heard of it, or something took its place.
+    /// It fell silent or was replaced.
     Lost,
 }
 
 impl GoneWorkers {
-    /// Remembers a worker that goes; one that had left cannot be lost any more.
+    /// Records a worker that goes; a worker that has left cannot be lost later.
     pub(super) fn remember(
         &mut self,
         worker: WorkerId,
@@ -62,7 +59,7 @@ impl GoneWorkers {
         }
     }
 
-    /// A line of a listing for each, by number.
+    /// Returns a listing line for each, by number.
     pub fn summaries(&self, now_millis: u64) -> Vec<WorkerSummary> {
         let mut summaries: Vec<WorkerSummary> = self.0.iter().map(|gone| gone.summary(now_millis)).collect();
         summaries.sort_by_key(|gone| gone.worker);

@@ -1,8 +1,5 @@
-//! When a worker was last heard.
-//!
-//! Owns the moment, stamped where messages arrive, and how many of them may wait. Does not own what silence
-//! means (`workers`). A loop that is behind takes nobody for silent whose messages it has not come to yet,
-//! and who sends more than it can take in is not read from until it has caught up.
+//! The time of a worker's last message, stamped on arrival, and the back-pressure on its connection. A loop
+//! that is behind does not consider a worker silent whose messages it has not read yet.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};

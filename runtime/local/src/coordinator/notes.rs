@@ -1,7 +1,4 @@
-//! What the state notes down of preemption: who wanted it, when it was ordered, and what workers account for.
-//!
-//! Owns the way from entries, records and orders into the books of the jobs. Does not own the books
-//! (`napreduce_history`).
+//! Records preemptions in the books of the jobs: requests, orders and the accounts of workers.
 
 use napreduce_engine::{Attempt, AttemptId, AttemptState, Order, Primitive, Record, WorkerId};
 use napreduce_history::OPERATOR;

@@ -1,8 +1,4 @@
-//! The program that embeds this coordinator is to stand still: its jobs are brought to rest before, and go on
-//! after it.
-//!
-//! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program
-//! (`embedded`), nor how a task is stopped (`worker`).
+//! Stopping of the embedding program: its jobs are suspended before and resumed after it.
 
 use napreduce_engine::{AttemptState, Event, Job, JobId};
 use tokio::sync::oneshot;
@@ -12,13 +8,13 @@ use super::{Coordinator, Pause};
 const REASON: &str = "its program was sent SIGTSTP";
 
 impl Coordinator {
-    /// Holds every job, and tells when all its attempts are stopped.
+    /// Holds every job; notifies `at_rest` when all attempts are stopped.
     pub(super) fn pause(&mut self, at_rest: oneshot::Sender<()>) {
         self.pause = Some(Pause { at_rest: Some(at_rest) });
         self.hold_while_paused();
     }
 
-    /// Holds the jobs that are not held yet, if nothing is to be at work.
+    /// Holds new jobs while paused.
     pub(super) fn hold_while_paused(&mut self) {
         if self.pause.is_none() {
             return;
@@ -28,12 +24,12 @@ impl Coordinator {
         }
     }
 
-    /// Lets everything go on that was held.
+    /// Resumes everything that was held.
     pub(super) fn go_on(&mut self) {
         if self.pause.take().is_none() {
             return;
         }
-        // What operators suspended task by task stays so.
+        // Tasks suspended by operators stay suspended.
         let is_paused = |coordinator: &Coordinator, job| {
             let known = coordinator.state.view().job(job);
             known.is_some_and(|known| known.held().is_some())
@@ -44,14 +40,14 @@ impl Coordinator {
         }
     }
 
-    /// Says so when everything has come to rest.
+    /// Notifies the waiting party when all tasks are at rest.
     pub(super) fn tell_rest(&mut self) {
         let stopped = self.state.view().attempts().all(|attempt| attempt.state() == AttemptState::Suspended);
         if let Some(pause) = &mut self.pause
             && stopped
             && let Some(at_rest) = pause.at_rest.take()
         {
-            // Whoever waited for too long does not listen any more.
+            // The receiver may have timed out.
             let _ = at_rest.send(());
         }
     }

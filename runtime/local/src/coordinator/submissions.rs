@@ -1,7 +1,4 @@
-//! Jobs on their way in: the claim of their output directory, beside the loop.
-//!
-//! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim
-//! itself (`output`).
+//! Submission of jobs: claims the output directory outside the loop. A submission sent twice is one job.
 
 use std::sync::Arc;
 
@@ -16,7 +13,7 @@ use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_rea
 use crate::user::current_user;
 
 impl Coordinator {
-    /// Claims an output directory beside the loop.
+    /// Claims an output directory outside the loop.
     pub fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
         self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
@@ -90,7 +87,7 @@ impl Coordinator {
         self.claim(accepted, Submitter::Embedding(reply));
     }
 
-    /// The job is in the journal with the next write; then whoever waits for it is told.
+    /// Notifies the submitters when the job is journaled.
     pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
         for submitter in submitters {
             match submitter {

@@ -1,6 +1,4 @@
-//! A look at an output directory that will be wanted later: whether a run could have it now.
-//!
-//! Owns the look, which changes nothing. Does not own the claim, which decides when the job is
+//! A check, without changes, whether a run could claim an output directory now.
 //! handed in (`claim`).
 
 use std::fs::{self, File};

@@ -7,8 +7,8 @@
 //!   -> _SUCCESS moved into place -> directory synced                         (then _temporary is removed, if it can be)
 //! ```
 //!
-//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by
-//! whoever comes: what is not where it was is where it shall be.
+//! Before `claim.json` contains the intent, nothing old is touched. Afterwards each step can be repeated by
+//! any process: a part missing at its source has already been moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

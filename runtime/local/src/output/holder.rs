@@ -1,7 +1,4 @@
-//! Whether the holder of a claim lives.
-//!
-//! Owns the claims of this process. Does not own how other processes are known (`process`) nor the claim's
-//! lease, by which hosts judge each other (`obstacles`).
+//! Liveness of a claim's holder.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,4 +1,4 @@
-//! The intent of a commit, once it is recorded: carried out as far as that was not done before, whoever comes.
+//! The recorded intent of a commit; any process can carry out its remaining steps.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) const INTENT_VERSION: u32 = 1;
 /// Fewer moves than this for each thread are not worth one.
 const MOVES_MIN: usize = 128;
 
-/// What a commit does.
+/// The intent of a commit.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Intent {
     pub(super) version: u32,
@@ -37,7 +37,7 @@ pub(super) struct IntendedPart {
     pub(super) inode: u64,
 }
 
-/// Carries out the recorded intent of a claim, as far as that was not done before.
+/// Carries out the remaining steps of a claim's recorded intent.
 pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     let (here, success) = (Path::new(""), Path::new(SUCCESS));
     let written = read_success(storage)?;
@@ -72,7 +72,7 @@ fn sync(storage: &Storage) -> Result<(), Trouble> {
     storage.sync_directory(here).map_err(|error| failed("sync", storage, here, &error))
 }
 
-/// The holder reads its token again before each step that cannot be taken back.
+/// Checks the holder's token; called before each irreversible step.
 fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     match whose(storage, paths, token)? {
         Whose::Own(_) => Ok(()),
@@ -100,7 +100,7 @@ fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result
     Ok(intent)
 }
 
-/// Moves a part to its place; fine if it is there.
+/// Moves a part to its place; succeeds if it is there already.
 fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
     let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
     let known = Found {

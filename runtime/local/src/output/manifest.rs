@@ -1,6 +1,4 @@
-//! `_SUCCESS`: what an output consists of, and whose commit put it there.
-//!
-//! Owns the text, and reading what an earlier job wrote. Does not own when it gets into place (`commit`).
+//! `_SUCCESS`: the parts of an output and the claim that committed it.
 
 use std::collections::BTreeMap;
 use std::io;

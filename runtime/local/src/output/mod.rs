@@ -1,7 +1,5 @@
-//! The output directory: who may write it, how parts get into place, what is left when a job fails.
-//!
-//! Owns the layout and the commit protocol of the job; the commit of one attempt is a rename by its task
-//! process. Does not own the contents of parts.
+//! The output directory: its claim, its layout and the commit protocol of a job. The commit of one attempt is
+//! a rename by its task process.
 //!
 //! ```text
 //! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)

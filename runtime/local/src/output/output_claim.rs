@@ -1,6 +1,4 @@
-//! The claim of a run on its output, wherever that is.
-//!
-//! Owns the choice between a directory and a store. Does not own what either does (`claim`, `bucket`).
+//! The claim of a run on its output, in a directory or a store.
 
 use std::io;
 use std::path::Path;
@@ -16,19 +14,19 @@ use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::Disk;
 use super::trouble::{Trouble, refused};
 
-/// An output that this run alone writes.
+/// An output claimed for this run.
 #[derive(Debug)]
 pub enum OutputClaim {
     Directory(DirectoryClaim),
     Store(BucketClaim),
 }
 
-/// The stores of this program, for an output in one.
+/// Returns the store of an output; `None` if it is a directory.
 fn in_store(output: &Path) -> Option<Result<Bucket, Trouble>> {
     StorageScheme::of(output).map(|_| Bucket::of(output).map_err(Trouble::Final))
 }
 
-/// Whoever handed the job in may have what the coordinator lacks.
+/// Marks an error as the coordinator's, since the submitter's program may support the store.
 fn said_by_coordinator(error: JobError, owner: Owner) -> JobError {
     match error {
         JobError::OutputUnusable { path, source } if owner == Owner::Cluster => {
@@ -40,7 +38,7 @@ fn said_by_coordinator(error: JobError, owner: Owner) -> JobError {
 }
 
 impl OutputClaim {
-    /// Claims an output, unless what is there already forbids it.
+    /// Claims an output; fails if existing content forbids it.
     pub fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<OutputClaim, JobError> {
         match in_store(request.output) {
             None => DirectoryClaim::take(disk, request).map(OutputClaim::Directory),
@@ -52,8 +50,8 @@ impl OutputClaim {
         }
     }
 
-    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is
-    /// made again.
+    /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates
+    /// nothing.
     pub(crate) fn resume(
         disk: &Disk,
         request: &ClaimRequest<'_>,
@@ -65,7 +63,7 @@ impl OutputClaim {
         })
     }
 
-    /// What to remember for [`OutputClaim::resume`].
+    /// Returns the data for [`OutputClaim::resume`].
     pub(crate) fn mark(&self) -> ClaimMark {
         match self {
             OutputClaim::Directory(claim) => claim.mark(),
@@ -73,13 +71,13 @@ impl OutputClaim {
         }
     }
 
-    /// Whether a look at it is over at once, unless its storage is away. A store may take its time; whoever
-    /// writes there has waited for it himself.
+    /// Returns whether a check is fast unless the storage is unreachable. A store may be slow, and writers to
+    /// it have already waited.
     pub(crate) fn is_soon_looked_at(&self) -> bool {
         matches!(self, OutputClaim::Directory(_))
     }
 
-    /// Makes sure that the output is still there and this claim's.
+    /// Checks that the output still exists and belongs to this claim.
     pub(crate) fn verify(&self) -> Result<(), Trouble> {
         match self {
             OutputClaim::Directory(claim) => claim.verify(),
@@ -87,7 +85,7 @@ impl OutputClaim {
         }
     }
 
-    /// Removes everything this run has made; an older output stays as it is.
+    /// Removes all files of this run; an older output is unchanged.
     pub fn discard(self) -> Result<(), Trouble> {
         match self {
             OutputClaim::Directory(claim) => claim.discard(),
@@ -95,7 +93,7 @@ impl OutputClaim {
         }
     }
 
-    /// Removes what is left of the work when the output is in place. The output does not depend on it.
+    /// Removes the remaining work when the output is in place. The output does not depend on it.
     pub(crate) fn clean_up(self) -> Result<(), Trouble> {
         match self {
             OutputClaim::Directory(claim) => claim.clean_up(),
@@ -104,8 +102,8 @@ impl OutputClaim {
     }
 }
 
-/// Puts the parts of a job that succeeded into place; replaces an older output. It may be called again until
-/// it succeeds.
+/// Puts the parts of a successful job into place and replaces an older output. Can be repeated until it
+/// succeeds.
 pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
     match claim {
         OutputClaim::Directory(claim) => commit_to_directory(claim, manifest),
@@ -113,7 +111,7 @@ pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(),
     }
 }
 
-/// Tells other hosts that the holder of a claim lives.
+/// The lease that shows other hosts that the holder is alive.
 #[derive(Debug, Clone)]
 pub(crate) enum Lease {
     Directory(DirectoryLease),
@@ -128,7 +126,7 @@ impl Lease {
         }
     }
 
-    /// To be called every now and then. What hinders it is met again, and said, by the next step of the job.
+    /// Renews the lease; must be called periodically. The next step of the job meets and reports any error.
     pub(crate) fn renew(&self) {
         match self {
             Lease::Directory(lease) => drop(lease.renew()),

@@ -1,6 +1,4 @@
-//! What `_temporary/claim.json` says: whose the output directory is, and how far its commit has come.
-//!
-//! Owns the token and the form of the file. Does not own when it is written (`claim`, `commit`).
+//! The content of `_temporary/claim.json`: the holder of the output directory and the state of its commit.
 
 use std::path::Path;
 use std::{fmt, io};
@@ -13,32 +11,32 @@ use serde::{Deserialize, Serialize};
 /// Version of the file.
 const CLAIM_VERSION: u32 = 1;
 
-/// How far a job is with its output.
+/// The state of a job's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Step {
-    /// Its tasks may write below `_temporary`; nothing else was touched.
+    /// Tasks may write below `_temporary`; nothing else was touched.
     Claimed,
-    /// Its parts are being put into place, which is always brought to its end.
+    /// Parts are being put into place; this is always completed.
     Intent,
 }
 
-/// Who brings to an end what its holder cannot.
+/// The party that completes the work of a dead holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Owner {
     /// The next coordinator of the cluster, from its journal.
     Cluster,
-    /// Whoever wants the directory next: the job ended with the program.
+    /// The next run that claims the directory: the job ended with the program.
     Program,
 }
 
-/// The file.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClaimRecord {
     version: u32,
     pub(super) token: ClaimToken,
-    /// The submitter's token: what an earlier try of the same submission left is its own.
+    /// Identifies the submission, so that a retry recognizes its own files.
     #[serde(with = "hexadecimal")]
     pub(super) submission: u128,
     #[serde(with = "text")]
@@ -46,7 +44,7 @@ pub(super) struct ClaimRecord {
     pub(super) step: Step,
     pub(super) owner: Owner,
     pub(super) holder: ProcessIdentity,
-    /// How many directories the claim made: the output directory, its parent and so on.
+    /// Number of directories created: the output directory, its parent and so on.
     pub(super) made: u32,
 }
 
@@ -77,7 +75,7 @@ impl ClaimRecord {
         Ok(text)
     }
 
-    /// Reads what a file holds; `path` is for people.
+    /// Parses a file; `path` is for messages.
     pub(super) fn parse(bytes: &[u8], path: &Path) -> io::Result<ClaimRecord> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -103,7 +101,7 @@ impl fmt::Display for ClaimRecord {
     }
 }
 
-/// A token of a submission as text: JSON numbers are not read exactly everywhere.
+/// Serializes a submission token as text, since not all JSON readers handle large numbers exactly.
 mod hexadecimal {
     use serde::{Deserialize, Deserializer, Serializer};
 

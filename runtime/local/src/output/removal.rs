@@ -1,8 +1,5 @@
-//! The removal of what was `_temporary`, which at the end of a job stands between the last reduce
-//! and success.
-//!
-//! Owns doing it on several threads: the kernel gives back the memory of a gigabyte of segments at some 0.1
-//! s, which is much of a job that takes one. Does not own when it is due.
+//! Removal of a retired `_temporary` at the end of a job. It uses several threads: the kernel frees the
+//! memory of a gigabyte of segments in some 0.1 s, which is much for a job of one second.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
-//! An output directory that a program has claimed for a job it will run later.
-//!
-//! Owns that nobody else gets it until then. Does not own the claim of the job itself, which is taken when
-//! this one is given back: between the two there is a moment in which another run could be faster.
+//! An output directory claimed for a job that the program will run later. Between giving it back and the
+//! job's claim another run could take it.
 
 use std::path::{Path, PathBuf};
 

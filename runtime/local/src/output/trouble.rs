@@ -1,38 +1,35 @@
-//! Why a step of claim or commit did not succeed, and what that means for the job.
-//!
-//! Owns the difference between what may pass, what somebody else did, and what nobody can mend. Does not own
-//! how often something is tried again (`coordinator`).
+//! Failures of claim and commit steps: transient, caused by another run, or permanent.
 
 use std::io;
 
 use napreduce_protocol::JobError;
 
-/// A step that did not succeed.
+/// A failed step.
 #[derive(Debug)]
 pub enum Trouble {
-    /// The storage is away, full or closed at this moment: it is to be tried again.
+    /// The storage is unreachable, full or closed; retry.
     Passing {
-        /// What was being done, and what the system said.
+        /// The operation and the system's error.
         what: String,
-        /// Nothing can be said of the directory at all, as when its storage is not mounted.
+        /// Whether the whole directory is unreachable, such as unmounted storage.
         away: bool,
     },
-    /// Another run has the directory by now, which is not to be touched.
+    /// Another run holds the directory, which must not be touched.
     Taken {
         /// Who, in words.
         by: String,
     },
-    /// What the output is made of is gone or was changed.
+    /// The files of the output are gone or were changed.
     Final(String),
 }
 
 impl Trouble {
-    /// A call that failed while something was done.
+    /// Classifies the error of a failed call.
     pub(super) fn io(doing: impl Into<String>, error: &io::Error) -> Trouble {
         Trouble::Passing { what: format!("cannot {}: {error}", doing.into()), away: is_away(error) }
     }
 
-    /// Why the job has no output because of it.
+    /// Describes why the job has no output.
     pub(crate) fn in_words(&self, output: &std::path::Path) -> String {
         match self {
             Trouble::Passing { what, .. } | Trouble::Final(what) => what.clone(),
@@ -41,7 +38,7 @@ impl Trouble {
     }
 }
 
-/// Whether an error says that the storage as a whole cannot be had, rather than that it refuses one thing.
+/// Returns whether an error means that the whole storage is unavailable.
 pub(super) fn is_away(error: &io::Error) -> bool {
     let Some(code) = error.raw_os_error() else { return error.kind() == io::ErrorKind::NotFound };
     let away = [
@@ -64,7 +61,7 @@ pub(super) fn is_away(error: &io::Error) -> bool {
     away.contains(&code)
 }
 
-/// Of a directory that could not be claimed: then the job is refused.
+/// Returns the error of a job whose directory could not be claimed.
 pub(super) fn refused(path: &std::path::Path, trouble: Trouble) -> JobError {
     let path = path.display().to_string();
     match trouble {

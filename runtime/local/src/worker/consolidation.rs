@@ -1,7 +1,5 @@
-//! Small map outputs of a job, put together before its many reduces read them.
-//!
-//! Owns when that is worth its while, and which files there are. Does not own their form (`napreduce-data`);
-//! a file that could not be written is done without.
+//! Consolidation of a job's small map outputs before its many reduces read them. A file that cannot be
+//! written is skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};

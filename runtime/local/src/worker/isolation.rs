@@ -13,7 +13,7 @@ use super::configuration::{IsolationMode, IsolationRules};
 
 /// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
-/// Variables passed from the daemon to tasks; a star stands for any ending.
+/// Variables passed from the daemon to tasks, by name or by prefix.
 const PASSED: [&str; 12] = [
     "PATH",
     "HOME",

@@ -1,8 +1,5 @@
-//! The worker: owns a machine's slots and supervises the attempts that run in them.
-//!
-//! Owns the attempts' processes, their environment and their files, and in a cluster the connection to the
-//! coordinator. Does not own any decision about which attempt runs: it does what the coordinator tells it and
-//! reports what happened.
+//! The worker: provides a machine's slots and supervises the attempts that run in them. It follows the
+//! coordinator's orders and reports results.
 //!
 //! ```text
 //! daemon (the loop) -> attempt (one process)

@@ -1,8 +1,5 @@
-//! Map outputs that are copied to where they outlive this worker, which somebody else is about to end.
-//!
-//! Owns the copies, one after the other in the order in which they were asked for. Does not own which outputs
-//! these are (the engine orders them), nor where they lie (`JobPaths`). A copy has its name when it is whole;
-//! one that cannot be made is said, and the output is lost with this worker as any other is.
+//! Copies of map outputs to storage that outlives this worker, made one after the other. A copy gets its name
+//! when it is complete. A failed copy is logged, and the output is lost with the worker.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

@@ -1,6 +1,4 @@
-//! What the process of an attempt is started with: its environment, its directory, its logs.
-//!
-//! Owns making what a process of a cluster finds. Does not own starting it (`attempt`).
+//! The environment, directory and logs of an attempt's process.
 
 use std::{fs, io};
 

@@ -1,6 +1,4 @@
-//! How a worker works, in a cluster and in one process with its coordinator.
-//!
-//! Owns the values. Does not own where they come from (`configuration`).
+//! The settings of a worker, in a cluster or embedded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,25 +10,25 @@ use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::Environment;
 use super::segment_memory::SegmentMemory;
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
-    /// How often it says how far its attempts are.
+    /// Interval of progress reports.
     pub heartbeat: Duration,
-    /// A task process that says nothing for so long is ended.
+    /// A task process that is silent for this time is killed.
     pub task_silence_max: Duration,
-    /// In a cluster: the worker's surroundings and its number.
+    /// Only in a cluster.
     pub environment: Option<(Arc<dyn Environment>, WorkerId)>,
-    /// Where segments are kept as long as there is room.
+    /// Memory for segments.
     pub segment_memory: Arc<SegmentMemory>,
     /// How attempts are suspended.
     pub suspend: SuspendRules,
-    /// How many attempts have a process, for whoever decides whether there is work to be saved.
+    /// Number of attempts with a process.
     pub running: Arc<AtomicUsize>,
 }
 
 impl WorkerSettings {
-    /// A worker in one process with its coordinator.
+    /// Returns the settings of an embedded worker.
     pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
         WorkerSettings {
             heartbeat,

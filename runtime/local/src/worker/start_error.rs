@@ -1,7 +1,4 @@
-//! Why a program could not be executed here.
-//!
-//! Owns the words for what the system says when a process is started. Does not own the starting (`process`)
-//! nor the fetching of programs (`preparation`).
+//! Explains why a program could not be executed on this host.
 
 use std::io;
 use std::path::Path;

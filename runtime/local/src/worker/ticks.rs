@@ -1,6 +1,4 @@
-//! Ticks of a period.
-//!
-//! Owns that one which was missed is not made up for. Does not own what is done at each.
+//! Periodic ticks; missed ticks are skipped.
 
 use std::time::Duration;
 

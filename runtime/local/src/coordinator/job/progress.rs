@@ -1,6 +1,4 @@
-//! How far a job is, for people who follow it.
-//!
-//! Owns the estimate of bytes that are not known yet. Does not own the state of its tasks (the engine).
+//! The progress of a job, including estimates of unknown bytes.
 
 use napreduce_engine::{AttemptState, ByKind, ClusterView, Job, Start, TaskId, TaskKind, TaskState};
 use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
@@ -55,7 +53,7 @@ impl LiveJob {
         self.accepted.plan.splits.iter().map(InputSplit::length).sum()
     }
 
-    /// How far it is.
+    /// Returns the job's progress.
     pub(in crate::coordinator) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
         JobProgress { map: self.phase(view, TaskKind::Map), reduce: self.phase(view, TaskKind::Reduce) }
     }

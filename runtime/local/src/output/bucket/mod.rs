@@ -1,9 +1,7 @@
-//! An output in a store, where nothing is a directory and nothing can be renamed.
+//! An output in a store, which has no directories and no renames.
 //!
-//! Owns who may write it, how parts become objects, what is left when a job fails. Attempts have sent their
-//! parts as uploads that nobody sees; the commit of the job completes those that were granted, and drops all
-//! others. Does not own the uploads of an attempt (its task process) nor requests (`ObjectStores`, which come
-//! from a feature of the program).
+//! Attempts send their parts as uploads, which are invisible; the commit of the job completes the granted
+//! ones and drops all others.
 //!
 //! ```text
 //! OUT/_temporary/claim.json    whose the output is, and how far the commit has come; its age is the holder's lease

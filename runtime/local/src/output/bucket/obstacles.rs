@@ -1,8 +1,4 @@
-//! What stands in the way of a claim in a store: whether somebody is still at it, and what becomes of what
-//! the dead left.
-//!
-//! Owns the judgement of an older claim, finishing its commit, and putting the new claim in its place. Does
-//! not own the claim from then on (`claim`).
+//! Obstacles to a claim in a store: judges an older claim, finishes its commit, and writes the new claim.
 
 use std::fs;
 use std::path::Path;

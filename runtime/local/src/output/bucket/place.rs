@@ -1,7 +1,4 @@
-//! The objects of one output, by their names in it.
-//!
-//! Owns the way from names to whole ones and back, and what a failed call means for the job. Does not own
-//! their order.
+//! The objects of one output, addressed by their names in it.
 
 use std::path::Path;
 
@@ -13,7 +10,7 @@ use super::super::trouble::Trouble;
 
 pub(super) const CLAIM: &str = "_temporary/claim.json";
 pub(super) const INTENT: &str = "_temporary/intent.json";
-/// With what the names of objects begin that are written to learn the time.
+/// Name prefix of objects written to read the store's clock.
 pub(super) const PROBE: &str = "_temporary/probe-";
 
 /// An output in a store.
@@ -25,7 +22,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// The output of this name, in the stores that this program is built with; else what to do about it.
+    /// Returns the output of this name, if the program supports its store; the error is a hint for the user.
     pub(crate) fn of(output: &Path) -> Result<Bucket, String> {
         let text = output.to_str().ok_or_else(|| format!("{} is not UTF-8", output.display()))?;
         Ok(Bucket::in_stores(object_stores(output)?, text))
@@ -35,7 +32,7 @@ impl Bucket {
         Bucket { stores, base: output.trim_end_matches('/').to_owned() }
     }
 
-    /// As people are told of an object in it.
+    /// Returns the path of an object for messages.
     pub(super) fn shown(&self, name: &str) -> String {
         format!("{}/{name}", self.base)
     }
@@ -66,26 +63,26 @@ impl Bucket {
         self.stores.remove(&self.shown(name)).map_err(|error| trouble("remove", &self.shown(name), error))
     }
 
-    /// All objects, however deep, by their names.
+    /// Lists all objects, at any depth, by name.
     pub(super) fn objects(&self) -> Result<Vec<(String, ObjectEntry)>, Trouble> {
         let listed = self.stores.list(&self.base).map_err(|error| trouble("list", &self.base, error))?;
         let named = |entry: ObjectEntry| Some((self.below(&entry.object)?.to_owned(), entry));
         Ok(listed.into_iter().filter_map(named).collect())
     }
 
-    /// Makes an upload the object of this name. Its version; `None` when there is no such upload.
+    /// Completes an upload and returns its version; `None` if there is no such upload.
     pub(super) fn complete(&self, name: &str, upload: &PendingUpload) -> Result<Option<String>, Trouble> {
         let completed = self.stores.complete_upload(&self.shown(name), upload);
         completed.map_err(|error| trouble("complete", &self.shown(name), error))
     }
 
-    /// What version an upload will be.
+    /// Returns the version that an upload will have.
     pub(super) fn version_of(&self, name: &str, upload: &PendingUpload) -> Option<String> {
         self.stores.version_of(&self.shown(name), upload)
     }
 
-    /// Drops what tasks have begun to write and nobody completes, of this run or one before. Uploads of
-    /// objects that no task writes are somebody else's.
+    /// Drops unfinished uploads of tasks, of this run or an earlier one. Uploads of objects that no task
+    /// writes belong to others.
     pub(super) fn abort_uploads(&self) -> Result<(), Trouble> {
         let listed = self.stores.uploads(&self.base);
         let listed = listed.map_err(|error| trouble("list the uploads of", &self.base, error))?;
@@ -97,13 +94,13 @@ impl Bucket {
     }
 }
 
-/// Whether an object is no part of any output.
+/// Returns whether an object is not part of any output.
 pub(super) fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMPORARY).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether an object is what claim, commit and checkpoints make; what else is temporary is of
-/// another program.
+/// Returns whether an object was made by a claim, commit or checkpoint; other temporary objects belong to
+/// other programs.
 pub(super) fn is_remains(name: &str) -> bool {
     matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || name.starts_with(STORED_CHECKPOINT)
 }

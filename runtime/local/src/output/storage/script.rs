@@ -1,8 +1,4 @@
-//! A file system on which one call goes wrong, or after which nothing happens any more, and that remembers
-//! what was done.
-//!
-//! Owns the choice of the call and what its caller is told. Does not own what would be left after a loss of
-//! power, which a test makes out of what is remembered.
+//! A file system for tests that injects one fault and records the calls.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,18 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Call, Disk};
 
-/// What happens to one call.
+/// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not done, and says so with this number of the system.
+    /// Not carried out; returns this error number.
     Refused(i32),
-    /// It is done, and says that there is no such file.
+    /// Carried out, but reported as not found.
     Denied,
-    /// It is done, and nothing after it: the process was killed.
+    /// Carried out; no call after it: the process was killed.
     Last,
 }
 
-/// Something that was done, in order.
+/// A recorded operation, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
     MakeDirectory(PathBuf),
@@ -43,7 +39,7 @@ struct ScriptState {
     done: Vec<Done>,
 }
 
-/// What goes wrong on a disk.
+/// The faults of a disk.
 #[derive(Debug)]
 pub struct DiskScript {
     /// Paths of calls are relative to it, or absolute.
@@ -57,30 +53,30 @@ pub struct Stall<'a> {
 }
 
 impl DiskScript {
-    /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the
-    /// output directory.
+    /// Returns a disk on which the call of that number, counted from 0, fails; `root` is the output
+    /// directory.
     pub fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
         let state = Mutex::new(ScriptState { fault, ..ScriptState::default() });
         let script = Arc::new(DiskScript { root: root.to_owned(), state });
         (Disk { script: Some(Arc::clone(&script)) }, script)
     }
 
-    /// Until it is dropped, calls wait for an answer.
+    /// Blocks calls until the result is dropped.
     pub fn stall(&self) -> Stall<'_> {
         Stall { _answers: self.state.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// How many calls there were.
+    /// Returns the number of calls.
     pub fn calls(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).calls
     }
 
-    /// Whether the process was killed.
+    /// Returns whether the process was killed.
     pub fn is_dead(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).dead
     }
 
-    /// All that was done.
+    /// Returns all recorded operations.
     pub fn done(&self) -> Vec<Done> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).done.clone()
     }

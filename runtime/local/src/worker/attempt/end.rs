@@ -1,7 +1,4 @@
-//! What is said of a process that has ended without saying how, or whose part has.
-//!
-//! Owns these sentences, and where the fault lies. Does not own what the process was asked for
-//! (`supervised`).
+//! Errors of processes that ended without reporting an outcome.
 
 use std::process::ExitStatus;
 

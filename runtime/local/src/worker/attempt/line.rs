@@ -1,7 +1,4 @@
-//! The worker's end of a control channel: bytes out and in, without waiting.
-//!
-//! Owns what is still to be sent and what has come in part. Does not own the meaning of messages
-//! (`supervised`).
+//! The worker's end of a control channel: non-blocking sends and receives.
 
 use std::io;
 
@@ -17,40 +14,40 @@ pub(super) struct ControlLine {
     /// Bytes still to be sent.
     outbox: Vec<u8>,
     inbox: FrameBuffer,
-    /// False once the channel was closed by the task, or the rest of it cannot be understood.
+    /// False once the task has closed the channel or the input is malformed.
     pub(super) hears: bool,
 }
 
-/// What was read at once.
+/// The result of one read.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) messages: Vec<FromTask>,
     /// Whether there may be more to read.
     pub(super) more: bool,
-    /// Why nothing that follows can be understood.
+    /// The reason why further input is unreadable.
     pub(super) broken: Option<String>,
 }
 
 impl ControlLine {
-    /// With a first message that waits to be sent.
+    /// Creates a line with a queued first message.
     pub(super) fn begin(first: &ToTask) -> Result<ControlLine, WireError> {
         let mut line = ControlLine { outbox: Vec::new(), inbox: FrameBuffer::default(), hears: true };
         line.put(first)?;
         Ok(line)
     }
 
-    /// Puts a message behind those that wait to be sent.
+    /// Queues a message.
     pub(super) fn put(&mut self, message: &ToTask) -> Result<(), WireError> {
         encode_onto(&mut self.outbox, message)
     }
 
-    /// Nothing that follows is of interest.
+    /// Ignores all further input.
     pub(super) fn close(&mut self) {
         self.hears = false;
         self.outbox.clear();
     }
 
-    /// What there is to wait for, if anything.
+    /// Returns the I/O interest, if any.
     pub(super) fn interest(&self) -> Option<Interest> {
         match (self.hears, self.outbox.is_empty()) {
             (true, true) => Some(Interest::READABLE),
@@ -60,13 +57,13 @@ impl ControlLine {
         }
     }
 
-    /// Sends what can be.
+    /// Sends queued bytes without blocking.
     pub(super) fn send_waiting(&mut self, socket: &UnixStream) -> io::Result<()> {
         while !self.outbox.is_empty() {
             match socket.try_write(&self.outbox) {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It ended without reading; its exit says why.
+                // It ended without reading; its exit status has the reason.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outbox.clear(),
                 Err(error) => return Err(error),
             }
@@ -74,7 +71,7 @@ impl ControlLine {
         Ok(())
     }
 
-    /// Takes in what has arrived.
+    /// Reads available messages.
     pub(super) fn receive(&mut self, socket: &UnixStream) -> io::Result<Heard> {
         let mut heard = Heard::default();
         if !self.hears {
@@ -92,7 +89,7 @@ impl ControlLine {
                 self.take_messages(&mut heard);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // The other end was closed with something unread in it.
+            // The other end was closed with unread data.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.hears = false,
             Err(error) => return Err(error),
         }

@@ -1,39 +1,34 @@
-//! How much of a task process goes to swap, and how much of that comes back.
+//! Accounts for the swap traffic of a task process between two samples.
 //!
-//! Owns the sums between two accounts. Does not own when memory is moved (`suspension`) nor how it
-//! is (`process`).
-//!
-//! The kernel counts per process what is in swap, not what came back. What leaves swap has come back or was
-//! given up unread (an arena that is freed); only a page that comes back takes a fault, so the faults are a
-//! bound, and so is what the machine has read meanwhile: a page may still be in memory that counts as
-//! swapped. Pages that were read in advance stay in swap by the process's own count until it touches them:
-//! they are counted when they are read.
+//! The kernel counts per process the bytes in swap, not the bytes read back. Pages that leave swap were read
+//! back or freed unread (such as an arena). Only a page read back takes a fault, so the faults are a bound;
+//! so are the machine's swap reads, since a page counted as swapped may still be in memory. Prefetched pages
+//! stay in swap by the process's count until it touches them; they are counted when they are read.
 
 use napreduce_task::ProcessMemory;
 
-/// The smallest piece that comes back by one fault, in bytes.
+/// Minimum bytes read back per fault.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a process has in swap, and what moved since the last account. All in bytes.
+/// Bytes of a process in swap, and bytes moved since the last account.
 #[derive(Debug, Default)]
 pub(super) struct SwapAccount {
     seen: ProcessMemory,
-    /// Of what the machine has read by then, so much is counted already.
+    /// Part of the machine's reads that is already counted.
     counted: u64,
-    /// Read in advance, and not touched by the process since.
+    /// Prefetched and not touched by the process since.
     read_ahead: u64,
     out: u64,
     back: u64,
 }
 
 impl SwapAccount {
-    /// What is in swap by the last look.
+    /// Returns the bytes in swap at the last sample.
     pub(super) fn swapped(&self) -> u64 {
         self.seen.swapped
     }
 
-    /// Takes in how the process is now. One that has ended has nothing in swap, and its faults are known
-    /// until it is reaped.
+    /// Adds a sample. An ended process has no swap; its faults are readable until it is reaped.
     pub(super) fn look(&mut self, now: ProcessMemory) {
         let before = std::mem::replace(&mut self.seen, now);
         self.out += now.swapped.saturating_sub(before.swapped);
@@ -44,7 +39,7 @@ impl SwapAccount {
         self.come_back((left - touched).min(faulted.saturating_sub(touched)), before.machine_read);
     }
 
-    /// At most what the machine has read since `before` and was not counted then.
+    /// Counts bytes read back, at most the machine's uncounted reads since `before`.
     fn come_back(&mut self, bytes: u64, before: u64) {
         self.counted = self.counted.max(before);
         let back = bytes.min(self.seen.machine_read.saturating_sub(self.counted));
@@ -52,7 +47,7 @@ impl SwapAccount {
         self.back += back;
     }
 
-    /// The kernel was told to read back all that is in swap, and has done so; how the process is now.
+    /// Adds a sample after a prefetch of all swapped memory.
     pub(super) fn read_back(&mut self, now: ProcessMemory) {
         let before = std::mem::replace(&mut self.seen, now);
         let bytes = before.swapped.saturating_sub(self.read_ahead);
@@ -60,12 +55,12 @@ impl SwapAccount {
         self.read_ahead = now.swapped;
     }
 
-    /// What moved since the last call: out, and back.
+    /// Returns the bytes moved out and back since the last call.
     pub(super) fn take(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.out), std::mem::take(&mut self.back))
     }
 
-    /// Whether anything moved since then.
+    /// Returns whether any bytes moved since then.
     pub(super) fn has_moved(&self) -> bool {
         self.out > 0 || self.back > 0
     }
