@@ -1,9 +1,8 @@
-//! Several jobs of one program, one on the output of the other: where what passes between them lies, and who
-//! removes it.
+//! Chains of jobs of one program, each reading the output of the previous one: the location of the
+//! intermediate data and its removal.
 //!
-//! Owns the side of the program. A program that runs its jobs itself removes the directory at its end; on a
-//! cluster the coordinator does, when the program is done or gone and no job of the chain runs any more
-//! (`coordinator`). Does not own the conversation with the coordinator (`client`).
+//! A program that runs its jobs itself removes the directory at its end. On a cluster the coordinator removes
+//! it when the program has ended and no job of the chain runs.
 
 mod root;
 

@@ -1,6 +1,4 @@
-//! Why a command was of no use to its task.
-//!
-//! Owns the texts, which name the command, and whose fault it was. Does not own what follows (the engine).
+//! Errors of commands, with the command's name and the blame.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -12,10 +10,10 @@ use thiserror::Error;
 
 use crate::process::signal_name;
 
-/// A command takes so much of a message.
+/// Maximum length of a command in a message.
 const SHOWN_MAX: usize = 200;
 
-/// A command that could not be started, talked to, or that failed.
+/// An error of a command: not started, no communication, or failure.
 #[derive(Debug, Error)]
 pub enum CommandError {
     /// The shell could not be started.
@@ -28,7 +26,7 @@ pub enum CommandError {
         /// Why.
         error: io::Error,
     },
-    /// It ended, and not well.
+    /// It failed.
     #[error("the {role} `{}` {}", shown(.command), in_words(.status))]
     Failed {
         /// What it is for.
@@ -38,7 +36,7 @@ pub enum CommandError {
         /// How it ended.
         status: ExitStatus,
     },
-    /// It ended well, without reading all of its input, and after it was sent a signal that it handles.
+    /// It succeeded without reading all of its input, after it was sent a signal that it handles.
     #[error(
         "the {role} `{}` ended before it had read all of its input, after it was asked to stop (SIGTSTP, which it handles); its \
          output may be cut short. A shell's `read` ends so when a trap is run: have another program do the reading",
@@ -50,7 +48,7 @@ pub enum CommandError {
         /// The command.
         command: String,
     },
-    /// The system does not let it be talked to.
+    /// The system does not permit communication with it.
     #[error("cannot {doing} the {role} `{}`: {error}", shown(.command))]
     Pipe {
         /// What was to be done.
@@ -67,13 +65,13 @@ pub enum CommandError {
 impl From<CommandError> for TaskError {
     fn from(error: CommandError) -> TaskError {
         match error {
-            // What a shell says that finds no such program, or may not execute it: no try here finds it.
+            // The shell's status for a missing or non-executable program: retries on this host do not help.
             CommandError::Failed { ref status, .. } if matches!(status.code(), Some(126 | 127)) => {
                 TaskError::fatal(error.to_string()).at(FaultPlace::ProgramFile)
             }
-            // The code of the job.
+            // An error of the job's code.
             CommandError::Failed { .. } => TaskError::task(error.to_string()),
-            // Too long an argument list stays too long; anything else may be better elsewhere or later.
+            // An argument list that is too long stays so; other errors may pass elsewhere or later.
             CommandError::NotStarted { error: ref cause, .. }
                 if cause.kind() == io::ErrorKind::ArgumentListTooLong =>
             {
@@ -89,7 +87,7 @@ impl From<CommandError> for TaskError {
     }
 }
 
-/// Its beginning, on one line.
+/// Returns its beginning on one line.
 fn shown(command: &str) -> String {
     let line: String = command.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(SHOWN_MAX) {

@@ -1,8 +1,5 @@
-//! What a reduce attempt knows of its inputs from a checkpoint: those that were fetched, or how much of each
-//! was read.
-//!
-//! Owns reading it for the reduce that fetches, its refusal, and the checkpoint of a reduce that still
-//! fetches. Does not own the waiting (`inputs`) nor going on with a merge (the body).
+//! The inputs recorded in a reduce attempt's checkpoint: those fetched, or how much of each was read. Also
+//! saves the checkpoint of a reduce that is still fetching.
 
 use std::path::{Path, PathBuf};
 
@@ -17,24 +14,24 @@ use crate::checkpoint::{
 use crate::context::TaskContext;
 use crate::runner::SavedCheckpoint;
 
-/// What a checkpoint has of the inputs.
+/// The inputs in a checkpoint.
 #[derive(Debug)]
 pub(super) enum Known {
     Nothing,
-    /// These were fetched, as whole partitions, into checkpoints.
+    /// These were fetched into checkpoints as whole partitions.
     Fetched {
         files: Vec<(AttemptId, PathBuf)>,
     },
-    /// The merge had begun, and this much of each is still needed.
+    /// The merge had begun; these blocks are still needed.
     Positions {
         inputs: Vec<NeededInput>,
-        /// To be saved again as it is, should this attempt be checkpointed while it fetches.
+        /// Saved again unchanged if this attempt is checkpointed while it fetches.
         checkpoint: Box<Checkpoint>,
     },
 }
 
 impl Known {
-    /// Reads the checkpoint of a task, if it has one. One that cannot be used is refused.
+    /// Reads the checkpoint of a task, if it has one; rejects an unusable one.
     pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> Known {
         let Some(directory) = &task.restore else { return Known::Nothing };
         match known(directory, task, maps, context) {
@@ -46,7 +43,7 @@ impl Known {
         }
     }
 
-    /// The inputs that need not be fetched again.
+    /// Returns the inputs that need not be fetched again.
     pub(super) fn take_fetched(&mut self) -> Vec<(AttemptId, PathBuf)> {
         match self {
             Known::Fetched { files } => std::mem::take(files),
@@ -54,7 +51,8 @@ impl Known {
         }
     }
 
-    /// Positions are those in the output of one attempt: says so when another one is named instead.
+    /// Returns the conflict if an input comes from another attempt than the positions, which apply to one
+    /// attempt's output only.
     pub(super) fn contradiction(&self, named: AttemptId) -> Option<String> {
         let Known::Positions { inputs, .. } = self else { return None };
         let needed = inputs.get(named.task.index as usize)?;
@@ -63,7 +61,7 @@ impl Known {
             .then(|| format!("it stands in the output of {}, which {named} has replaced", needed.attempt))
     }
 
-    /// The first block that is needed of a map's output; `None` where none is.
+    /// Returns the first needed block of a map's output; `None` if none is needed.
     pub(super) fn first_block(&self, map: u32) -> Option<u64> {
         match self {
             Known::Positions { inputs, .. } => inputs.get(map as usize).and_then(|input| input.first_block),
@@ -76,7 +74,7 @@ impl Known {
         refuse(reason, context);
     }
 
-    /// The checkpoint that the body goes on from: one of a merge.
+    /// Returns the checkpoint of a merge, from which the body continues.
     pub(super) fn restore(&self, task: &ReduceTask) -> Option<PathBuf> {
         match self {
             Known::Positions { .. } => task.restore.clone(),
@@ -84,8 +82,8 @@ impl Known {
         }
     }
 
-    /// Saves what was fetched. Where a merge is to be gone on with, that stays what is saved: its place
-    /// matters more than what was fetched for it.
+    /// Saves the fetched inputs. If a merge will be resumed, its checkpoint is kept instead: its position is
+    /// worth more than the inputs.
     pub(super) fn save(
         &self,
         task: &ReduceTask,
@@ -123,7 +121,7 @@ impl Known {
     }
 }
 
-/// Moves files there, unless they are in an earlier checkpoint already.
+/// Moves files into the checkpoint, unless an earlier one contains them.
 fn take_in(
     directory: &mut CheckpointDirectory,
     fetched: Vec<(AttemptId, PathBuf)>,
@@ -187,7 +185,7 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
     }
 }
 
-/// The file of an input, if it is the one that was fetched.
+/// Returns the file of an input, if it matches the fetched one.
 fn find(base: &Path, input: &FetchedInput, partition: u32) -> Result<PathBuf, String> {
     let path = base.join(&input.file);
     let segment = Segment::open(&path).map_err(|error| error.to_string())?;

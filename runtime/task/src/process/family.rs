@@ -1,8 +1,5 @@
-//! A command and what it has started: the processes that are asked to stop one by one, so that their parent
-//! is not.
-//!
-//! Owns finding and signalling them, without ever signalling a process number that was given to somebody
-//! else. Does not own the stop of a whole process group (`spawn`), nor when any of this is done (`command`).
+//! A command and its descendants: processes that are asked to stop one by one, so that their parent is not
+//! stopped. A reused process id is never signalled.
 
 use std::fs;
 
@@ -11,11 +8,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_s
 use super::members::{children_of, state_of};
 use super::memory::bytes_of;
 
-/// A process can start others without end; what it started first is what counts.
+/// Maximum processes examined; the earliest count.
 const SEEN_MAX: usize = 10_000;
 
-/// A child of this process, not reaped, and its descendants, as far as they are in the process group
-/// of this process.
+/// A child of this process, not reaped, and its descendants within this process group.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     first: Pid,
@@ -26,24 +22,23 @@ impl Family {
         Family { first: child }
     }
 
-    /// Sends SIGTSTP to those that handle it; whether there are any. To the others it would mean no
-    /// more than the stop that follows, and one that is stopped too early may keep the one that
-    /// started it from its handler.
+    /// Sends SIGTSTP to processes that handle it; returns whether there are any. For the others it would
+    /// equal the stop that follows, and one stopped too early may keep its parent from running its handler.
     pub fn ask_to_stop(self) -> bool {
         self.signal_if(Signal::TSTP, |member, _| handles_stop_requests(member))
     }
 
-    /// Sends SIGCONT to those that are stopped; whether there were any.
+    /// Sends SIGCONT to stopped processes; returns whether there were any.
     pub fn continue_stopped(self) -> bool {
         self.signal_if(Signal::CONT, |_, state| state == 'T')
     }
 
-    /// Whether one of them handles SIGTSTP and has not stopped itself.
+    /// Returns whether a process handles SIGTSTP and has not stopped itself yet.
     pub fn is_getting_ready(self) -> bool {
         self.members().into_iter().any(|(member, state)| state != 'T' && handles_stop_requests(member))
     }
 
-    /// The most resident memory that one of those that are there has had, in bytes.
+    /// Returns the highest peak resident memory of a process, in bytes.
     pub fn peak_bytes(self) -> u64 {
         let peak = |(member, _): (i32, char)| {
             let status = fs::read_to_string(format!("/proc/{member}/status")).ok()?;
@@ -52,7 +47,7 @@ impl Family {
         self.members().into_iter().filter_map(peak).max().unwrap_or(0)
     }
 
-    /// Ends them.
+    /// Kills the processes.
     pub fn kill(self) {
         self.signal_if(Signal::KILL, |_, _| true);
     }
@@ -63,19 +58,20 @@ impl Family {
             if !wanted(member, state) {
                 continue;
             }
-            // Opened first and looked at then: what the descriptor is of cannot become somebody else.
+            // Open the descriptor before checking the process, so that a reused process id cannot be
+            // signalled.
             let opened = Pid::from_raw(member).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
             if let Some(pidfd) = opened
                 && is_ours(member)
             {
-                // An error says that it has ended.
+                // An error means that it has ended.
                 any |= pidfd_send_signal(&pidfd, signal).is_ok();
             }
         }
         any
     }
 
-    /// Their numbers and states, without those that have ended.
+    /// Returns the process ids and states, without ended processes.
     fn members(self) -> Vec<(i32, char)> {
         let (mut found, mut waiting, mut seen) = (Vec::new(), vec![self.first.as_raw_nonzero().get()], 0);
         while let Some(process) = waiting.pop() {
@@ -102,7 +98,7 @@ fn is_ours(process: i32) -> bool {
     state_of(process).is_some_and(|(_, group)| group == own_group())
 }
 
-/// Whether it has a handler for SIGTSTP, as the kernel lists it.
+/// Returns whether it has a handler for SIGTSTP, as reported by the kernel.
 fn handles_stop_requests(process: i32) -> bool {
     fs::read_to_string(format!("/proc/{process}/status")).is_ok_and(|status| catches(&status))
 }

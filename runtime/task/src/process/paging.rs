@@ -1,8 +1,7 @@
-//! Moving the memory of a stopped process to swap and back, faster than the kernel does under pressure.
+//! Moves the memory of a stopped process to swap and back, faster than the kernel does under pressure.
 //!
-//! Owns the advice to the kernel and the ranges it is given for. Does not own when memory is short
-//! (`worker`). The kernel grants it for other processes to the privileged only (CAP_SYS_NICE); a process may
-//! always advise about itself.
+//! The kernel permits this for other processes only with CAP_SYS_NICE; a process may always advise about
+//! itself.
 #![allow(unsafe_code)] // The system call, which takes addresses of another process.
 
 use std::ops::Range;
@@ -12,10 +11,10 @@ use std::{fs, io};
 
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
-/// Advised at once; between two such pieces somebody may change his mind.
+/// Bytes per request; cancellation is checked between requests.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// What the kernel is to do with pages.
+/// The advice to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
     /// Move them out.
@@ -33,7 +32,7 @@ impl Paging {
     }
 }
 
-/// A process whose memory can be advised about, as long as nobody has reaped it.
+/// A process whose memory can be advised about until it is reaped.
 #[derive(Debug)]
 pub struct PagedProcess {
     process: Pid,
@@ -41,18 +40,18 @@ pub struct PagedProcess {
 }
 
 impl PagedProcess {
-    /// The process with this number, which is a child of this one and not reaped, or this one itself.
+    /// Opens a child of this process that is not reaped, or this process itself.
     pub fn open(process: Pid) -> io::Result<PagedProcess> {
         Ok(PagedProcess { process, pidfd: pidfd_open(process, PidfdFlags::empty())? })
     }
 
-    /// Whether the kernel lets this process advise about that one.
+    /// Checks whether the kernel permits advice about that process.
     pub fn is_permitted(&self) -> io::Result<()> {
         advise(&self.pidfd, &[], Paging::In).map(drop)
     }
 
-    /// Advises about everything that is no copy of a file, until `cancelled`; the number of bytes the kernel
-    /// took note of.
+    /// Advises about all private memory until `cancelled`; returns the number of bytes accepted by the
+    /// kernel.
     pub fn advise(&self, paging: Paging, cancelled: &AtomicBool) -> io::Result<u64> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.process.as_raw_nonzero()))?;
         let mut advised = 0;
@@ -66,7 +65,7 @@ impl PagedProcess {
                 let piece = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: length };
                 match advise(&self.pidfd, &[piece], paging) {
                     Ok(bytes) => advised += bytes,
-                    // Pages that cannot be moved, or a range that is gone again.
+                    // Pages that cannot be moved, or an unmapped range.
                     Err(error) if is_of_the_range(&error) => {}
                     Err(error) => return Err(error),
                 }
@@ -81,10 +80,10 @@ fn is_of_the_range(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOMEM | libc::EAGAIN | libc::EINTR))
 }
 
-/// Moves out the memory of this process, as far as the kernel likes; what it does not, stays.
+/// Pages out this process; pages rejected by the kernel stay in memory.
 pub fn page_out_self() {
     if let Ok(own) = PagedProcess::open(getpid()) {
-        // Nothing depends on it: the kernel does it later, when it has to.
+        // Optional: the kernel pages out later under pressure.
         let _ = own.advise(Paging::Out, &AtomicBool::new(false));
     }
 }
@@ -106,7 +105,7 @@ fn advise(pidfd: &OwnedFd, pieces: &[libc::iovec], paging: Paging) -> io::Result
     u64::try_from(advised).map_err(|_| io::Error::last_os_error())
 }
 
-/// The range of a line of `/proc/PID/maps` that is private, writable and no file's.
+/// Parses a line of `/proc/PID/maps`; returns the range if it is private, writable and anonymous.
 fn own_memory(line: &str) -> Option<Range<usize>> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;

@@ -1,9 +1,8 @@
 //! Signals that ask this program to end: SIGINT, SIGTERM and SIGHUP.
 //!
-//! Owns their handlers while a job runs: the first signal is an event to be awaited, a second one ends the
-//! program at once. Outside of that the dispositions are as they were, so a driver between two jobs dies as
-//! any program does; that is why tokio's handlers, which stay for good, are not used. Does not own what an
-//! interrupted job leaves.
+//! While a job runs, the first signal is an awaitable event and a second one ends the program at once.
+//! Otherwise the dispositions are unchanged, so a driver between two jobs dies as any program does. Tokio's
+//! handlers are not used because they stay installed.
 #![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
 
 use std::io;
@@ -17,20 +16,20 @@ use tokio::net::UnixStream;
 
 const HANDLED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Where the handler writes; -1 while no job runs.
+/// Write end for the handler; -1 while no job runs.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
-/// Whether a signal has come since the handlers were installed.
+/// Whether a signal has arrived since the handlers were installed.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// The handlers, from [`Interrupts::install`] until it is dropped. One at a time in a process.
+/// The handlers, from [`Interrupts::install`] until drop. Only one at a time in a process.
 pub struct Interrupts {
-    /// Dropped first: nobody writes where nobody reads.
+    /// Dropped first, before the read end.
     _handlers: Handlers,
     arrivals: UnixStream,
 }
 
 impl Interrupts {
-    /// Installs the handlers; a hang-up that the program was told to ignore stays ignored.
+    /// Installs the handlers; an ignored SIGHUP stays ignored.
     pub fn install() -> io::Result<Interrupts> {
         let (arrivals, wake) = wake_pair()?;
         let arrivals = UnixStream::from_std(arrivals)?;
@@ -46,37 +45,37 @@ impl Interrupts {
         Ok(Interrupts { _handlers: handlers, arrivals })
     }
 
-    /// Waits for the first signal; its number.
+    /// Waits for the first signal and returns its number.
     pub async fn arrival(&mut self) -> io::Result<i32> {
         let mut signal = [0];
         self.arrivals.read_exact(&mut signal).await?;
         Ok(i32::from(signal[0]))
     }
 
-    /// The first signal, if it has come and was not awaited.
+    /// Returns the first signal, if it has arrived and was not awaited.
     pub fn arrived(&self) -> Option<i32> {
         let mut signal = [0];
-        // Would block: no signal has come.
+        // Would block: no signal has arrived.
         self.arrivals.try_read(&mut signal).is_ok_and(|count| count == 1).then(|| i32::from(signal[0]))
     }
 }
 
-/// Handlers in the place of what was there before, until this is dropped.
+/// Signal handlers; drop restores the previous ones.
 pub(super) struct Handlers {
-    /// Where they find their end of the sockets.
+    /// The location of the write end for handlers.
     wake: &'static AtomicI32,
-    /// Kept open for them.
+    /// The write end, kept open.
     _end: StdUnixStream,
     replaced: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 impl Handlers {
-    /// None yet; those that are installed write to `end`, which is in `wake`.
+    /// Creates an empty set, whose handlers write to `end` through `wake`.
     pub(super) fn that_write_to(wake: &'static AtomicI32, end: StdUnixStream) -> Handlers {
         Handlers { wake, _end: end, replaced: Vec::new() }
     }
 
-    /// Installs one; what the program was told to ignore stays ignored, if that is to be.
+    /// Installs a handler, optionally leaving ignored signals ignored.
     pub(super) fn install(
         &mut self,
         signal: libc::c_int,
@@ -102,7 +101,7 @@ impl Drop for Handlers {
     }
 }
 
-/// The end that is read when a signal comes, and the one that its handler writes to; neither blocks.
+/// Returns a non-blocking pair: the end to read from and the end that handlers write to.
 pub(super) fn wake_pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
     let (arrivals, wake) = StdUnixStream::pair()?;
     arrivals.set_nonblocking(true)?;
@@ -110,8 +109,8 @@ pub(super) fn wake_pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
     Ok((arrivals, wake))
 }
 
-/// Lets hang-ups end this process and what it starts, also where its program was told to ignore them
-/// (`nohup`). With one the kernel ends what a stopped task that dies leaves stopped in its process group, and
+/// Lets SIGHUP end this process and its children, even if it was ignored (`nohup`). Only by SIGHUP the kernel
+/// ends the stopped processes that a dying task leaves in its process group.
 /// with nothing else.
 pub fn heed_hang_ups() -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
@@ -123,8 +122,8 @@ pub fn heed_hang_ups() -> io::Result<()> {
     Ok(())
 }
 
-/// Has SIGTERM end this process with status 143, as a shell would say it: whoever runs it may know
-/// statuses only.
+/// Lets SIGTERM end this process with status 143, as a shell reports it, for callers that see only exit
+/// statuses.
 pub fn exit_when_told() -> io::Result<()> {
     extern "C" fn on_told(signal: libc::c_int) {
         // SAFETY: _exit is async-signal-safe.
@@ -133,9 +132,9 @@ pub fn exit_when_told() -> io::Result<()> {
     install_handler(libc::SIGTERM, on_told)
 }
 
-/// Lets SIGTERM pass this process by, which ends with its worker or by its word. A batch system that takes an
-/// allocation back sends it to every process of it, and the work is to be saved first. Not what is started
-/// from here on: a handler, unlike an ignored signal, is gone after an execution.
+/// Ignores SIGTERM by a handler; the process ends with its worker or by its message. A batch system that
+/// revokes an allocation sends SIGTERM to all its processes, and the work must be saved first. Programs
+/// executed from here are unaffected, since handlers do not survive exec.
 pub fn outlive_terminate() -> io::Result<()> {
     install_handler(libc::SIGTERM, on_terminate)
 }
@@ -152,7 +151,7 @@ fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     Ok(unsafe { action.assume_init() })
 }
 
-/// Installs a handler, which may do only what is allowed in one.
+/// Installs a handler, which must be async-signal-safe.
 pub(super) fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: an empty mask and no flags.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -165,7 +164,7 @@ pub(super) fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::
     Ok(())
 }
 
-/// Passes the first signal on and ends the process at the second: atomics, write and _exit only.
+/// Forwards the first signal and ends the process at the second: atomics, write and _exit only.
 extern "C" fn on_signal(signal: libc::c_int) {
     if SEEN.swap(true, Ordering::SeqCst) {
         // SAFETY: _exit is async-signal-safe. The children die with the thread that forked them.
@@ -175,7 +174,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     pass_on(&WAKE, signal as u8);
 }
 
-/// Tells whoever reads the other end, from a handler: an atomic and write only.
+/// Wakes the reader of the other end from a handler: an atomic and write only.
 pub(super) fn pass_on(wake: &AtomicI32, byte: u8) {
     let wake: RawFd = wake.load(Ordering::SeqCst);
     // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
@@ -188,7 +187,7 @@ pub(super) fn pass_on(wake: &AtomicI32, byte: u8) {
     }
 }
 
-/// The usual name of a signal.
+/// Returns the usual name of a signal.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         libc::SIGHUP => "SIGHUP",

@@ -1,8 +1,4 @@
-//! Starting task processes: this program again or a job's, with a process group and a control
-//! channel of its own.
-//!
-//! Owns what is asked of the thread that starts them. Does not own that thread (`forking`), the handle of a
-//! process (`child`), which are started ahead (`prestart`), nor what a task process does.
+//! Starts task processes: this program or a job's, each with its own process group and control channel.
 #![allow(unsafe_code)] // Only to name descriptors that this process was started with.
 
 use std::ffi::OsString;
@@ -24,25 +20,25 @@ use super::forking::{AnswerToStart, Forking, Request, marks_of};
 use super::orphans::adopt;
 use super::prestart::{Model, Prestarts, give_outfit};
 
-/// A variable of a task process's environment; `None` takes it away.
+/// An environment variable of a task process; `None` removes it.
 pub type Variable = (&'static str, Option<OsString>);
 
-/// A process that was started ahead and has not come to its hello by then is given up.
+/// A prestarted process without a `Hello` after this time is given up.
 const HELLO_MAX: Duration = Duration::from_secs(2);
 
-/// What a task process is started with.
+/// The parameters of a task process.
 #[derive(Debug, Default)]
 pub struct Launch {
     pub variables: Vec<Variable>,
-    /// The environment beside these variables; `None` for this program's own.
+    /// The environment without these variables; `None` for this program's own.
     pub environment: Option<Vec<(OsString, OsString)>>,
     /// `None` for this program.
     pub program: Option<Executable>,
-    /// Where it starts; `None` for where this program is.
+    /// The working directory; `None` for this program's.
     pub directory: Option<PathBuf>,
-    /// Where its output goes; `None` for this program's standard error.
+    /// The output files; `None` for this program's standard error.
     pub output: Option<TaskOutput>,
-    /// Where it goes nowhere instead.
+    /// Whether output without files is dropped.
     pub is_silent: bool,
 }
 
@@ -50,28 +46,28 @@ pub struct Launch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executable {
     pub path: PathBuf,
-    /// What it finds as its own name.
+    /// The program's own name, `argv[0]`.
     pub name: OsString,
 }
 
-/// Files that a task process prints to.
+/// Files for the output of a task process.
 #[derive(Debug)]
 pub struct TaskOutput {
     pub stdout: File,
     pub stderr: File,
 }
 
-/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the
-/// kernel kills a task process when the thread that forked it ends.
+/// Starts task processes from one thread, which starts with the first of them and lives as long as this
+/// value: the kernel kills a task process when the thread that forked it ends.
 #[derive(Debug)]
 pub struct Spawner {
     forking: Mutex<Option<mpsc::Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether orphans of tasks become children of this process.
     adopts: bool,
-    /// One of these for each process that is started ahead.
+    /// Control groups for prestarted processes.
     groups: Option<Arc<ControlGroups>>,
-    /// Whether what tasks print to this program's standard error is dropped.
+    /// Whether task output to this program's standard error is dropped.
     is_silent: bool,
     prestarts: Arc<Prestarts>,
 }
@@ -88,9 +84,9 @@ impl Spawner {
         }
     }
 
-    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other
-    /// children. So many processes of a program are kept ready once one was started, each in one of these
-    /// control groups if there are any.
+    /// Creates a spawner for a daemon, which has no other children: it adopts orphans of tasks and kills
+    /// them. It keeps `ready` processes of a program prestarted once one was started, each in a control group
+    /// if there are any.
     pub fn adopting(ready: usize, groups: Option<Arc<ControlGroups>>) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
@@ -99,25 +95,25 @@ impl Spawner {
         Ok(spawner)
     }
 
-    /// One for a program that runs a job by itself, of so many tasks, so many at a time.
+    /// Creates a spawner for a program that runs one job of `tasks` tasks, `slots` at a time.
     pub fn for_one_job(is_silent: bool, slots: usize, tasks: u64) -> Spawner {
         let mut spawner = Spawner::new(Prestarts::new(slots, Some(tasks)));
         spawner.is_silent = is_silent;
-        // The first are under way while the job is planned; an error meets whoever wants one.
+        // Prestart while the job is planned; an error is reported by the first spawn.
         let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
         spawner
     }
 
-    /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
+    /// Kills the processes that an ended, reaped attempt started in other process groups.
     pub fn sweep(&self, marks: Vec<String>) {
         if self.adopts && !marks.is_empty() {
-            // A thread that is gone has taken its children along.
+            // If the thread has ended, so have its children.
             let _ = self.request(Request::Sweep(marks));
         }
     }
 
-    /// Starts a task process, or takes one that was started ahead; it runs when this returns, and has been
-    /// killed and reaped when the result is dropped.
+    /// Starts a task process or takes a prestarted one. It runs when this returns; dropping the result kills
+    /// and reaps it.
     pub async fn spawn(&self, mut launch: Launch) -> io::Result<TaskProcess> {
         launch.is_silent |= self.is_silent;
         let model = Model::of(&launch);
@@ -154,7 +150,8 @@ impl Spawner {
         }
     }
 
-    /// Nothing where that cannot be done; then no more are started ahead.
+    /// Assigns a prestarted process to an attempt; on failure returns `None` and stops prestarting the
+    /// program.
     async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<TaskProcess> {
         let marks = started.marks.clone();
         let made = async {
@@ -166,7 +163,7 @@ impl Spawner {
         };
         match made.await {
             Ok(process) => Some(process),
-            // An attempt that is started as usual meets what is wrong, and can say it.
+            // An attempt started in the usual way meets the same error and reports it.
             Err(_) => {
                 let unwanted = self.prestarts.give_up(model);
                 let marks = unwanted.iter().flat_map(|one| &one.marks).cloned().chain(marks).collect();
@@ -178,7 +175,7 @@ impl Spawner {
     }
 
     fn request(&self, request: Request) -> io::Result<()> {
-        // A panic while it was held can only have come before a thread was put in.
+        // A panic can only have happened before a thread was stored.
         let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = match forking.take() {
             Some(requests) => requests,
@@ -204,13 +201,13 @@ impl Drop for Spawner {
     fn drop(&mut self) {
         self.forking.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            // A panic of that thread has been printed; there is nothing to add.
+            // The panic of that thread has been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// Descriptors that this process was started with, by a shell or a service, are no business of its tasks.
+/// Sets close-on-exec on inherited descriptors, which must not reach the tasks.
 fn close_on_execution() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());

@@ -1,7 +1,4 @@
-//! A thread that fetches, batch after batch.
-//!
-//! Owns what happens to a segment from request to sealed file, and what a failure means for it. Does not own
-//! whose turn it is (`queue`) nor the words on the wire (`connection`).
+//! A thread that fetches segments in batches, from the request to the sealed file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +13,7 @@ use super::queue::{Failure, Wanted};
 use super::{Shared, Turn};
 use crate::fetch_inputs::InputEvent;
 
-/// How often a block may come damaged before it is the file that is damaged.
+/// Maximum damaged receipts of a block before the file itself counts as damaged.
 const DAMAGED_MAX: u32 = 3;
 
 pub(super) fn run(shared: &Arc<Shared>) {
@@ -24,7 +21,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO, pauses };
         match batch.fetch(shared, &address) {
             Ok(connection) => {
-                // Before another thread may have the peer's next batch.
+                // Before another thread can take the peer's next batch.
                 shared.keep(connection.into_idle(), pauses);
                 shared.queue().ended(&address);
             }
@@ -34,19 +31,19 @@ pub(super) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Segments asked for at once, the next one in front.
+/// Segments requested at once, the next one in front.
 struct Batch {
     items: VecDeque<Wanted>,
-    /// Whether anything came.
+    /// Whether any data arrived.
     progressed: bool,
-    /// Time spent in vain since then.
+    /// Time without progress.
     spent: Duration,
-    /// Pauses that had begun before.
+    /// Number of pauses before the batch.
     pauses: u64,
 }
 
 impl Batch {
-    /// Fetches all of it; the connection can serve the next batch.
+    /// Fetches the whole batch; returns the connection for reuse.
     fn fetch<'a>(&mut self, shared: &'a Shared, address: &str) -> Result<FetchConnection<'a>, FetchError> {
         let mut connection = match shared.take_kept(address) {
             Some(kept) => FetchConnection::take_up(shared, kept)?,
@@ -67,7 +64,7 @@ impl Batch {
         Ok(connection)
     }
 
-    /// Puts back what is still to be fetched, and reports what is not.
+    /// Requeues the segments still to be fetched and reports the others.
     fn fail(mut self, shared: &Shared, address: &str, error: FetchError) {
         let partition = shared.order.partition;
         let lost = |attempts: Vec<AttemptId>, place: FaultPlace, reason: String| InputEvent::Lost {
@@ -76,7 +73,7 @@ impl Batch {
             reason,
         };
         let reason = match error {
-            // Closed by this process itself: nobody's failure.
+            // Closed by this process itself; not a failure.
             FetchError::Stopped | FetchError::Broken(_)
                 if shared.pause.is_on() || shared.pause.begun() != self.pauses =>
             {
@@ -131,7 +128,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// What has come of a block that is not whole cannot be verified, and is asked for again.
+    /// Drops incomplete blocks, which cannot be verified and are requested again.
     fn drop_open_blocks(&mut self) {
         for wanted in &mut self.items {
             if let Some(assembly) = &mut wanted.assembly {
@@ -156,7 +153,7 @@ fn receive(
             receive_segment(shared, connection, wanted, extent)
         }
         FromDataServer::Unavailable { attempt, partition, gone, reason } if (attempt, partition) == asked => {
-            // What it cannot read just now is lost only when others say so as well.
+            // An unreadable segment is lost only if other readers confirm it.
             let place = if gone { FaultPlace::Peer } else { FaultPlace::Path };
             let reason = format!("fetching partition {partition} from {}: {reason}", connection.address());
             Ok(InputEvent::Lost { attempts: vec![attempt], place, reason })
@@ -182,14 +179,14 @@ fn receive_segment(
     }
     let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
     if !fits {
-        // From the start, as if nothing of it were here.
+        // Restart from the first block.
         wanted.assembly = None;
         return Err(FetchError::Damaged(format!("the output of {name} is another one than before")));
     }
     let assembly = match &mut wanted.assembly {
         Some(assembly) => assembly,
         none => {
-            // Another file than that of the whole, should that be wanted after all.
+            // A different name than that of the whole segment, which may be needed later.
             let from = if first_block == 0 { String::new() } else { format!("-from-{first_block}") };
             let path = shared.order.scratch.join(format!("fetched-{name}{from}.segment"));
             let created = SegmentAssembly::create(&path, extent);
@@ -205,10 +202,10 @@ fn receive_segment(
     Ok(InputEvent::Fetched { attempt, first_block, path })
 }
 
-/// Between all of it and one and a half times that, so that those who were sent away together do not come
-/// back so.
+/// Returns a random wait between `wait` and 1.5 times `wait`, so that clients rejected together do not return
+/// together.
 fn jittered(wait: Duration) -> Duration {
-    // Without randomness they do; that is no reason to fail.
+    // Without randomness there is no jitter; that is acceptable.
     let permille = u32::try_from(getrandom::u64().unwrap_or(0) % 500).unwrap_or(0);
     wait * (1_000 + permille) / 1_000
 }

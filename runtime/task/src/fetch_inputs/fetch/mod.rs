@@ -1,14 +1,10 @@
-//! Fetching map outputs from other workers, in the task process of a reduce.
+//! Fetches map outputs from other workers, in the task process of a reduce.
 //!
-//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`inputs`), whose
-//! turn it is (`queue`), nor one connection (`fetcher`).
-//!
-//! What is fetched goes to files in the attempt's scratch, in the same form as on the worker it came from.
-//! Written pages stay in the page cache while there is room, so the merge that follows maps memory and not
-//! the disk; but unlike anonymous memory they need no budget that somebody has to set, are written back by
-//! the kernel when another task needs the room, take no swap when the task is suspended, and are complete
-//! files that a checkpoint can name. What a task holds in its own memory is one buffer for each connection;
-//! what is on its way to it is bounded by the credit it grants.
+//! Fetched data goes to files in the attempt's scratch directory, in the same form as on the source worker.
+//! Written pages stay in the page cache while there is room, so the merge reads memory and not the disk.
+//! Unlike anonymous memory they need no configured budget, are written back by the kernel when another task
+//! needs the room, take no swap during a suspension, and are complete files that a checkpoint can name. A
+//! task holds one buffer per connection in its own memory; data in flight is bounded by the credit it grants.
 
 mod connection;
 mod fetcher;
@@ -28,42 +24,42 @@ use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
 use super::inputs::{Fetch, FetchOrder, InputEvent};
 
-/// More connections at once do not make one link faster.
+/// Maximum concurrent connections; more do not make one link faster.
 const FETCHERS_MAX: u64 = 4;
-/// How long a connection stays open without a request: maps of a wave end one after another. Servers wait far longer.
+/// Maximum idle time of a connection, since maps of a wave end one after another. Servers wait far longer.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 const WINDOW_MIN: u64 = 128 << 10;
 const WINDOW_MAX: u64 = 8 << 20;
-/// The part of a task's memory that may be on its way to it.
+/// Use at most 1/8 of a task's memory for data in flight.
 const MEMORY_SHARE: u64 = 8;
 
-/// Threads that fetch; they end when this is dropped.
+/// The fetching threads; they end on drop.
 pub(super) struct Fetches {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     order: FetchOrder,
-    /// Bytes that one connection may have on their way.
+    /// Maximum bytes in flight per connection.
     window: u64,
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// Connections that no batch uses now, at most one to each peer.
+    /// Idle connections, at most one to each peer.
     idle: Mutex<Vec<IdleConnection>>,
     stopped: AtomicBool,
     pause: Pause,
 }
 
-/// What a thread fetches next.
+/// The next batch of a thread.
 struct Turn {
     address: String,
     items: Vec<Wanted>,
-    /// Pauses that had begun before.
+    /// Number of pauses before the batch.
     pauses: u64,
 }
 
 impl Fetches {
-    /// Starts threads that wait for something to fetch.
+    /// Starts the threads, which wait for requests.
     pub(super) fn start(order: FetchOrder) -> Result<Fetches, TaskError> {
         let share = order.context.memory() / MEMORY_SHARE;
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
@@ -90,8 +86,7 @@ impl Fetch for Fetches {
         self.shared.changed.notify_all();
     }
 
-    /// A thread that is just connecting is not waited for: it finds a broken connection when the process goes
-    /// on.
+    /// Pauses all threads except one that is connecting: it finds a broken connection after the pause.
     fn pause(&self) {
         self.shared.pause.begin();
         self.shared.idle().clear();
@@ -100,7 +95,7 @@ impl Fetch for Fetches {
     }
 
     fn go_on(&self) {
-        // Under the lock, or a thread that is just looking would sleep on.
+        // Under the lock; otherwise a thread between its check and its wait would miss the wake-up.
         let queue = self.shared.queue();
         self.shared.pause.end();
         drop(queue);
@@ -120,13 +115,13 @@ impl Drop for Fetches {
     }
 }
 
-/// What becomes of an attempt that cannot write what it fetches to its scratch.
+/// Returns the error of an attempt that cannot write to its scratch directory.
 pub(super) fn write_failed(error: &WriteError) -> TaskError {
     TaskError::local(error.to_string(), &error.source)
 }
 
 impl Shared {
-    /// Nothing is left half-changed under this lock.
+    /// Locks the queue; no panic can leave it half-changed.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,20 +130,20 @@ impl Shared {
         self.stopped.load(Ordering::Relaxed) || self.order.context.interrupted()
     }
 
-    /// Whether a fetch is to end where it is, for now or for good.
+    /// Returns whether fetches must stop, for a pause or for good.
     fn is_to_end(&self) -> bool {
         self.stopped() || self.pause.is_on()
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the idle connections; no panic can leave them half-changed.
     fn idle(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a connection for the next batch of its peer, unless a pause has closed it.
+    /// Keeps a connection for its peer's next batch, unless a pause has closed it.
     fn keep(&self, connection: IdleConnection, pauses: u64) {
         let mut idle = self.idle();
-        // Under the lock: a pause that begins now clears what is kept.
+        // Under the lock: a pause that begins now clears the idle connections.
         if !self.is_to_end() && self.pause.begun() == pauses {
             idle.push(connection);
         }
@@ -160,19 +155,19 @@ impl Shared {
         Some(idle.swap_remove(at))
     }
 
-    /// Closes connections that nothing was fetched over for a while; when the next one is due.
+    /// Closes connections whose idle time is over; returns when the next one is due.
     fn close_idle(&self, now: Instant) -> Option<Instant> {
         let mut idle = self.idle();
         idle.retain(|kept| now.saturating_duration_since(kept.since) < IDLE_MAX);
         idle.iter().map(|kept| kept.since + IDLE_MAX).min()
     }
 
-    /// Waits for something to fetch from one peer; `None` when it is over.
+    /// Waits for a batch from one peer; returns `None` at the end.
     fn wait_next(&self) -> Option<Turn> {
         let _at_rest = self.pause.rest();
         let mut queue = self.queue();
         while !self.stopped() {
-            // Before the look whether a pause is on: one that begins later has a higher number.
+            // Read before the pause flag: a later pause has a higher number.
             let pauses = self.pause.begun();
             if self.pause.is_on() {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +191,7 @@ impl Shared {
         None
     }
 
-    /// A reduce that waits no more hears nothing any more.
+    /// Sends an event; a reduce that no longer waits has no receiver.
     fn tell(&self, arrival: InputEvent) {
         let _ = self.order.arrivals.send(arrival);
     }

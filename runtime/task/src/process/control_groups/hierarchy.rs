@@ -1,7 +1,5 @@
-//! Where control groups may be made: version 1 as root, version 2 as root or where they were delegated.
-//!
-//! Owns the folders of a worker, from when they are made until they are removed. Does not own who is put into
-//! them, and what that one may have.
+//! Locations for control groups: version 1 as root, version 2 as root or where delegated. Creates and removes
+//! the folders of a worker.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,15 +11,15 @@ use napreduce_protocol::IoResult;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-/// The folders of workers begin so, followed by the number of their process.
+/// Prefix of a worker's folders, followed by its process id.
 const PREFIX: &str = "napreduce-worker-";
-/// Folders of one process have numbers.
+/// Numbers the folders of one process.
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
-/// Where this process makes groups.
+/// The location of this process's groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hierarchy {
-    /// One of memory and one of processes.
+    /// The memory and the process controller.
     First {
         memory: PathBuf,
         pids: PathBuf,
@@ -30,7 +28,7 @@ pub(super) enum Hierarchy {
 }
 
 impl Hierarchy {
-    /// By what the kernel says of this process.
+    /// Finds the location from the kernel's description of this process.
     pub(super) fn find(mounted: &Path, membership: &str) -> Result<Hierarchy, String> {
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", getpid().as_raw_nonzero());
@@ -73,7 +71,7 @@ impl Hierarchy {
         self.folders(number).iter().try_for_each(|folder| make(folder))
     }
 
-    /// What somebody is still in stays, and is removed by a later worker of this host.
+    /// Removes the folders. One still in use stays and is removed by a later worker on this host.
     pub(super) fn remove(&self, made: u32) {
         for folder in (0..made).flat_map(|number| self.folders(number)) {
             let _ = fs::remove_dir(folder);
@@ -88,8 +86,8 @@ impl Hierarchy {
     }
 }
 
-/// A group of version 2 that is this process's alone becomes one with groups below it: the process moves into
-/// one of them, for a group has either processes or groups.
+/// Converts a version 2 group that belongs to this process alone into one with subgroups: the process moves
+/// into one of them, since a group has either processes or subgroups.
 fn delegated(own: &Path) -> Result<PathBuf, String> {
     let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
     let itself = getpid().as_raw_nonzero().to_string();
@@ -103,7 +101,7 @@ fn delegated(own: &Path) -> Result<PathBuf, String> {
     Ok(own.to_owned())
 }
 
-/// Has the groups below a group of version 2 limit memory and processes.
+/// Enables the memory and process controllers in the subgroups of a version 2 group.
 fn switched_on(group: &Path) -> Result<(), String> {
     let on = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
     for controller in ["memory", "pids"] {
@@ -115,14 +113,14 @@ fn switched_on(group: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes what a worker that was killed has left: its tasks died with it.
+/// Removes the folders of a killed worker; its tasks died with it.
 fn remove_stale(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
         let Some(process) = process.and_then(Pid::from_raw) else { continue };
-        // One of another user is alive all the same.
+        // A process of another user is alive as well.
         if test_kill_process(process) != Err(Errno::SRCH) {
             continue;
         }
@@ -137,8 +135,8 @@ pub(super) fn own_membership() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
 }
 
-/// The path of the group under a controller of version 1, or of version 2 when that is not named,
-/// without its slash.
+/// Returns the path of the group of a version 1 controller, or of version 2 for an empty name, without its
+/// leading slash.
 pub(in crate::process) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
