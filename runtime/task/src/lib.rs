@@ -1,9 +1,6 @@
-//! Inside a task process of napreduce.
-//!
-//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the fetching
-//! of a reduce's inputs, the traits that a program's definitions implement, and how a process is started,
-//! stopped and watched. Does not own which attempts run (the worker), nor what a user writes (`napreduce`,
-//! which implements [`TaskRunner`]).
+//! The inside of a task process: it runs the user's code for one attempt, with gate and boundaries,
+//! checkpoint files and the fetching of reduce inputs. Also starts, stops and watches such processes.
+//! `napreduce` implements [`TaskRunner`].
 
 mod checkpoint;
 mod command;

@@ -1,7 +1,4 @@
-//! The stores that this program is built with, for whoever commits to them.
-//!
-//! Owns where they are found. Does not own them: they come from a feature of the program, and a program
-//! without has none.
+//! The object stores that this program supports, depending on its features.
 
 use std::path::Path;
 use std::sync::OnceLock;

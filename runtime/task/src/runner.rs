@@ -1,7 +1,4 @@
-//! What a program's job definitions implement, so that its task processes can run them.
-//!
-//! Owns the traits and what their calls answer. Does not own the descriptions of tasks (`napreduce-protocol`)
-//! nor what the user's code sees of them (`napreduce`).
+//! The traits that a program's job definitions implement, so that its task processes can run them.
 
 use napreduce_protocol::{MapTask, PartOutput, ReduceTask, TaskError};
 use serde::{Deserialize, Serialize};
@@ -30,22 +27,22 @@ pub trait TaskRunner {
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
 }
 
-/// What a call answers.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended<T> {
-    /// It came to the end of its task.
+    /// The task is complete.
     Done {
         /// The part file.
         part: T,
     },
-    /// It was asked to, and saved what it has done; another attempt goes on from there.
+    /// The work was saved on request; another attempt continues from it.
     Checkpointed(SavedCheckpoint),
 }
 
-/// What a map call answers; it writes a part file when the job is map-only.
+/// The result of a map call; it contains a part file if the job is map-only.
 pub type MapResult = Ended<Option<PartOutput>>;
 
-/// What a reduce call answers.
+/// The result of a reduce call.
 pub type ReduceResult = Ended<PartOutput>;
 
 /// A checkpoint that was written.

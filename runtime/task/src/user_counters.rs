@@ -1,7 +1,4 @@
-//! The user's own counters, by name, process-wide.
-//!
-//! Owns the registry that user code reaches from anywhere. Does not own when it is read: the task process
-//! does so once, at the end of its attempt.
+//! User counters by name, for the whole process. The task process reads them once, at the end of its attempt.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,5 @@
-//! Which checkpoint of a task an attempt goes on from, where several attempts have saved and no worker says
-//! whose counts.
-//!
-//! Owns the search. Does not own where attempts save.
+//! Selects the checkpoint from which an attempt continues if several attempts have saved and no worker
+//! decides.
 
 use std::fs;
 use std::io;

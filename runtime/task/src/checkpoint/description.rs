@@ -1,37 +1,34 @@
-//! What a checkpoint says: how far the attempt was, and in which files the rest of it is.
-//!
-//! Owns the plain data. Does not own its form on disk (`file`).
+//! The content of a checkpoint: the progress of the attempt and the files with its data.
 
 use napreduce_data::{SavedCollection, SavedReduceInput};
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{CounterValues, InputSplit};
 use serde::{Deserialize, Serialize};
 
-/// All that another attempt of the same task needs to go on.
+/// The data from which another attempt of the same task continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Who saved it.
+    /// The attempt that saved it.
     pub attempt: AttemptId,
-    /// Where in its work the attempt was.
+    /// The stage of its work.
     pub stage: CheckpointStage,
-    /// The output so far, in order. Names are relative to the directory of all checkpoints, as all
-    /// names here are.
+    /// The output so far, in order. Like all names here, theirs are relative to the directory of all
+    /// checkpoints.
     pub pieces: Vec<OutputPiece>,
-    /// What was counted so far, the user's own counters included.
+    /// Counters so far, including user counters.
     pub counters: CounterValues,
-    /// How long this attempt and those before it have worked, in milliseconds, without the time they
-    /// were suspended.
+    /// Active time of this attempt and its predecessors, in milliseconds, without suspensions.
     pub active_millis: u64,
-    /// What the user's code saved; `None` where it keeps no state.
+    /// State of the user code; `None` if it keeps none.
     #[serde(skip)]
     pub user_state: Option<Vec<u8>>,
-    /// What the output format saved.
+    /// State of the output format.
     #[serde(skip)]
     pub format_state: Vec<u8>,
 }
 
 impl Checkpoint {
-    /// How many records of its input were done.
+    /// Returns the number of input records done.
     pub fn records(&self) -> u64 {
         match &self.stage {
             CheckpointStage::Map { records, .. } => *records,
@@ -41,7 +38,7 @@ impl Checkpoint {
     }
 }
 
-/// Where in its work an attempt was.
+/// The stage of an attempt's work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CheckpointStage {
     /// A map, before a record of its split.
@@ -80,7 +77,7 @@ pub enum CheckpointStage {
 /// A map output that was fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedInput {
-    /// Who made it.
+    /// The attempt that made it.
     pub attempt: AttemptId,
     /// The sealed file.
     pub file: String,
@@ -88,12 +85,12 @@ pub struct FetchedInput {
     pub bytes: u64,
 }
 
-/// What is still needed of one map output.
+/// The part of a map output that is still needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededInput {
-    /// Who made it: positions are those in this attempt's output and no other's.
+    /// The attempt that made it; positions apply to its output only.
     pub attempt: AttemptId,
-    /// The first block that is still needed; `None` when nothing of it is.
+    /// The first block still needed; `None` if none is.
     pub first_block: Option<u64>,
 }
 

@@ -1,6 +1,4 @@
-//! Why a checkpoint cannot be written or cannot be started from.
-//!
-//! Owns the words. Does not own what follows: a task that cannot be restored starts from scratch.
+//! Errors of writing and reading checkpoints. A task that cannot be restored starts from scratch.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,4 @@
-//! Checkpoints of attempts: what is saved, as one file that describes it and the data files that it names.
-//!
-//! Owns the file (layout, versions, checksums, names), its reading with every length bounded, and the moving
-//! of sealed files beside it. Does not own what user code saves nor the loops that save (the framework), nor
-//! the data files' contents (`napreduce-data`, output formats).
+//! Checkpoints of attempts: one file with the description, and the data files that it names.
 //!
 //! ```text
 //! .../checkpoints/job_0001_r_0003.1/checkpoint     the description, written last

@@ -1,7 +1,5 @@
-//! The directory of a checkpoint while it is being made.
-//!
-//! Owns its making, and moves of sealed files into it that are renames where they can be. Does not own the
-//! description (`file`).
+//! The directory of a checkpoint while it is being made. Sealed files are moved into it by renames where
+//! possible.
 
 use std::fs::{self, File};
 use std::io;

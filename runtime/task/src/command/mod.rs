@@ -1,7 +1,4 @@
-//! A foreign command inside a task: any program that reads lines and writes lines, started by a shell.
-//!
-//! Owns the conversation with it, both ways at once, and what a suspend means to it. Does not own what the
-//! bytes mean (the framework), nor how a process is started and signalled (`process`).
+//! External commands in a task: programs that read and write lines, started by a shell.
 //!
 //! A command is in the process group of its task, so that whatever stops, continues or kills the
 //! task does the same to the command. Nothing of it can be saved: a task with a command is

@@ -1,6 +1,4 @@
-//! The three pipes to a command, of which none ever blocks, and the wait for any of them.
-//!
-//! Owns what is not yet written, and the answers of the kernel. Does not own when one waits (`running`).
+//! The three non-blocking pipes to a command, and the wait for any of them.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +10,7 @@ use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
 /// As much as a pipe holds, usually.
 const READ_BYTES: usize = 64 << 10;
 
-/// What waiting is for, and what came of it.
+/// The events to wait for, and those that occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ready {
     pub(super) input: bool,
@@ -58,7 +56,7 @@ impl Pipes {
         Ok(Pipes::of(input, output, errors))
     }
 
-    /// Appends to what is to be written; a command that wants nothing is given nothing.
+    /// Appends to the unwritten input, unless the input is closed.
     pub(super) fn append(&mut self, parts: &[&[u8]]) {
         if self.input.is_some() {
             parts.iter().for_each(|part| self.unwritten.extend_from_slice(part));
@@ -73,14 +71,14 @@ impl Pipes {
         self.input.is_some()
     }
 
-    /// The command reads the end of its input after what is written.
+    /// Closes the input after the unwritten data.
     pub(super) fn close_input(&mut self) {
         self.input = None;
         (self.unwritten, self.written) = (Vec::new(), 0);
     }
 
-    /// Writes as much as there is room for. A command that reads no more is no error here: its exit status
-    /// says what it is.
+    /// Writes as much as there is room for. A closed pipe is not an error here; the exit status reports the
+    /// cause.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         match input.write(&self.unwritten[self.written..]) {
@@ -101,24 +99,24 @@ impl Pipes {
         Ok(())
     }
 
-    /// Bytes that the command has taken out of its input; `None` when its input is closed.
+    /// Returns the bytes that the command has read; `None` if its input is closed.
     pub(super) fn taken(&self) -> Option<u64> {
         let left = ioctl_fionread(self.input.as_ref()?).ok()?;
         Some(self.passed.saturating_sub(left))
     }
 
-    /// What there is to read, at most a pipe full; empty when there is nothing now, or nothing any more.
+    /// Reads available output, at most a pipe full; empty if there is none.
     pub(super) fn read(&mut self) -> io::Result<&[u8]> {
         read_from(&mut self.output, &mut self.read)
     }
 
-    /// The same of what it writes to standard error.
+    /// Reads available standard error.
     pub(super) fn read_errors(&mut self) -> io::Result<&[u8]> {
         read_from(&mut self.errors, &mut self.read)
     }
 
-    /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once
-    /// its output is closed, the command has ended.
+    /// Waits until a pipe is ready, the bell rings, the timeout passes, or, once the output is closed, the
+    /// command has ended.
     pub(super) fn wait(&self, bell: BorrowedFd<'_>, end: &OwnedFd, timeout: Timespec) -> io::Result<Ready> {
         // A pipe that is not of interest is represented by the bell, which may be looked at several times.
         let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);

@@ -1,8 +1,5 @@
-//! What a command writes to standard error: lines for the task, in Hadoop's words, and all the rest
-//! for the log.
-//!
-//! Owns `reporter:counter:GROUP,NAME,AMOUNT` and `reporter:status:TEXT`. Does not own the pipe they come
-//! through (`pipes`).
+//! The standard error of a command: `reporter:counter:GROUP,NAME,AMOUNT` and `reporter:status:TEXT` as in
+//! Hadoop; all other lines go to the log.
 
 use std::collections::HashMap;
 use std::io::Write;

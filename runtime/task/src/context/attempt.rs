@@ -1,7 +1,4 @@
-//! What a running attempt knows of itself and tells the runtime about.
-//!
-//! Owns the shared cells: counters, position, and the way to its progress, gate and clock. Does not own who
-//! reads them (the control thread of the task process), nor what happens at the gate (`gate`).
+//! The context of a running attempt: counters, position, progress, gate and clock, shared with the runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +12,7 @@ use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
 
-/// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
+/// The context of one attempt, passed to every call of a [`TaskRunner`](crate::TaskRunner).
 #[derive(Debug)]
 pub struct TaskContext {
     attempt: AttemptId,
@@ -46,43 +43,42 @@ impl TaskContext {
 }
 
 impl TaskContext {
-    /// The surroundings of `attempt`, which may use `memory` bytes.
+    /// Creates the context of `attempt`, which may use `memory` bytes.
     pub fn new(attempt: AttemptId, memory: u64) -> TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::default())
     }
 
-    /// The surroundings of an attempt without a worker, which is interrupted as the script says: what a test
-    /// of a body uses.
+    /// Creates a context without a worker, for tests of a body; requests follow the script.
     pub fn scripted(attempt: AttemptId, memory: u64, script: Script) -> TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::scripted(script))
     }
 
-    /// The attempt that runs.
+    /// Returns the attempt.
     pub fn attempt(&self) -> AttemptId {
         self.attempt
     }
 
-    /// How many bytes of memory it may use.
+    /// Returns the memory limit in bytes.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Its built-in counters.
+    /// Returns the built-in counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How far it is; the runtime passes it on about ten times a second.
+    /// Returns the progress; the runtime reports it about ten times a second.
     pub fn progress(&self) -> &TaskProgress {
         &self.progress
     }
 
-    /// What it reads now; the runtime adds it to the message of a panic.
+    /// Returns the current input position; the runtime adds it to panic messages.
     pub fn position(&self) -> &Position {
         &self.position
     }
 
-    /// Whether the attempt is asked to stop at its next boundary: a batch of records, or a group of keys.
+    /// Returns whether the attempt must stop at its next boundary: a batch of records, or a group of keys.
     #[inline]
     pub fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
@@ -93,22 +89,22 @@ impl TaskContext {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`tell`](TaskContext::tell) or [`boundary`](TaskContext::boundary) has something to do: one
+    /// Returns whether [`tell`](TaskContext::tell) or [`boundary`](TaskContext::boundary) has work: one
     /// relaxed load, cheap enough for every record.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.gate.is_asked()
     }
 
-    /// Whether a suspend or a checkpoint was ordered, which the next boundary carries out. Unlike
-    /// [`is_asked`](TaskContext::is_asked), this ignores questions about progress: code that has to give something
-    /// up at a boundary, such as connections, looks here.
+    /// Returns whether a suspend or a checkpoint was ordered, which the next boundary carries out. Unlike
+    /// [`is_asked`](TaskContext::is_asked), this ignores requests for progress. For code that must release
+    /// resources at a boundary, such as connections.
     pub fn is_stop_ordered(&self) -> bool {
         self.gate.is_interrupted()
     }
 
-    /// Says, if that was asked, that the work has moved on, and to how many bytes where the caller knows.
-    /// Whether [`boundary`](TaskContext::boundary) has something to do as well.
+    /// Reports progress if requested, with the bytes done if known. Returns whether
+    /// [`boundary`](TaskContext::boundary) has work.
     ///
     /// ```
     /// use napreduce_task::TaskContext;
@@ -129,51 +125,49 @@ impl TaskContext {
         self.gate.is_interrupted()
     }
 
-    /// A place where the attempt may be interrupted. When it is asked to be suspended, this returns after it
-    /// was: the hooks have been called, and the process was stopped in between. The caller holds no lock and
-    /// no connection then.
+    /// A point where the attempt may be interrupted. For a suspension it returns after the resume: the hooks
+    /// were called and the process was stopped in between. The caller must hold no lock and no connection.
     ///
     /// # Errors
     ///
-    /// What a hook answers, and a worker that is gone.
+    /// Returns the error of a hook, or an error if the worker is gone.
     pub fn boundary(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
         self.gate.pass(hooks)
     }
 
-    /// How many boundaries a scripted attempt has come to; 0 for any other.
+    /// Returns the number of boundaries reached by a scripted attempt; 0 for any other.
     pub fn boundaries(&self) -> u64 {
         self.gate.boundaries()
     }
 
-    /// Says, once, that an attempt restored from a checkpoint has done the first new piece of its work.
+    /// Reports, once, that a restored attempt has completed its first new work.
     pub fn restored(&self) {
         self.gate.tell_restored();
     }
 
-    /// Says that the checkpoint cannot be used and why; the attempt goes on from scratch.
+    /// Reports that the checkpoint is unusable and why; the attempt starts from scratch.
     pub fn restore_refused(&self, reason: &str) {
-        // What was refused first is what the attempt was started with.
+        // The first rejection concerns the checkpoint that the attempt was started with.
         let _ = self.refused.set(reason.to_owned());
         self.gate.tell_restore_refused(reason);
     }
 
-    /// Why the attempt did not go on from its checkpoint, if it had one and did not.
+    /// Returns why the attempt did not continue from its checkpoint, if so.
     pub fn refusal(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
     }
 
-    /// How long the task has been worked on: without the time in which it was suspended, with that
-    /// of earlier attempts.
+    /// Returns the active time of the task: without suspensions, including earlier attempts.
     pub fn active_millis(&self) -> u64 {
         self.clock.active_millis(|| self.gate.catch_up())
     }
 
-    /// Adds the time for which earlier attempts, whose work this one goes on with, were active.
+    /// Adds the active time of the earlier attempts that this one continues.
     pub fn goes_on_after(&self, active_millis: u64) {
         self.clock.goes_on_after(active_millis);
     }
 
-    /// A way to the gate for code that waits for somebody outside.
+    /// Returns a handle of the gate for code that waits for an external party.
     pub fn presence(&self) -> Presence {
         Presence::new(&self.gate, &self.progress, &self.counters)
     }

@@ -1,6 +1,4 @@
 //! A bell that wakes code which waits for descriptors.
-//!
-//! Owns the pair of sockets. Does not own why it rings (`gate`).
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,12 +1,8 @@
-//! How long an attempt has been active.
+//! The active time of an attempt, without the time in which the process was stopped.
 //!
-//! Owns the subtraction of the time in which the process was stopped. Does not own who says how long that was
-//! (the worker), nor how it is heard (`control`).
-//!
-//! The worker writes how long a stop has lasted into the control channel *before* it lets the process
-//! continue. Whoever reads this clock looks at the real one first, then has everything taken in that waits in
-//! the channel, and looks again if that has changed the sum. So a stop is never in what is read: neither one
-//! at the gate nor one that hit the process anywhere, though no memory is shared with the worker.
+//! The worker writes the duration of a stop into the control channel *before* it continues the process. A
+//! reader of this clock reads the real one, then processes all messages in the channel, and reads again if
+//! they changed the sum. So no stop is included, although no memory is shared with the worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,7 +1,5 @@
-//! What the user's code sees of its attempt: how far it is, its place in the input, and its gate.
-//!
-//! Owns the boundary at which an attempt is suspended or saves its work. Does not own what runs the code
-//! (`task_process`) nor its supervision (the worker).
+//! The user code's view of its attempt: progress, input position, and the gate at which it is suspended or
+//! saved.
 
 mod attempt;
 mod bell;

@@ -1,6 +1,4 @@
-//! Where in its input an attempt is, for the messages of panics.
-//!
-//! Owns the cells and how they print: `data/a.log byte 1048576`. Does not own who adds it to which message.
+//! The input position of an attempt, for panic messages: `data/a.log byte 1048576`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,4 @@
-//! What code that waits for somebody outside needs of its attempt.
-//!
-//! Owns the handle that such code keeps. Does not own what is asked at the gate (`gate`), nor what
-//! is waited for.
+//! A handle of an attempt for code that waits for an external party.
 
 use std::io;
 use std::sync::Arc;

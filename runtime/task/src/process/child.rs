@@ -1,7 +1,4 @@
-//! A task process from its start until it is reaped.
-//!
-//! Owns the handle by which it is killed and reaped without ever signalling a process number that was given
-//! to somebody else. Does not own how it is started (`spawn`).
+//! The handle of a task process until it is reaped. It never signals a reused process id.
 #![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
 
 use std::collections::BTreeSet;
@@ -35,7 +32,7 @@ impl Own {
     }
 }
 
-/// A child of this process and its group, killed and reaped when it is dropped, if not before.
+/// A child of this process and its group, killed and reaped on drop.
 #[derive(Debug)]
 struct Kept {
     child: Pid,
@@ -69,21 +66,21 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         if !self.reaped {
-            // An error only says that it is gone already.
+            // An error means that it has ended.
             let _ = self.reap();
             self.own.lock().remove(&self.child.as_raw_nonzero().get());
         }
     }
 }
 
-/// A process that runs, and that nobody watches yet.
+/// A running process that is not watched yet.
 #[derive(Debug)]
 pub(super) struct Started {
     kept: Kept,
     pidfd: OwnedFd,
     pub(super) control: StdUnixStream,
     pub(super) marks: Vec<String>,
-    /// Nobody is in it when it is dropped: the process is reaped before.
+    /// The process is reaped first, so the group is empty on drop.
     group: Option<ControlGroup>,
     /// Whether it was to be put into one.
     pub(super) was_to_enter: bool,
@@ -104,7 +101,7 @@ impl Started {
         Ok(Started { kept, pidfd, control, marks, group: None, was_to_enter: false })
     }
 
-    /// Puts it into a control group; without one it is bounded when it gets an attempt.
+    /// Moves it into a control group; otherwise it is bounded when it gets an attempt.
     pub(super) fn enter(&mut self, groups: &Arc<ControlGroups>) {
         self.was_to_enter = true;
         self.group = groups.take_ahead(self.kept.child).ok();
@@ -116,9 +113,9 @@ impl Started {
 pub struct TaskProcess {
     kept: Kept,
     pidfd: AsyncFd<OwnedFd>,
-    /// Where it is told what to do and says how it gets on; see `ToTask` and `FromTask`.
+    /// The control channel; see `ToTask` and `FromTask`.
     pub control: UnixStream,
-    /// What is in the environment of whatever it starts, by which that is known when this process is gone.
+    /// Environment entries that identify its descendants when it has ended.
     pub marks: Vec<String>,
     group: Option<ControlGroup>,
 }
@@ -133,13 +130,13 @@ impl TaskProcess {
         Ok(TaskProcess { kept, pidfd, control, marks, group })
     }
 
-    /// The control group that it is in since it was started ahead, if it is in one. It must outlive the
-    /// process: whoever drops it ends the process.
+    /// Takes the control group of a prestarted process, if it is in one. The group must outlive the process:
+    /// dropping it kills the process.
     pub fn take_group(&mut self) -> Option<ControlGroup> {
         self.group.take()
     }
 
-    /// Waits until the process has ended; it is a zombie then, and its number still its own.
+    /// Waits until the process has ended; it is then a zombie and its id is not reused.
     pub async fn ended(&self) -> io::Result<()> {
         self.pidfd.readable().await.map(|_| ())
     }
@@ -154,17 +151,17 @@ impl TaskProcess {
         self.kept.signal(signal);
     }
 
-    /// Its number, which is its own as long as it is not reaped.
+    /// Returns the process id, valid until it is reaped.
     pub fn id(&self) -> Pid {
         self.kept.child
     }
 
-    /// A descriptor by which its turns can be waited for apart from this value.
+    /// Returns a descriptor for waiting separately from this value.
     pub fn to_await(&self) -> io::Result<OwnedFd> {
         Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
     }
 
-    /// Reaps the process once it has ended, after killing what it left behind in its group.
+    /// Reaps the ended process after killing its remaining group.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
         self.kept.reap()
     }

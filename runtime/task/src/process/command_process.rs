@@ -1,7 +1,5 @@
-//! Starting a foreign command from a task process, so that it dies with it.
-//!
-//! Owns the shim: this program, executed once more, asks the kernel for SIGKILL when its parent dies and
-//! becomes the command's shell. Does not own what is said to the command (`command`).
+//! Starts a command from a task process so that both die together: a shim, which is this program executed
+//! again, requests SIGKILL for the death of its parent and becomes the command's shell.
 
 use std::ffi::OsString;
 use std::io;

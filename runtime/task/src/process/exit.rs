@@ -1,6 +1,4 @@
-//! How a process ended, in words.
-//!
-//! Owns the texts. Does not own what follows from an end that was not asked for (`worker`).
+//! Descriptions of exit statuses.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

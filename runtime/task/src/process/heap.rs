@@ -1,6 +1,4 @@
-//! Giving memory back to the kernel that the allocator keeps for later.
-//!
-//! Owns the call into the C library, where it has one. Does not own what the user's code holds.
+//! Returns unused allocator memory to the kernel.
 #![allow(unsafe_code)] // A call into the C library.
 
 /// Gives back what the allocator holds and nobody uses; without the GNU C library, nothing.

@@ -1,20 +1,17 @@
-//! Which process it is, for a file that outlives it.
-//!
-//! Owns how a process is known again: by host, start of the kernel, number and start time. Does not own what
-//! is done when it is gone.
+//! The identity of a process in a file that outlives it: host, boot, process id and start time.
 
 use std::os::unix::fs::MetadataExt;
 use std::{fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 
-/// What can be said of a process from here.
+/// The state of a process as seen from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// Running, or stopped.
     Alive,
     Dead,
-    /// On another host, or where its processes cannot be seen.
+    /// On another host, or in an invisible process namespace.
     Unknown,
 }
 
@@ -25,14 +22,14 @@ pub struct ProcessIdentity {
     /// Of this start of the host's kernel.
     boot: String,
     process: u32,
-    /// In ticks since the boot: a number that is given again has another one.
+    /// In ticks since the boot; differs for a reused process id.
     started: u64,
-    /// Process numbers mean something only within it.
+    /// Process ids are valid within it.
     namespace: u64,
 }
 
 impl ProcessIdentity {
-    /// This process.
+    /// Returns the identity of this process.
     pub fn this() -> io::Result<ProcessIdentity> {
         let process = std::process::id();
         Ok(ProcessIdentity {
@@ -49,7 +46,7 @@ impl ProcessIdentity {
         self.process == std::process::id()
     }
 
-    /// Whether it lives. The names of hosts are no proof of anything, as many are called alike.
+    /// Returns whether it is alive. Host names prove nothing, since many hosts share a name.
     pub fn life(&self) -> io::Result<Life> {
         if self.boot != boot()? || self.namespace != namespace()? {
             return Ok(Life::Unknown);
@@ -57,8 +54,8 @@ impl ProcessIdentity {
         Ok(if started(self.process)? == Some(self.started) { Life::Alive } else { Life::Dead })
     }
 
-    /// Whether it is gone, also by a new start of a host of this name, which is enough where a lock guards
-    /// what it left.
+    /// Returns whether it has ended, also by a reboot of a host of this name. The latter is sufficient if a
+    /// lock guards its files.
     pub fn is_gone(&self) -> io::Result<bool> {
         let restarted = self.host == host() && self.boot != boot()?;
         Ok(restarted || self.life()? == Life::Dead)

@@ -1,7 +1,4 @@
-//! What the kernel must have so that attempts can be run at all.
-//!
-//! Owns the question, asked once before the first attempt, and the words for what is missing. Does not own
-//! what is done without where a kernel is older or a container forbids it (`paging`, `memory`).
+//! Checks, before the first attempt, that the kernel has the features required to run attempts.
 
 use std::io;
 

@@ -1,6 +1,4 @@
-//! Limits of this process that its user may raise without asking anybody.
-//!
-//! Owns the number of open files. Does not own what it is used for.
+//! Resource limits that a process may raise for itself.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

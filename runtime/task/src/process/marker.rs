@@ -1,7 +1,4 @@
-//! How a task process is known by its command line, to itself and to whoever lists processes.
-//!
-//! Owns the first argument, and its change once a process that was started ahead has an attempt. Does not own
-//! the starting (`spawn`).
+//! The first argument that identifies a task process in its command line.
 
 use std::ffi::OsString;
 use std::fs::File;

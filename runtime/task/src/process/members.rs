@@ -1,19 +1,16 @@
-//! What a task process has started itself, and whether it is still running.
-//!
-//! Owns the walk over the children the kernel lists. Does not own signals: a group is signalled as a
-//! whole (`spawn`).
+//! The descendants of a task process in its group, and whether they still run.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-/// Between two looks; timers know milliseconds. The kernel reports stops to the parent only, and that is the
-/// task process, which is stopped itself.
+/// Polling interval. The kernel reports stops to the parent only, and that is the task process, which is
+/// stopped itself.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until every descendant of a stopped process that is in its group has stopped as well, but no longer
-/// than `patience`; how many still run. Where the kernel lists no children it is 0.
+/// Waits until every descendant of a stopped process in its group has stopped, at most `patience`; returns
+/// how many still run. Returns 0 if the kernel does not list children.
 pub async fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
     let began = Instant::now();
     loop {
@@ -36,7 +33,8 @@ pub(super) struct Member {
     children: Vec<i32>,
 }
 
-/// The descendants of a process in the group that it leads. Where the kernel lists no children there are none.
+/// Returns the descendants of a process in the group that it leads; empty if the kernel does not list
+/// children.
 pub(super) fn members(leader: i32) -> Vec<Member> {
     let (mut members, mut waiting, mut seen) = (Vec::new(), children_of(leader), 0);
     while let Some(process) = waiting.pop() {
@@ -56,8 +54,8 @@ pub(super) fn members(leader: i32) -> Vec<Member> {
     members
 }
 
-/// Whether a process is stopped, traced, or gone; or waits for a child that was stopped between `vfork` and
-/// `exec`, as shells start commands: it cannot stop before the child goes on, and does nothing until then.
+/// Returns whether a process is stopped, traced or ended; or waits for a child stopped between `vfork` and
+/// `exec`, as shells start commands: it cannot stop before the child continues, and is idle until then.
 fn stands_still(state: char, children: &[i32]) -> bool {
     let is_stopped = |child: &i32| matches!(state_of(*child), Some(('T' | 't', _)));
     matches!(state, 'T' | 't' | 'Z' | 'X') || (state == 'D' && children.iter().any(is_stopped))

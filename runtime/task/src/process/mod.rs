@@ -1,8 +1,4 @@
-//! Control of operating-system processes: starting task processes, noticing their end, signals to
-//! this program.
-//!
-//! Owns every call that makes, signals or reaps a process. Does not own what the processes say to each other
-//! (`protocol`) nor which of them should run (`worker`).
+//! Control of operating-system processes: starts, ends, stops and signals.
 
 mod child;
 mod command_process;

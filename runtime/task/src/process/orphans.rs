@@ -1,7 +1,5 @@
-//! What tasks have left behind outside their process groups: processes whose parents are gone.
-//!
-//! Owns the daemon's being the parent of such processes, and their end once their attempt has ended. Does not
-//! own the end of a group (`spawn`). Only for a daemon: the children of a user's program are the user's.
+//! Orphans of tasks outside their process groups: a daemon adopts them and kills them after their attempt.
+//! Not for user programs, whose children belong to the user.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,7 +1,4 @@
-//! Open files that go from process to process, beside bytes on a stream.
-//!
-//! Owns how they are sent and taken. Does not own what they are for (`prestart`, `fork_server`,
-//! `task_process/outfit`).
+//! Passes open files between processes over a stream.
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;

@@ -1,9 +1,7 @@
-//! Signals that ask this program to stand still and to go on: SIGTSTP, which is what Ctrl-Z sends,
-//! and SIGCONT.
+//! Signals that stop and continue this program: SIGTSTP, sent by Ctrl-Z, and SIGCONT.
 //!
-//! Owns their handlers while a job runs, and the stop itself. The handlers only pass on which signal came:
-//! tasks are in process groups of their own, which a terminal stops nothing of, so that they are suspended
-//! first. Does not own that (`coordinator`). Outside of a job the dispositions are as they were.
+//! Handlers are installed while a job runs and only forward the signal. Tasks are in their own process
+//! groups, which a terminal does not stop, so they are suspended before the program stops.
 #![allow(unsafe_code)] // A signal can be sent to a thread through the C library only.
 
 use std::io;

@@ -111,7 +111,6 @@ pub(super) fn wake_pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
 
 /// Lets SIGHUP end this process and its children, even if it was ignored (`nohup`). Only by SIGHUP the kernel
 /// ends the stopped processes that a dying task leaves in its process group.
-/// with nothing else.
 pub fn heed_hang_ups() -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
     let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };

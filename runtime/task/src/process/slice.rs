@@ -1,7 +1,5 @@
-//! How soon a thread runs once something has woken it.
-//!
-//! Owns the wish that the kernel is told. Does not own priorities: a thread with short slices of time gets no
-//! larger share of a processor than others.
+//! Requests a short time slice for a thread, so that it runs soon after it is woken. Its share of the
+//! processor does not grow.
 #![allow(unsafe_code)] // The C library has no functions for these calls.
 
 use std::mem;

@@ -1,8 +1,7 @@
-//! The signal by which somebody outside wants a task process stopped (SIGTSTP), or a guest ended (SIGTERM).
+//! The signal that asks to stop a task process (SIGTSTP) or end a guest (SIGTERM).
 //!
-//! Owns the handler, which only passes on that the signal came. A task process does not stop by it: it asks
-//! its worker, which stops it in the same way as any other attempt that is suspended. Nor does a guest end by
-//! it, which saves its work first. Does not own these ways (`worker`, `guest`).
+//! The handler only forwards it: a task process asks its worker for a suspension, and a guest saves its work
+//! first.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -1,7 +1,5 @@
-//! Whether a child has been stopped, or goes on, as the kernel reports it.
-//!
-//! Owns the waiting: SIGCHLD says that some child has turned, and those that are waited for are looked at.
-//! Does not own the signals to a child (`spawn`), nor the reaping: an exit status is left for whoever reaps.
+//! Detects stops and continuations of a child: on SIGCHLD all watched children are checked. Exit statuses are
+//! left for the reaper.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,34 +7,34 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What has become of a child.
+/// A change of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEvent {
-    /// Every thread of it is stopped.
+    /// Every thread is stopped.
     Stopped,
     /// It was stopped and runs again.
     Continued,
-    /// It is gone, or about to be reaped.
+    /// It has ended or is about to be reaped.
     Ended,
 }
 
-/// What is waited for.
+/// The awaited change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     Stop,
     Continuation,
 }
 
-/// Waits for a turn of the child behind a pidfd, or for its end. Takes no thread: thousands may be waited for
-/// at a time.
+/// Waits for a change of the child behind a pidfd, or for its end. Uses no thread, so thousands of waits can
+/// run concurrently.
 ///
-/// The kernel reports a stop when the last thread has stopped, and interrupts this process with SIGCHLD when
-/// it does. No descriptor becomes readable by it, a pidfd only at the end.
+/// The kernel reports a stop and sends SIGCHLD when the last thread has stopped. No descriptor becomes
+/// readable by a stop; a pidfd does only at the end.
 ///
 /// # Errors
-/// When there is no runtime that handles signals, or the descriptor is none of a child.
+/// Fails if no runtime handles signals, or the descriptor is not that of a child.
 pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
-    // Before the first look, so that what turns after it is told.
+    // Before the first check, so that later changes are reported.
     let mut told = signal(SignalKind::child())?;
     loop {
         if let Some(event) = look(child, awaited)? {
@@ -46,9 +44,8 @@ pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEv
     }
 }
 
-/// What has become of it since the last look. A look for stops alone would fail when the child is killed, so
-/// the end is looked for as well, without taking it; a turn is then taken by itself, so that it is not
-/// reported twice.
+/// Returns the change since the last check. Waiting for stops alone would fail if the child is killed, so its
+/// end is checked as well, without reaping. A change is then consumed, so that it is not reported twice.
 fn look(child: &OwnedFd, awaited: Awaited) -> io::Result<Option<ChildEvent>> {
     let (turn, of_interest) = match awaited {
         Awaited::Stop => (ChildEvent::Stopped, WaitIdOptions::STOPPED),
@@ -70,7 +67,7 @@ fn look(child: &OwnedFd, awaited: Awaited) -> io::Result<Option<ChildEvent>> {
     }
     Ok(match wait(of_interest)? {
         Err(ended) => Some(ended),
-        // It may have turned again between the two calls.
+        // It may have changed again between the two calls.
         Ok(taken) => taken.map(|_| turn),
     })
 }

@@ -1,6 +1,4 @@
-//! What memory this process holds, as the kernel counts it.
-//!
-//! Owns the reading of `/proc/self/status`. Does not own the limit a task has.
+//! Samples this process's memory from `/proc/self/status`.
 
 use napreduce_protocol::Counter;
 

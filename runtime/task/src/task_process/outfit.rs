@@ -1,7 +1,4 @@
-//! A process that was started ahead becomes that of an attempt.
-//!
-//! Owns putting on what the worker gives: environment, directory, and the files that are printed to. Does not
-//! own what is given (`process/prestart`).
+//! Turns a prestarted process into that of an attempt: sets its environment, directory and output files.
 #![allow(unsafe_code)] // To change the environment, while nobody else can read it.
 
 use std::env;

@@ -1,7 +1,4 @@
-//! Panics of user code, as messages.
-//!
-//! Owns the hook that keeps what a panic said and where, and adds what was being read. Does not own what
-//! follows: the attempt fails and the process ends.
+//! Converts panics of user code to errors with message, location and input position.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};

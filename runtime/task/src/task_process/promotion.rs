@@ -1,7 +1,4 @@
-//! The commit of one attempt: its part file on the disk, and then where the job's commit looks for it.
-//!
-//! Owns the syncing and the one rename. Does not own the right to it, which the coordinator grants to one
-//! attempt of a task.
+//! The commit of one attempt: syncs its part file and renames it to where the job's commit finds it.
 
 use std::fs::{self, File};
 use std::io;

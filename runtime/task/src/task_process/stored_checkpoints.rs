@@ -1,8 +1,5 @@
-//! An attempt whose checkpoints are in a store: what it was started from is brought first, what it saves is
-//! put there last.
-//!
-//! Owns the order of these around the work, and what a failure of theirs means for the attempt. Does not own
-//! the objects (`checkpoint::objects`).
+//! Attempts with checkpoints in a store: the start checkpoint is fetched first, and the saved one is uploaded
+//! last.
 
 use std::path::Path;
 

@@ -1,9 +1,5 @@
-//! The commit of one attempt where nothing can be renamed: its files sent as uploads of what they
-//! are to become.
-//!
-//! Owns sending them before the right to commit is asked for, with boundaries in between. Whoever commits the
-//! job completes the uploads of those attempts that have the right, and drops all others. Does not own
-//! requests (`ObjectStores`).
+//! The commit of one attempt to a store: sends its files as uploads before it requests a commit grant, with
+//! boundaries in between. The commit of the job completes the granted uploads and drops all others.
 
 use std::fs::File;
 use std::io::{self, Read};

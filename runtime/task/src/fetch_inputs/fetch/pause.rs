@@ -1,7 +1,4 @@
-//! The pause of all fetching threads around a suspend.
-//!
-//! Owns which threads are at rest, and the sockets by which the others are woken. Does not own what they
-//! fetch (`queue`).
+//! The pause of all fetching threads around a suspension.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

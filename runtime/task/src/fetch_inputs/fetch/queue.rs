@@ -1,7 +1,5 @@
-//! What is to be fetched from whom, and when a peer is given up.
-//!
-//! Owns whose turn it is, the back-off after failures and their limits, as a computation on times it is
-//! given. Does not own threads or connections.
+//! The queue of fetches by peer: turns, backoff after failures, and their limits. It computes on times passed
+//! by the caller.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,68 +8,68 @@ use napreduce_data::SegmentAssembly;
 use napreduce_engine::AttemptId;
 use napreduce_protocol::FetchLimits;
 
-/// Segments asked for at once.
+/// Maximum segments requested at once.
 const BATCH_MAX: usize = 64;
 const BACK_OFF_MAX: Duration = Duration::from_secs(2);
-/// Time is a limit only after so many tries.
+/// The time limit applies only after this many tries.
 const TRIES_MIN: u32 = 3;
 
-/// A segment's partition that is wanted, as far as it has come.
+/// A requested partition of a segment, with its received part.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) attempt: AttemptId,
-    /// Nothing before this block of the partition is wanted.
+    /// First block needed.
     pub(super) first_block: u64,
     pub(super) assembly: Option<SegmentAssembly>,
-    /// How often it came damaged, since a block of it was whole.
+    /// Damaged receipts since the last valid block.
     pub(super) damaged: u32,
 }
 
 impl Wanted {
-    /// The first block that is lacking.
+    /// Returns the first missing block.
     pub(super) fn next_block(&self) -> u64 {
         self.assembly.as_ref().map_or(self.first_block, SegmentAssembly::next_block)
     }
 }
 
-/// What to do next.
+/// The next action of a thread.
 #[derive(Debug)]
 pub(super) enum Next {
     Batch {
         address: String,
         items: Vec<Wanted>,
     },
-    /// Nothing before this time, or until something changes.
+    /// No work before this time or until a change.
     Nothing {
         until: Option<Instant>,
     },
 }
 
-/// How a batch ended that could not be fetched whole.
+/// The rest of an incomplete batch.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// What was not fetched.
+    /// Segments not fetched.
     pub(super) items: Vec<Wanted>,
-    /// Whether anything of the batch came.
+    /// Whether any data arrived.
     pub(super) progressed: bool,
-    /// How long it took since then, without the time in which this process was stopped.
+    /// Time without progress, excluding stops of this process.
     pub(super) spent: Duration,
 }
 
 #[derive(Debug, Default)]
 struct Peer {
     wanted: VecDeque<Wanted>,
-    /// A batch of it is being fetched. One connection fills a link; more would share it.
+    /// Whether a batch is being fetched. One connection fills a link; more would share it.
     connected: bool,
-    /// Tries in a row that brought nothing, and the time they took.
+    /// Consecutive tries without progress, and their time.
     failures: u32,
     spent: Duration,
     not_before: Option<Instant>,
-    /// When it was its turn last.
+    /// Its last turn.
     turn: u64,
 }
 
-/// What is wanted, by peer.
+/// Requested segments by peer.
 #[derive(Debug)]
 pub(super) struct Queue {
     limits: FetchLimits,
@@ -89,14 +87,14 @@ impl Queue {
         peer.wanted.push_back(Wanted { attempt, first_block, assembly: None, damaged: 0 });
     }
 
-    /// Takes what waits of a map task off the queue.
+    /// Removes waiting segments of a map task.
     pub(super) fn forget(&mut self, map: u32) {
         for peer in self.peers.values_mut() {
             peer.wanted.retain(|wanted| wanted.attempt.task.index != map);
         }
     }
 
-    /// A batch of the peer that has waited longest; `ended` or `failed` has to follow.
+    /// Takes a batch from the peer that has waited longest; `ended` or `failed` must follow.
     pub(super) fn take(&mut self, now: Instant) -> Next {
         let ready = |peer: &Peer| !peer.wanted.is_empty() && !peer.connected;
         let due = |peer: &Peer| peer.not_before.is_none_or(|at| at <= now);
@@ -118,7 +116,7 @@ impl Queue {
         Next::Batch { address: address.clone(), items: peer.wanted.drain(..count).collect() }
     }
 
-    /// All of a batch was answered.
+    /// Handles a completely answered batch.
     pub(super) fn ended(&mut self, address: &str) {
         if let Some(peer) = self.peers.get_mut(address) {
             peer.connected = false;
@@ -126,8 +124,7 @@ impl Queue {
         }
     }
 
-    /// A batch was given up for now, by this side: the rest of it waits again, without a grudge
-    /// against the peer.
+    /// Requeues the rest of a batch cancelled by this side; does not count as a failure of the peer.
     pub(super) fn put_back(&mut self, address: &str, items: Vec<Wanted>) {
         if let Some(peer) = self.peers.get_mut(address) {
             peer.connected = false;
@@ -137,7 +134,7 @@ impl Queue {
         }
     }
 
-    /// The peer has no room before this time: the rest of a batch waits again, without a grudge.
+    /// Requeues the rest of a batch until a busy peer has room; does not count as a failure.
     pub(super) fn busy(&mut self, address: &str, items: Vec<Wanted>, until: Instant) {
         self.put_back(address, items);
         if let Some(peer) = self.peers.get_mut(address) {
@@ -145,8 +142,8 @@ impl Queue {
         }
     }
 
-    /// A batch broke off: the rest of it waits again. What the peer holds and is given up now, if it is, with
-    /// the number of tries.
+    /// Requeues the rest of a failed batch. Returns the segments given up with the peer, if any, and the
+    /// number of tries.
     pub(super) fn failed(
         &mut self,
         address: &str,

@@ -1,7 +1,5 @@
-//! The fork server's side, which runs before the program's `main`.
-//!
-//! Owns the forks: each comes to `main` as one that was just executed would, and is a child of the server's
-//! parent. Does not own who asks for them (`fork_server`).
+//! The fork server's side, which runs before the program's `main`. Each fork continues to `main` like a newly
+//! executed process and is a child of the server's parent.
 #![allow(unsafe_code)] // To come before main, to fork, and to change what the kernel has put on the stack.
 
 use std::ffi::{CStr, c_char, c_int};

@@ -1,12 +1,8 @@
-//! A process of a program that has not come to its `main`, and of which each task process is a fork.
+//! A process of a program that waits just before `main`; task processes are forks of it.
 //!
-//! Owns what it is asked and what it answers. Does not own how it is started (`spawn`), nor what a fork does
-//! from `main` on.
-//!
-//! To execute a program, load its libraries and put the addresses in them right takes longer than a short
-//! task. A fork server has done that once; whatever a program does by itself, from its first line on, each of
-//! its processes still does anew. A fork server of the same kind begins Python's processes
-//! (`multiprocessing`), but after the program's own beginning.
+//! Executing a program, loading its libraries and relocating them takes longer than a short task. A fork
+//! server does this once; each fork still runs the program from its first line. Python's fork server
+//! (`multiprocessing`) is similar, but forks after the program's own start.
 
 #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
 mod before_main;
