@@ -1,5 +1,4 @@
 //! A check, without changes, whether a run could claim an output directory now.
-//! handed in (`claim`).
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Rejects invalid output directories before anything is touched: system directories, the cluster's own
 //! directories, job inputs, and unsupported storage systems.
-//! directory (`claim`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

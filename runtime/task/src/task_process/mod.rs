@@ -231,7 +231,6 @@ fn create_part_directory(
 /// Waits for a commit grant and promotes the part file and each named output with one rename. In a store, all
 /// of it is uploaded before and becomes visible when the job commits. Waiting is a boundary; after the grant
 /// the task is not stopped. A checkpoint request is ignored, since the task is about to end.
-/// while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
     part: Option<PartOutput>,
