@@ -5,19 +5,19 @@ use napreduce_engine::MapOutput;
 use napreduce_protocol::OutputEntry;
 use serde::{Deserialize, Serialize};
 
-/// The output of each map, by its index; `None` of one that has none, or none any more.
+/// The output of each map, by index; `None` if there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputTable(Vec<Option<MapOutput>>);
 
 impl OutputTable {
-    /// What stands there after these entries.
+    /// Returns the table after these entries.
     pub(crate) fn of_log(entries: &[OutputEntry]) -> OutputTable {
         let mut table = OutputTable::default();
         entries.iter().for_each(|entry| table.apply(*entry));
         table
     }
 
-    /// The log goes on by one entry.
+    /// Applies one more entry.
     pub(crate) fn apply(&mut self, entry: OutputEntry) {
         let (map, output) = match entry {
             OutputEntry::Ready(output) => (output.attempt.task.index, Some(output)),
@@ -30,7 +30,7 @@ impl OutputTable {
         self.0[map] = output;
     }
 
-    /// Of each map that has one, in their order.
+    /// Returns the outputs in map order.
     pub(crate) fn all(&self) -> Vec<MapOutput> {
         self.0.iter().flatten().copied().collect()
     }
@@ -39,13 +39,13 @@ impl OutputTable {
         self.0.get(map as usize).copied().flatten()
     }
 
-    /// One more than the highest map of which something was said.
+    /// Returns one more than the highest map in the log.
     pub(crate) fn maps(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 }
 
-/// What became of the map outputs of one job, in the order in which reduces were told of it.
+/// The log of a job's map outputs, in the order in which reduces read it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<OutputEntry>", into = "Vec<OutputEntry>")]
 pub(crate) struct OutputLog {
@@ -67,7 +67,7 @@ impl From<OutputLog> for Vec<OutputEntry> {
 }
 
 impl OutputLog {
-    /// These are all outputs there are now, in the order of their maps.
+    /// Records the complete list of outputs, in map order.
     pub(crate) fn have(&mut self, outputs: &[MapOutput]) {
         let mut outputs = outputs.iter().copied().peekable();
         for map in 0..self.table.maps() {
@@ -81,7 +81,7 @@ impl OutputLog {
         outputs.for_each(|output| self.add(output));
     }
 
-    /// There is this output now; nothing is said of other maps.
+    /// Adds an output; others are unchanged.
     pub(crate) fn add(&mut self, output: MapOutput) {
         if self.table.get(output.attempt.task.index) != Some(output) {
             self.append(OutputEntry::Ready(output));
@@ -93,7 +93,7 @@ impl OutputLog {
         self.entries.push(entry);
     }
 
-    /// What comes after so many entries.
+    /// Returns the entries after the first `read`.
     pub(crate) fn after(&self, read: usize) -> &[OutputEntry] {
         self.entries.get(read..).unwrap_or_default()
     }

@@ -1,6 +1,4 @@
 //! The text of a phase: `45% 18/40 tasks, 2 running, 512.0 MiB, 820.0 MiB/s, 1 s left`.
-//!
-//! Owns the wording and the rates. Does not own when it is shown.
 
 use std::time::Duration;
 

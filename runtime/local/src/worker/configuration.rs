@@ -3,18 +3,17 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// A task process that says nothing for so long is ended, unless it is said otherwise.
+/// Default time after which a silent task process is killed.
 pub const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// What keeps attempts from taking the machine, and what they know of their daemon.
+/// Isolation of attempts: resource limits and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationRules {
     /// By which means.
     pub mode: IsolationMode,
-    /// How many times its task memory an attempt may hold, beside 256 MiB for its program.
+    /// Memory limit of an attempt as a multiple of its task memory, in addition to 256 MiB for its program.
     pub memory_factor: u32,
-    /// Names of variables of the daemon's environment that tasks find in theirs, beside those that
-    /// programs need.
+    /// Names of additional variables passed from the daemon's environment to tasks.
     pub pass_environment: Vec<String>,
 }
 
@@ -24,32 +23,31 @@ impl Default for IsolationRules {
     }
 }
 
-/// Means by which an attempt is bounded.
+/// Means of limiting an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolationMode {
-    /// Control groups where the kernel lets this worker make some, else the watchdog.
+    /// Control groups where the kernel permits them, otherwise the watchdog.
     Auto,
-    /// Control groups, or the worker does not start.
+    /// Control groups; the worker does not start without them.
     Cgroup,
-    /// The worker looks at what a task's process holds, several times a second.
+    /// The worker samples the memory of a task's processes several times a second.
     Watchdog,
-    /// None.
+    /// No limits.
     None,
 }
 
-/// How a worker suspends attempts, and when it does not.
+/// The rules for suspending attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SuspendRules {
-    /// How long a task may take to come to a boundary before it is stopped where it is.
+    /// Time for a task to reach a boundary before it is stopped anywhere.
     pub grace: Duration,
-    /// What share of free swap, beside spare memory, suspended attempts may fill.
+    /// Share of free swap that suspended attempts may fill in addition to spare memory.
     pub swap_share_percent: u32,
-    /// How many bytes they may hold in any case; `None` for no such limit.
+    /// Upper limit of their memory in bytes; `None` for no such limit.
     pub memory_max: Option<u64>,
-    /// Nothing is suspended while all tasks of the machine wait for memory for more than this part
-    /// of the time.
+    /// No suspensions while all tasks of the machine stall on memory for more than this share of the time.
     pub pressure_max_percent: u32,
-    /// When the memory of a suspended attempt is moved to swap without waiting for the kernel to do so.
+    /// When the memory of a suspended attempt is paged out proactively.
     pub page_out: PageOut,
 }
 
@@ -65,14 +63,14 @@ impl Default for SuspendRules {
     }
 }
 
-/// When memory of suspended attempts is moved out at once.
+/// When memory of suspended attempts is paged out proactively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageOut {
-    /// When less is available than a task of the job may use.
+    /// If less memory is available than a task of the job may use.
     WhenShort,
-    /// Always, where there is swap.
+    /// Always, if there is swap.
     Always,
-    /// Never; the kernel does it when it has to.
+    /// Never; the kernel pages out under pressure.
     Never,
 }
 

@@ -1,6 +1,4 @@
 //! Tests of the file that describes a checkpoint: what is written is read, and nothing else is.
-//!
-//! Owns damage of every kind to the file. Does not own what follows from it, which the framework tests.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,4 @@
 //! What an attempt that did its task has moved, for the history of its job.
-//!
-//! Owns which counters say so. Does not own the counters.
 
 use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};

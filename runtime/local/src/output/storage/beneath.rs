@@ -1,7 +1,5 @@
 //! Opening beneath a directory without following a symbolic link, by `openat2` or step by step where the
 //! kernel has none.
-//!
-//! Owns the way to a file of the output directory. Does not own what is then done with it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,6 +1,4 @@
 //! The lock that a run holds on its `_temporary` as long as it lives.
-//!
-//! Owns what a file system without locks means. Does not own who else may hold a claim (`holder`).
 
 use std::fs::File;
 use std::io;

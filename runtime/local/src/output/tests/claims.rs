@@ -1,6 +1,4 @@
 //! Who may claim a directory when: the living, the dead, other hosts, and submissions that come again.
-//!
-//! Owns claims beside and after each other. Does not own the commit.
 
 use super::super::layout::{claim_in, retired, staged};
 use super::super::record::ClaimRecord;

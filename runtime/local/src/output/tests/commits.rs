@@ -1,6 +1,4 @@
 //! What a commit puts into place, what it replaces, and what it leaves alone.
-//!
-//! Owns the outcome of single commits. Does not own crashes and faults (`faults`, `power`).
 
 use std::os::unix::fs::symlink;
 

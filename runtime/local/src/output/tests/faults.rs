@@ -1,8 +1,5 @@
 //! Every call of claim, commit and discard fails, each in every way, or is the last one before the
 //! process is killed.
-//!
-//! Owns the oracle: the output is the old one whole, the new one whole, or none with a clear failure, and
-//! whoever comes next succeeds. Does not own what a loss of power takes away (`power`).
 
 use super::super::storage::script::{DiskScript, Fault};
 use super::*;

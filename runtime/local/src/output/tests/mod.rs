@@ -1,8 +1,5 @@
 //! The claim and the commit of a job by processes that die on the way, on storage that fails, and what others
 //! find then.
-//!
-//! Owns the scene: an output directory, a job of two parts and its commit. Does not own whole jobs, which
-//! other tests run.
 
 mod claims;
 mod commits;

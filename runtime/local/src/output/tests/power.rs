@@ -1,8 +1,5 @@
 //! The machine loses power after any call of claim, commit and discard: what was not synced is gone, or some
 //! of it.
-//!
-//! Owns the model of what a disk keeps: entries of a directory once it was synced, bytes of a file once that
-//! was; of the rest any choice. Does not own the oracle (`faults`).
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;

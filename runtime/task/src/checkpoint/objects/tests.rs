@@ -1,7 +1,4 @@
 //! Checkpoints on their way to a store in memory and to another worker.
-//!
-//! Owns what is brought, and what is refused. Does not own jobs that are checkpointed on a cluster, which
-//! tests of real stores run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

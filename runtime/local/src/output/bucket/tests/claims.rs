@@ -1,6 +1,4 @@
 //! Who gets an output in a store, and who does not.
-//!
-//! Owns claims that meet others, living and dead.
 
 use super::super::super::holder::life_of;
 use super::super::super::record::ClaimRecord;

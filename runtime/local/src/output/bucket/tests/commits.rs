@@ -1,6 +1,4 @@
 //! What a commit makes of uploads, whoever dies or is away meanwhile.
-//!
-//! Owns every call of a commit at which a process may end. Does not own claims that meet others.
 
 use super::super::place::CLAIM;
 use super::*;

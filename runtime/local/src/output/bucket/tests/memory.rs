@@ -1,7 +1,4 @@
 //! A store in memory, and processes that see it, of which one dies at a certain call.
-//!
-//! Owns what a store promises: conditions, uploads that nobody sees until they are completed, and that they
-//! are completed once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

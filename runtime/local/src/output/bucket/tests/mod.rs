@@ -1,7 +1,4 @@
 //! The claim and the commit of a job in a store, by processes that die on the way, and what others find then.
-//!
-//! Owns the scene: a store in memory, and a job of two parts. Does not own real servers, against which whole
-//! jobs run.
 
 mod claims;
 mod commits;

@@ -1,6 +1,4 @@
 //! Every row of the table, and the ways through it that orders take when they come close together.
-//!
-//! Owns the states and steps. Does not own real processes (the tests of the worker).
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
