@@ -1,7 +1,5 @@
-//! The handle that a map emits records through.
-//!
-//! Owns the way from typed key and value to encoded bytes in the collector. Does not own sorting or combining
-//! (the data plane) nor the sampling that borrows the same handle.
+//! The handle through which a map emits records. It encodes typed keys and values for the collector, or takes
+//! a sample of keys.
 
 use std::marker::PhantomData;
 
@@ -10,9 +8,9 @@ use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, Save
 use crate::codec::{Key, Value};
 use crate::input::InputPlace;
 
-/// Where the records of a map go. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
+/// The destination of the records of a map. `K` and `V` are families: `Emit<String, u64>` emits `&str` keys.
 ///
-/// A map gets it as its last parameter, whose type says what keys and values are:
+/// It is the last parameter of a map, and its type determines the types of keys and values:
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -40,12 +38,12 @@ pub struct Emit<K: Key, V: Value> {
 #[allow(clippy::large_enum_variant, reason = "the large variant is the one on the hot path")]
 enum Sink<A> {
     Collect(Collector<A>),
-    /// Keys only, for the cuts of a total order.
+    /// Keys only, to find the cuts of a total order.
     Sample(Vec<Vec<u8>>),
 }
 
 impl<K: Key, V: Value> Emit<K, V> {
-    /// Goes on after `records` that attempts before have emitted.
+    /// Continues after `records` records of earlier attempts.
     pub(crate) fn into_collector(collector: Collector<V::Owned>, records: u64) -> Self {
         Emit { records, ..Self::new(Sink::Collect(collector)) }
     }
@@ -59,7 +57,7 @@ impl<K: Key, V: Value> Emit<K, V> {
         Emit { sink, key_buffer, value_buffer, records: 0, input: None, types: PhantomData }
     }
 
-    /// Emits one record. An error (a full disk while spilling, say) ends the task after the current batch.
+    /// Emits one record. An error, such as a full disk while spilling, ends the task after the current batch.
     #[inline]
     pub fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>) {
         self.records += 1;
@@ -71,13 +69,12 @@ impl<K: Key, V: Value> Emit<K, V> {
         }
     }
 
-    /// Records emitted so far.
+    /// Returns the number of records emitted so far.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Where the current record lies: its file, its byte, its line. Nothing is worked out before it
-    /// is asked for.
+    /// Returns the position of the current record: file, byte and line. They are computed on demand.
     ///
     /// ```
     /// use napreduce::testing::JobTest;
@@ -118,7 +115,7 @@ impl<K: Key, V: Value> Emit<K, V> {
         }
     }
 
-    /// Leaves what was emitted where a checkpoint names it.
+    /// Saves the emitted records for a checkpoint.
     pub(crate) fn save(self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
         match self.sink {
             Sink::Collect(collector) => collector.save(place),

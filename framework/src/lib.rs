@@ -1,17 +1,15 @@
-//! MapReduce whose tasks can nap: suspended, or saved and taken up again elsewhere, without losing work.
+//! A MapReduce framework. Running tasks can be suspended or checkpointed without losing work.
 //!
-//! Owns what a user imports. Does not own how attempts run (`napreduce-local`), how records are sorted and
-//! merged (`napreduce-data`) nor the rules about tasks and slots (`napreduce-engine`).
-//!
-//! At the root is what nearly every program names; everything else is on a shelf: [`input`] and [`output`]
-//! for formats, [`records`] for typed files between jobs, [`codec`] for keys and values as bytes, [`builder`]
-//! for the stages of a job, [`program`] for drivers, errors and reports, [`task`] for what a task is told,
-//! [`testing`] for tests, and, with features, `streaming` for commands and `rows` for formats.
+//! The crate root has the names that nearly every program uses. The others are in modules: [`input`] and
+//! [`output`] for formats, [`records`] for typed files between jobs, [`codec`] for keys and values as bytes,
+//! [`builder`] for the stages of a job, [`program`] for drivers, errors and reports, [`task`] for task
+//! identities and errors, [`testing`] for tests, and, with features, `streaming` for commands and `rows` for
+//! formats.
 //!
 //! # A job
 //!
-//! A job is a function from parameters to [`Job`]. Its closures run in task processes, which are this same
-//! program executed again, so one [`main`](main()) makes the program driver, local runner and task process:
+//! A job is a function from parameters to [`Job`]. Its closures run in task processes, which execute this
+//! same program again, so one [`main`](main()) makes the program driver, local runner and task process:
 //!
 //! ```no_run
 //! use napreduce::{Emit, Job, words};
@@ -32,18 +30,18 @@
 //! }
 //! ```
 //!
-//! It runs as `wordcount INPUT... --output DIR`, on this machine or, with `--cluster`, on others; `--help`
-//! lists the rest. Types say how records travel: `Emit<String, u64>` takes `&str` and `u64`, so that nothing
-//! is allocated for a record. What can be a [`Key`] is sorted by its bytes, in the order of its values; any
-//! other [`Value`] only travels, and [`Serde<T>`](codec::Serde) makes one of a serde type. A closure may
-//! return a `Result`: the error fails its task, which is tried again, or the whole job with
-//! [`TaskError::fatal`].
+//! It runs as `wordcount INPUT... --output DIR` on this machine or, with `--cluster`, on a cluster; `--help`
+//! lists all options. Key and value types name an owned/borrowed pair: `Emit<String, u64>` takes `&str` and
+//! `u64`, so no record is allocated. Records are sorted by the encoded bytes of their [`Key`], which are in
+//! the order of its values. Any other type can be a [`Value`]; [`Serde<T>`](codec::Serde) makes one of a
+//! serde type. A closure may return a `Result`: an error fails its task, which is retried, or the whole job
+//! with [`TaskError::fatal`].
 //!
 //! # A state
 //!
-//! Closures keep nothing from one record to the next. The traits [`Mapper`] and [`Reducer`] do, and have a
-//! beginning and an end ([`setup`](Reducer::setup), [`finish`](Reducer::finish)). Two more methods let a task
-//! be saved and go on in another process:
+//! Closures keep nothing from one record to the next. Types that implement [`Mapper`] and [`Reducer`] do, and
+//! have [`setup`](Reducer::setup) and [`finish`](Reducer::finish). With two more methods a task can be
+//! checkpointed and restored in another process:
 //!
 //! ```
 //! use napreduce::output::Text;
@@ -91,13 +89,13 @@
 //! # test.assert_preemption_safe();
 //! ```
 //!
-//! A closure whose state is saved for it is [`reduce_resumable`](builder::MapStage::reduce_resumable).
+//! [`reduce_resumable`](builder::MapStage::reduce_resumable) takes a closure whose state the framework saves.
 //!
 //! # Values in order
 //!
-//! Values of a group come in the order of the rest of their key (a secondary sort): emit a key of several
-//! fields, make groups by the first ones, and read the others with [`Values::next_entry`]. Keys of several
-//! fields are tuples, and structs with `#[derive(Key)]`.
+//! The values of a group are ordered by the remaining fields of their key (a secondary sort): emit a key of
+//! several fields, group by the first ones, and read the others with [`Values::next_entry`]. Keys of several
+//! fields are tuples, or structs with `#[derive(Key)]`.
 //!
 //! ```
 //! use napreduce::{Emit, Job};
@@ -129,9 +127,9 @@
 //!
 //! # Several inputs
 //!
-//! A job may read inputs of different kinds, each with a name, a format and a map of its own; all
-//! maps emit the same types. On the command line paths go by the names: `join-orders users=users.csv
-//! orders=orders.csv --output DIR`.
+//! A job may read several inputs, each with its own name, format and map; all maps emit the same types. On
+//! the command line paths are given with the names: `join-orders users=users.csv orders=orders.csv --output
+//! DIR`.
 //!
 //! ```
 //! use napreduce::builder::BadRecord;
@@ -174,15 +172,15 @@
 //! # test.assert_preemption_safe();
 //! ```
 //!
-//! A map that returns [`BadRecord`](builder::BadRecord) leaves it to `--bad-records fail|skip|N` what becomes
-//! of such records. Where one lies [`Emit::input`] says, and [`Output::to`] writes beside the part files, to
-//! a [`NamedOutput`](output::NamedOutput).
+//! `--bad-records fail|skip|N` sets the handling of records for which a map returns
+//! [`BadRecord`](builder::BadRecord). [`Emit::input`] returns the input position of a record, and
+//! [`Output::to`] writes to a [`NamedOutput`](output::NamedOutput), a side output next to the part files.
 //!
 //! # A chain
 //!
-//! A [`Program`] has several jobs, and a function that runs them with a [`Driver`], one on what the other one
-//! wrote. Typed [`records`] lie in between, in a directory that is removed in the end. Jobs may have
-//! parameters, of the command line or of the driver, which can run a job as often as it likes.
+//! A [`Program`] has several jobs and a function that runs them with a [`Driver`], each on the output of an
+//! earlier one. Typed [`records`] pass between them in a directory that is removed at the end. Jobs may have
+//! parameters from the command line or from the driver, which can run a job any number of times.
 //!
 //! ```no_run
 //! use napreduce::program::Error;
@@ -222,9 +220,9 @@
 //!
 //! # Tests
 //!
-//! The feature `testing` has a kit that runs a job inside a test, without processes. Of a
-//! [`JobTest`](testing::JobTest) one says the input, and how small splits and memory are; it runs the loops
-//! of real tasks.
+//! The feature `testing` has a kit that runs a job inside a test, without processes. A
+//! [`JobTest`](testing::JobTest) sets the input, the split size and the memory, and runs the loops of real
+//! tasks.
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -249,10 +247,10 @@
 //!
 //! # Preemption
 //!
-//! A scheduler, or an operator, may take the slot of a running task for somebody else. The task is suspended
-//! (its process is stopped where it is), checkpointed, killed, or waited for; the output is the same, byte
-//! for byte. A checkpoint is made between two records of a map, or two groups of a reduce, and holds the
-//! place in the input, what was emitted or written so far, the counters, and the state of user code:
+//! A scheduler or an operator may take the slot of a running task for another job. The task is suspended (its
+//! process is stopped), checkpointed, killed, or left to finish; the output is byte-identical in all cases. A
+//! checkpoint is made between two records of a map or two groups of a reduce. It holds the input position,
+//! the emitted or written records, the counters, and the state of user code:
 //!
 //! | what has a state | when it is asked for it | what it answers |
 //! |---|---|---|
@@ -262,17 +260,17 @@
 //! | [`Reducer`] | between two groups; between two values if it [`resumes_in_group`](Reducer::resumes_in_group) | as a mapper |
 //! | [`OutputFormat`](output::OutputFormat) | when its reducer is | as a mapper |
 //!
-//! Of code that answers `Unsupported` tasks are suspended, killed and waited for, and never checkpointed; a
-//! cluster whose policy checkpoints such tasks refuses the job.
-//! [`assert_preemption_safe`](testing::assert_preemption_safe) tries all of it inside a test: at every
+//! Tasks whose code returns `Unsupported` are suspended, killed or left to finish, but never checkpointed. A
+//! cluster whose policy checkpoints such tasks rejects the job.
+//! [`assert_preemption_safe`](testing::assert_preemption_safe) tests all of it inside a test: at every
 //! record, every group and every value, once and repeatedly. On a cluster, try `nap task suspend`, `nap task
-//! checkpoint` and `nap task resume` on a running task, and look at `nap job history`.
+//! checkpoint` and `nap task resume` on a running task, then see `nap job history`.
 //!
 //! # Counters and progress
 //!
-//! What is counted with [`counter!`] is in the report of the job beside its own counters, once for each
-//! record however often a task was tried or preempted. A task that reads no record for long is taken for hung
-//! and tried again; code that works on one record for minutes calls [`progress()`] meanwhile.
+//! User counters of [`counter!`] appear in the job report next to the built-in ones. Each record is counted
+//! once, however often its task was retried or preempted. A task that reads no record for a long time is
+//! treated as hung and retried; code that works on one record for minutes calls [`progress()`] meanwhile.
 //!
 //! ```
 //! use napreduce::{Job, counter, progress};
@@ -310,11 +308,10 @@
 //! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | programs that read or write there |
 //!
-//! `cli`, `cluster`, `gzip` and `zstd` are on by default (`default-features = false` leaves them out). What the formats,
-//! compressions and stores add is in `napreduce-connectors`. The crate compiles on Linux only, for kernels from 5.4
-//! on, with Rust 1.95 or later; a newer compiler is asked for in a new minor version only. Until 1.0 a minor version
-//! may change the API,
-//! and a patch version does not.
+//! `cli`, `cluster`, `gzip` and `zstd` are on by default (`default-features = false` disables them). The
+//! formats, compressions and stores behind features are implemented in `napreduce-connectors`. The crate
+//! requires Linux 5.4 or later and Rust 1.95 or later; only a new minor version raises the required compiler.
+//! Before 1.0 a minor version may change the API; a patch version does not.
 
 #![warn(missing_docs)]
 
@@ -323,7 +320,7 @@ compile_error!(
     "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
 );
 
-// The derive macros name this crate by its own name, here too.
+// The derive macros refer to this crate by its name, also inside the crate itself.
 extern crate self as napreduce;
 
 pub mod builder;
@@ -360,7 +357,7 @@ pub use builder::Job;
 #[doc(inline)]
 pub use codec::{Key, Value};
 pub use emit::Emit;
-/// The counter of a name that is made at run time; for one that stands in the program see [`counter!`].
+/// A counter whose name is computed at run time; [`counter!`] is for constant names.
 ///
 /// ```
 /// use napreduce::{Job, counter};
@@ -378,7 +375,7 @@ pub use emit::Emit;
 /// ```
 pub use napreduce_task::counter;
 
-/// Says that a task which reads and writes nothing for long is at work all the same.
+/// Reports progress for a task that neither reads nor writes for a long time.
 ///
 /// ```
 /// fn search(haystack: &[u64], needle: u64) -> bool {

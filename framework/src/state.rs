@@ -1,19 +1,16 @@
-//! What user code says about its state when its task is to be checkpointed.
-//!
-//! Owns that answer, and what becomes of a task whose state was not kept. Does not own when it is asked for
-//! (`task`), nor where a state is kept (live runtime).
+//! The result of saving the state of user code for a checkpoint.
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
 
-/// What a mapper, a reducer or an output format answers when it is to save its state.
+/// The result of `save` in a mapper, a reducer or an output format.
 ///
-/// The question is also put once to a job's own mapper and reducer when the job is built: a job of which one
-/// answers `Unsupported` is not accepted where a scheduler would checkpoint its tasks.
+/// `save` is also called once on a job's own mapper and reducer when the job is built. If one returns
+/// `Unsupported`, clusters whose scheduler checkpoints tasks reject the job.
 ///
-/// What is saved is whatever `restore` understands. [`Value::encode_owned`](crate::Value::encode_owned) and
-/// [`Value::decode_owned`](crate::Value::decode_owned) make bytes of every type that can be a key or a value,
-/// and `?` takes what may be wrong with them:
+/// The format of the state is up to `save` and `restore`. [`Value::encode_owned`](crate::Value::encode_owned)
+/// and [`Value::decode_owned`](crate::Value::decode_owned) convert every key or value type to and from bytes;
+/// `?` propagates their errors:
 ///
 /// ```
 /// use napreduce::{Save, TaskError, Value};

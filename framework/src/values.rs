@@ -1,6 +1,4 @@
-//! The values of one group, lent one at a time.
-//!
-//! Owns decoding and the typed iteration; a group of any size takes constant memory. Does not own merging.
+//! The values of one group, lent one at a time, so that a group of any size takes constant memory.
 
 use std::marker::PhantomData;
 use std::ops::Add;
@@ -11,10 +9,10 @@ use napreduce_task::{Boundary, TaskContext};
 
 use crate::codec::{DecodeError, Key, Scratch, Value};
 
-/// Why the values of a group ended before the group did.
+/// The reason why the values ended before their group.
 pub(crate) enum ValuesError {
     Input(ReduceError),
-    /// At a boundary between two values.
+    /// A suspend or checkpoint request between two values.
     Boundary(TaskError),
     Decode {
         what: &'static str,
@@ -22,11 +20,11 @@ pub(crate) enum ValuesError {
     },
 }
 
-/// The values of one group in order: by the rest of the key, then by map task, then as emitted.
+/// The values of one group, ordered by the rest of the key, then by map task, then as emitted.
 ///
-/// It lends: a value borrows from the block it lies in until the next one is asked for, so nothing is copied
-/// or allocated by `while let Some(value) = values.next()`. `for value in values` takes a copy of each, which
-/// costs nothing for numbers and an allocation for a text.
+/// A value borrows from its block until the next one is read, so `while let Some(value) = values.next()`
+/// copies and allocates nothing. `for value in values` copies each value: free for numbers, an allocation for
+/// a text.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -48,9 +46,8 @@ pub(crate) enum ValuesError {
 /// assert_eq!(JobTest::new(longest).input("or\nnot\nbe\n").run().text(), "not\n");
 /// ```
 ///
-/// Values come in the order of the fields of the key behind its group: the key `(String, u64)`, grouped by
-/// `String`, gives each string its values in the order of the number, which
-/// [`next_entry`](Values::next_entry) gives with them.
+/// Values are ordered by the key fields after the group: the key `(String, u64)`, grouped by `String`, orders
+/// the values of each string by the number, which [`next_entry`](Values::next_entry) returns with them.
 pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
@@ -58,18 +55,18 @@ pub struct Values<'g, K: Key, V: Value> {
     types: PhantomData<fn(K, V)>,
 }
 
-/// What happens between two values, and what came of it.
+/// Checks for suspend and checkpoint requests between two values.
 pub(crate) struct GroupGate<'c> {
     context: &'c TaskContext,
-    /// The reducer can be called again for what is left of a group.
+    /// The reducer can be called again for the rest of a group.
     resumes: bool,
-    /// A value was handed out in this call: it has got somewhere.
+    /// This call has returned a value, so the reducer has made progress.
     moved: bool,
-    /// Why the values have ended before the group, if it was an error.
+    /// The error that ended the values early.
     pub(crate) error: Option<ValuesError>,
-    /// The group goes on in another call of the reducer.
+    /// The rest of the group is for another call of the reducer.
     pub(crate) cut: bool,
-    /// A checkpoint was asked for, which waits for the end of the group.
+    /// A checkpoint was requested and waits for the end of the group.
     pub(crate) due: bool,
 }
 
@@ -78,7 +75,7 @@ impl<'c> GroupGate<'c> {
         GroupGate { context, resumes, moved: false, error: None, cut: false, due: false }
     }
 
-    /// Whether there may be another value.
+    /// Returns whether there may be another value.
     #[inline]
     fn is_open(&mut self, input: &ReduceInput) -> bool {
         if self.error.is_some() || self.cut {
@@ -87,9 +84,9 @@ impl<'c> GroupGate<'c> {
         if self.context.is_asked() { self.pass(input) } else { true }
     }
 
-    /// Somebody wants to know how far the task is, or wants it to stop. A reducer that can be called again
-    /// returns first, so that its hooks can be called; another one is suspended right here, or reduces the
-    /// group to its end before it is checkpointed.
+    /// Handles a pending request for progress, suspend or checkpoint. A reducer that can be called again
+    /// returns first, so that its hooks can be called. Another one is suspended here, or reduces the group to
+    /// its end before its checkpoint.
     #[cold]
     fn pass(&mut self, input: &ReduceInput) -> bool {
         if !self.context.tell(Some(input.statistics().bytes)) {
@@ -114,7 +111,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         Values { input, scratch, gate, types: PhantomData }
     }
 
-    /// The next value; `None` at the end of the group.
+    /// Returns the next value; `None` at the end of the group.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "an Iterator cannot lend")]
     pub fn next(&mut self) -> Option<V::Ref<'_>> {
@@ -129,7 +126,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         }
     }
 
-    /// The next value together with its full key, which matters when groups are made by a prefix of the key.
+    /// Returns the next value with its full key, for groups made by a prefix of the key.
     ///
     /// ```
     /// use napreduce::testing::JobTest;
@@ -166,8 +163,8 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         }
     }
 
-    /// Whether the values ended before the group did, because the task is to stop here. Only a reducer that
-    /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for
+    /// Returns whether the values ended before the group because the task must stop here. Only a reducer that
+    /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees `true`: it returns and is called again for
     /// the rest.
     ///
     /// ```
@@ -202,7 +199,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         self.gate.cut
     }
 
-    /// Folds the values that are left.
+    /// Folds the remaining values.
     ///
     /// ```
     /// # let _ = |maxima: &mut napreduce::Values<'_, String, u64>| {
@@ -219,7 +216,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         result
     }
 
-    /// Adds up the values that are left, starting from the default (zero).
+    /// Adds up the remaining values, starting from the default (zero).
     #[inline]
     pub fn sum(&mut self) -> V::Owned
     where
@@ -228,12 +225,12 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         self.fold(V::Owned::default(), |total, value| total + V::to_owned(value))
     }
 
-    /// Counts the values that are left.
+    /// Counts the remaining values.
     pub fn count(&mut self) -> u64 {
         self.fold(0, |count, _| count + 1)
     }
 
-    /// The values that are left as an ordinary iterator of owned values; copies each.
+    /// Returns the remaining values as an iterator of owned values; copies each.
     ///
     /// ```
     /// # let _ = |lines: &mut napreduce::Values<'_, String, String>| {
@@ -246,7 +243,7 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     }
 }
 
-/// So `for value in values` is a loop over owned values.
+/// Makes `for value in values` a loop over owned values.
 impl<'v, 'g, K: Key, V: Value> IntoIterator for &'v mut Values<'g, K, V> {
     type Item = V::Owned;
     type IntoIter = OwnedValues<'v, 'g, K, V>;
@@ -256,8 +253,8 @@ impl<'v, 'g, K: Key, V: Value> IntoIterator for &'v mut Values<'g, K, V> {
     }
 }
 
-/// The values of a group as an ordinary iterator, which copies each; made by [`Values::owned`] and by `for
-/// value in values`.
+/// An iterator over the values of a group that copies each; made by [`Values::owned`] and by `for value in
+/// values`.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -294,7 +291,7 @@ fn decode_value<'a, V: Value>(bytes: &'a [u8], scratch: &'a Scratch) -> Result<V
     V::decode_whole(bytes, scratch).map_err(|error| ValuesError::Decode { what: "value", error })
 }
 
-/// Keeps the first error for the task to report; the user's loop just sees the end of the group.
+/// Keeps the first error for the task to report; user code only sees the end of the group.
 #[inline]
 fn keep<T>(result: Result<T, ValuesError>, error: &mut Option<ValuesError>) -> Option<T> {
     match result {

@@ -1,14 +1,12 @@
-//! Blocks of typed records as bytes.
-//!
-//! Owns the layout, its checksums and its limits. Does not own files.
+//! The layout of blocks of typed records, with checksums and limits.
 
 use crate::codec::{Key, Value};
 
-/// Bytes at the start of a file: magic and version.
+/// Header of a file: magic and version.
 pub(super) const HEADER_BYTES: usize = 12;
-/// Bytes before the body of a block: length, checksum, records.
+/// Header of a block: length, checksum, records.
 pub(super) const BLOCK_HEADER_BYTES: usize = 12;
-/// A block is closed when its body has reached this; a larger record has a block of its own size.
+/// A block is closed when its body reaches this size; a larger record gets a block of its own.
 const BODY_BYTES: usize = 128 << 10;
 const MAGIC: [u8; 8] = *b"NAPRECS\n";
 const VERSION: u32 = 1;
@@ -18,7 +16,7 @@ pub(super) fn write_header(out: &mut Vec<u8>) {
     out.extend_from_slice(&VERSION.to_le_bytes());
 }
 
-/// Says what is wrong with the start of a file.
+/// Checks the header of a file.
 pub(super) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
     if bytes[..8] != MAGIC {
         return Err("it does not begin as a file of typed records".into());
@@ -29,7 +27,7 @@ pub(super) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
     }
 }
 
-/// The block that is being filled.
+/// The block being filled.
 #[derive(Debug, Default)]
 pub(super) struct BlockWriter {
     body: Vec<u8>,
@@ -38,7 +36,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Adds a record, and moves the block to `out` when it is full.
+    /// Adds a record; moves the block to `out` when it is full.
     #[inline]
     pub(super) fn add<K: Key, V: Value>(&mut self, key: K::Ref<'_>, value: V::Ref<'_>, out: &mut Vec<u8>) {
         let BlockWriter { body, field, .. } = self;
@@ -50,13 +48,13 @@ impl BlockWriter {
         }
     }
 
-    /// Appends the block as far as it is filled: the number of its records, and them.
+    /// Appends the unfinished block to a state: its number of records and its bytes.
     pub(super) fn save(&self, state: &mut Vec<u8>) {
         state.extend_from_slice(&self.records.to_le_bytes());
         state.extend_from_slice(&self.body);
     }
 
-    /// Goes on with a block that was saved.
+    /// Restores a saved block.
     pub(super) fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let (records, body) = state.split_first_chunk::<4>().ok_or("a block was saved without its length")?;
         self.records = u32::from_le_bytes(*records);
@@ -64,7 +62,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Moves the records that are left to `out`.
+    /// Moves the remaining records to `out`.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         if self.records == 0 {
             return;
@@ -81,7 +79,7 @@ impl BlockWriter {
     }
 }
 
-/// What stands before the body of a block.
+/// The header of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BlockHeader {
     pub length: u32,
@@ -94,12 +92,12 @@ impl BlockHeader {
         BlockHeader { length: u32_at(bytes, 0), crc: u32_at(bytes, 4), records: u32_at(bytes, 8) }
     }
 
-    /// The checksum that header and body must have.
+    /// Returns the expected checksum of header and body.
     pub(super) fn checksum(self, body: &[u8]) -> u32 {
         crc32c::crc32c_append(self.checksum_start(), body)
     }
 
-    /// The checksum of what comes before the body.
+    /// Returns the checksum of the header.
     pub(super) fn checksum_start(self) -> u32 {
         let mut counted = [0; 8];
         counted[..4].copy_from_slice(&self.length.to_le_bytes());
@@ -108,7 +106,7 @@ impl BlockHeader {
     }
 }
 
-/// Takes one field off the front of a block's body; `None` where its length says more than there is.
+/// Takes one field from the front of a block's body; `None` if its length exceeds the rest.
 #[inline]
 pub(super) fn take_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let mut length = 0u64;

@@ -1,7 +1,5 @@
-//! Typed records on disk: what one job writes and a later job of the same program, or another program, reads.
-//!
-//! Owns the format in both directions, so that a chain of jobs needs no text in between. Does not own where
-//! files lie.
+//! Typed records on disk, passed from one job to a later one of the same or another program. A chain of jobs
+//! thus needs no text in between.
 //!
 //! ```text
 //! file    magic "NAPRECS\n", version u32
@@ -32,7 +30,7 @@ use crate::state::Save;
 use block::BlockWriter;
 pub use reader::{RecordsReader, TypedRecords};
 
-/// Output of typed records, for a later job to read with [`Job::records`](crate::Job::records).
+/// An output format of typed records, read by a later job with [`Job::records`](crate::Job::records).
 ///
 /// ```
 /// use napreduce::records::Records;
@@ -61,7 +59,7 @@ impl<K, V> Default for Records<K, V> {
     }
 }
 
-/// A clone is a fresh format: what was begun stays where it was begun.
+/// A clone has no unfinished block.
 impl<K, V> Clone for Records<K, V> {
     fn clone(&self) -> Self {
         Self::default()

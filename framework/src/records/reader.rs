@@ -1,6 +1,4 @@
-//! Reading typed records: which blocks belong to a split, and what is in them.
-//!
-//! Owns the input format. Every byte that is used was checked first. Does not own the layout (`block`).
+//! The input format of typed records. It finds the blocks of a split and verifies each before use.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -32,7 +30,7 @@ impl<K, V> Default for TypedRecords<K, V> {
     }
 }
 
-/// Reads [`TypedRecords`], a block at a time.
+/// Reads [`TypedRecords`], one block at a time.
 ///
 /// ```
 /// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
@@ -58,9 +56,9 @@ pub struct RecordsReader<K, V> {
     split_offset: u64,
     /// Blocks that begin here or later belong to the next split.
     end: u64,
-    /// Where the next block begins.
+    /// Offset of the next block.
     position: u64,
-    /// Records of the block there that come before the current one.
+    /// Records of that block before the current one.
     before: ReadPosition,
     memory: u64,
     body: Vec<u8>,
@@ -128,8 +126,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         Ok(header)
     }
 
-    /// Reads on in the body of the block at `position`, of which `read` bytes were read: behind the last
-    /// `kept` of those, as much as the memory takes. Where nothing more goes in, a record is too long.
+    /// Reads further into the body of the block at `position`, of which `read` bytes were read. Keeps the
+    /// last `kept` of those and fills the memory. Fails if there is no room: a record is too long.
     fn read_on(&mut self, header: BlockHeader, read: usize, kept: usize) -> Result<usize, InputError> {
         let room = usize::try_from(self.memory).unwrap_or(usize::MAX).saturating_sub(kept);
         let more = (header.length as usize - read).min(room);
@@ -146,8 +144,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         Ok(read + more)
     }
 
-    /// Checks the whole block at `position`; one that fits into the memory is in the body then. How much of
-    /// it is.
+    /// Verifies the whole block at `position` and returns the length of the part in the body: all of it if it
+    /// fits into the memory.
     fn check(&mut self, header: BlockHeader) -> Result<usize, InputError> {
         self.body.clear();
         let mut checksum = header.checksum_start();
@@ -207,7 +205,7 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
             if number == records || read == header.length as usize {
                 break rest.len() + header.length as usize - read;
             }
-            // One that is larger than the memory was checked before, and is read again piece by piece.
+            // A block larger than the memory was verified before and is read again in pieces.
             read = self.read_on(header, read, rest.len())?;
         };
         if number < records {

@@ -1,7 +1,5 @@
-//! Records that a map can make nothing of: they fail the job, or are left out and counted.
-//!
-//! Owns the count, the limit and what is told of the first one. Does not own what makes a record bad: the map
-//! says so with an error that is fatal and the input's fault.
+//! Records that a map reports as bad: they fail the job, or are skipped and counted. A map reports one with a
+//! fatal error that blames the input.
 
 use napreduce_engine::{FailureClass, FaultPlace};
 use napreduce_protocol::TaskError;
@@ -10,11 +8,11 @@ use napreduce_task::counter;
 
 use crate::input::{BadRows, InputPlace, remedy, which};
 
-/// Records that are left out, in the report of a job.
+/// Counter of skipped records in the report of a job.
 const COUNTER: &str = "BAD_RECORDS";
 
-/// Lets a bad record pass uncounted into what the map makes, or gives its error back, as it does with all
-/// others. The count is that of the task, and goes on after a checkpoint.
+/// Skips a bad record if the limit allows it, else returns its error; returns all other errors unchanged. The
+/// limit is per task; the count survives a checkpoint.
 #[cold]
 pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>) -> Result<(), TaskError> {
     if (error.class, error.place) != (FailureClass::Fatal, FaultPlace::Input) {
@@ -39,7 +37,7 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
     Ok(())
 }
 
-/// Completes the error with the place of the record, its text, and how to leave it out.
+/// Adds to the error the position of the record, its text, and how to skip it.
 fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) -> TaskError {
     let (which, remedy, quote) = (which("record", most), remedy("record", most), quote(place));
     let located = place.and_then(|place| Some((place.path().display(), place.in_file()?)));
@@ -48,7 +46,7 @@ fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) ->
             let message = format!("{path} has {which} at {place}: {}{quote}; {remedy}", error.message);
             TaskError { message, ..error }.located()
         }
-        // The format knows the place.
+        // The format has put the position into its message.
         None => TaskError { message: format!("{which}: {} ({remedy})", error.message), ..error },
     }
 }

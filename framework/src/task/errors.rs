@@ -1,7 +1,4 @@
-//! How errors of the data plane and of the input become a task's error: whose fault, and what is to
-//! be run again.
-//!
-//! Owns that mapping only. Does not own what the engine does with it.
+//! Conversion of data plane and input errors to task errors: what is at fault, and what must run again.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +12,7 @@ use crate::codec::DecodeError;
 use crate::input::InputError;
 use crate::values::ValuesError;
 
-/// An error of the data plane whose files are all on the worker's own disk.
+/// Converts an error of the data plane if all files are on the worker's own disk.
 fn classed(error: &(dyn std::error::Error + 'static)) -> TaskError {
     match io_source(error) {
         Some(cause) => TaskError::local(error.to_string(), cause),
@@ -34,7 +31,7 @@ fn io_source<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e io:
     None
 }
 
-/// A run of this attempt's own that is not what it wrote: its disk is to blame.
+/// Converts damage in a run that this attempt wrote; its disk is at fault.
 fn own_run(error: &SegmentError, message: String) -> TaskError {
     match error {
         SegmentError::Open { source, .. } => TaskError::local(message, source),
@@ -42,32 +39,32 @@ fn own_run(error: &SegmentError, message: String) -> TaskError {
     }
 }
 
-/// A map's output could not be collected.
+/// Converts an error while collecting a map's output.
 pub(crate) fn collect_error(error: CollectError) -> TaskError {
     let message = error.to_string();
     match &error {
         CollectError::Segment(cause) => own_run(cause, message),
         CollectError::SpillThread(cause) => TaskError::local(message, cause),
-        // The same at every try: above all too little memory for what is to be collected.
+        // The same on every retry; mostly too little memory for the collector.
         CollectError::Settings(_) => TaskError::fatal(message).at(FaultPlace::TaskMemory),
         _ => classed(&error),
     }
 }
 
-/// The same in a task that was started from a checkpoint, whose runs may be to blame.
+/// The same for a task restored from a checkpoint, whose runs may be at fault.
 pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -> TaskError {
     if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { collect_error(error) }
 }
 
-/// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again, and
-/// when a file of the checkpoint is that the task was started from, the task does, from scratch.
+/// Converts an error while merging a reduce's input. If one segment is at fault, its map runs again; if a
+/// checkpoint file is, the task restarts from scratch.
 pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Option<&Path>) -> TaskError {
     if error.blames_checkpoint() {
         return blamed(restore, error.to_string());
     }
     let message = error.to_string();
     match &error {
-        // Absence and damage are the map's fault; that this host cannot open or map a file is not.
+        // A missing or damaged segment is the map's fault; failing to open or map a file is this host's.
         ReduceError::Input { error: SegmentError::Open { source, .. }, .. } if !is_gone(source) => {
             return TaskError::local(message, source);
         }
@@ -82,7 +79,7 @@ pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Optio
     }
 }
 
-/// The values of a group could not be read to their end.
+/// Converts an error while reading the values of a group.
 pub(crate) fn values_error(
     error: ValuesError,
     task: &ReduceTask,
@@ -99,16 +96,14 @@ pub(crate) fn values_error(
 }
 
 impl From<DecodeError> for TaskError {
-    /// It counts towards the task's attempts; the next one may have other bytes, such as those of another
-    /// checkpoint.
+    /// Counts as a failed attempt; the next one may read other bytes, such as those of another checkpoint.
     fn from(error: DecodeError) -> TaskError {
         TaskError::task(error.to_string())
     }
 }
 
 impl From<InputError> for TaskError {
-    /// What is wrong with the bytes stays wrong at every try; what the system refuses may be better elsewhere
-    /// or later.
+    /// Invalid bytes fail every retry; a refusal by the system may be temporary or local.
     fn from(error: InputError) -> TaskError {
         let message = error.to_string();
         match &error {

@@ -1,8 +1,5 @@
-//! The loop over the groups of a partition, with a boundary before each of them and between the
-//! values of one.
-//!
-//! Owns what is called for a group, how often, and where a checkpoint cuts. Does not own merging nor what is
-//! saved (`reduce`).
+//! The loop over the groups of a partition. It checks for suspend and checkpoint requests before each group
+//! and between the values of one.
 
 use std::path::Path;
 
@@ -18,19 +15,19 @@ use crate::output::Output;
 use crate::user_code::{Grouping, Reducer};
 use crate::values::{GroupGate, Values};
 
-/// Groups between two looks at progress and the output's errors.
+/// Groups between two checks of progress and output errors.
 const GROUPS_PER_CHECK: u64 = 1024;
 
-/// How the loop ended.
+/// The end of the loop.
 pub(crate) enum Reduced {
     ToTheEnd,
-    /// By a checkpoint, between two groups or two values of one.
+    /// At a checkpoint, between two groups or two values of one.
     UpTo {
         in_group: bool,
     },
 }
 
-/// How the values of a group came to their end.
+/// The end of the values of a group.
 enum GroupEnd {
     Whole,
     Checkpoint,
@@ -38,19 +35,19 @@ enum GroupEnd {
 
 pub(crate) struct GroupLoop<'a> {
     pub(crate) input: ReduceInput,
-    /// Groups begun, by attempts before as well.
+    /// Groups begun, including those of earlier attempts.
     pub(crate) count: u64,
-    /// What the user's code has saved when the loop ended by a checkpoint.
+    /// The state of user code, if the loop ended at a checkpoint.
     pub(crate) saved: Option<UserState>,
     context: &'a TaskContext,
     task: &'a ReduceTask,
-    /// The checkpoint that was started from.
+    /// The checkpoint that was restored.
     restore: Option<&'a Path>,
-    /// The group's key: a copy, because the merge moves on while user code still holds it.
+    /// The group's key: a copy, because the merge advances while user code still holds it.
     group: Vec<u8>,
-    /// A checkpoint was asked for inside a group that had to be reduced first.
+    /// A checkpoint was requested inside a group that has to be reduced first.
     due: bool,
-    /// A checkpoint was asked for and cannot be made.
+    /// A checkpoint was requested but is not possible.
     declined: bool,
 }
 
@@ -74,7 +71,7 @@ impl<'a> GroupLoop<'a> {
         }
     }
 
-    /// `in_group` when the group begun last goes on.
+    /// Runs the loop; `in_group` if it continues inside the last group begun.
     pub(crate) fn run<R: Reducer>(
         &mut self,
         reducer: &mut R,
@@ -116,7 +113,7 @@ impl<'a> GroupLoop<'a> {
         Ok(Reduced::ToTheEnd)
     }
 
-    /// Calls the reducer for the current group, again for the rest of it if it was cut.
+    /// Calls the reducer for the current group, and again for the rest if it was cut.
     #[inline(always)]
     fn reduce_group<R: Reducer>(
         &mut self,
@@ -149,7 +146,7 @@ impl<'a> GroupLoop<'a> {
         }
     }
 
-    /// Whether the task ends here by a checkpoint; the user's code has been asked for its state then.
+    /// Returns whether the task ends here with a checkpoint; saves the state of user code in that case.
     #[cold]
     fn is_cut<R: Reducer>(
         &mut self,

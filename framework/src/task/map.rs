@@ -1,8 +1,5 @@
-//! A map task: read the split, map its records, let the collector sort and seal, or leave all of it
-//! in a checkpoint.
-//!
-//! Owns the order of calls and the counters of a map. Does not own the loop over records (`reading`), batches
-//! (input formats) nor what a batch costs.
+//! A map task: read the split, map its records, and let the collector sort and seal the output, or save all
+//! of it in a checkpoint.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +18,12 @@ use crate::settings::Settings;
 use crate::state::{Save, unsaved};
 use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
 
-/// The loop of a map and where it begins.
+/// The loop of a map and its start position.
 type Begun<'a, K, V> = (Box<dyn MapLoop<K, V> + 'a>, ReadPosition);
 
 /// The map of a job with a reduce.
 pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
-    /// The input that the split belongs to.
+    /// The input of the split.
     pub(crate) input: &'a dyn OpenMap<K, V>,
     pub(crate) combine: &'a C,
     pub(crate) partition: &'a PartitionChoice<K>,
@@ -37,7 +34,7 @@ pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
 }
 
 impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
-    /// Runs the map of one split and seals its output.
+    /// Maps one split and seals its output.
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
         let begun = start(
             (self.task.restore.as_deref(), true),
@@ -146,7 +143,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     }
 }
 
-/// A checkpoint of another split would be none of this task.
+/// Rejects a checkpoint of another split.
 pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Result<(), ResumeError> {
     let ranges = |split: &InputSplit| -> Vec<(u64, u64, u64)> {
         split.parts.iter().map(|part| (part.offset, part.length, part.file_length)).collect()
@@ -157,9 +154,9 @@ pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Resu
     Err(ResumeError::Checkpoint(format!("it is of another split of {split}")))
 }
 
-/// An input, whatever its format and its mapper are: asked once for each task.
+/// An input with any format and mapper; opened once for each task.
 pub(crate) trait OpenMap<K: Key, V: Value>: Send + Sync {
-    /// The map of one split, which emits into `out` from `place` on; its mapper is set up.
+    /// Opens the map of one split, which emits into `out` from `place` on; sets its mapper up.
     fn open<'a>(
         &'a self,
         out: Emit<K, V>,
@@ -168,15 +165,15 @@ pub(crate) trait OpenMap<K: Key, V: Value>: Send + Sync {
     ) -> Result<Box<dyn MapLoop<K, V> + 'a>, TaskError>;
 }
 
-/// The loop of one map task over its records, which is typed inside.
+/// The loop of one map task over its records, with erased types.
 pub(crate) trait MapLoop<K: Key, V: Value> {
-    /// Gives the mapper what another one has saved.
+    /// Restores the saved state of a mapper.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError>;
 
     /// Maps the records of the split from `place` on.
     fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError>;
 
-    /// What was emitted, and what the mapper has saved when a checkpoint ended the loop.
+    /// Returns the output, and the state of the mapper if the loop ended at a checkpoint.
     fn into_output(self: Box<Self>) -> (Emit<K, V>, Option<UserState>);
 }
 
@@ -200,7 +197,7 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
 }
 
 impl<M: Mapper> TypedMap<M> {
-    /// A mapper for one file.
+    /// Sets up a mapper for one file.
     fn set_up(&self, path: Option<&Path>, task: &MapTask, context: &TaskContext) -> Result<M, TaskError> {
         let mut mapper = self.mapper.clone();
         mapper.setup(&TaskInfo::new(context, path, &task.scratch))?;
@@ -273,7 +270,7 @@ impl<M: Mapper> SuspendHooks for MapSink<'_, M> {
     }
 }
 
-/// Fixed records need no lengths on disk; anything else carries them.
+/// Returns the encoding: fixed-length records are stored without lengths.
 pub(crate) fn encoding<K: Value, V: Value>() -> RecordEncoding {
     match (K::FIXED, V::FIXED) {
         (Some(key), Some(value)) if key + value > 0 => {

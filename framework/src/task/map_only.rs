@@ -1,7 +1,4 @@
-//! A map-only task: what the map emits goes straight to a part file, in input order.
-//!
-//! Owns the order of calls. Does not own the loop over records (`reading`), the format of the part file nor
-//! its promotion.
+//! A map-only task: the output of the map goes directly to a part file, in input order.
 
 use std::path::Path;
 

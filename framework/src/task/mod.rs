@@ -1,9 +1,7 @@
-//! What runs inside a task process: the loop of a map over its split, the loop of a reduce over its groups.
+//! Code inside a task process: the loop of a map over its split and of a reduce over its groups, from the
+//! input format through user code to the collector or part file.
 //!
-//! Owns the path from input format through user code to collector or part file. Does not own processes,
-//! retries or commits (live runtime) nor sorting and merging (data plane).
-//!
-//! Of that a user sees what a task is told, what it says when it cannot go on, and what tasks are called:
+//! The public items are the identities of tasks, and their errors:
 //!
 //! ```
 //! use napreduce::task::{FailureClass, TaskError};
@@ -24,7 +22,7 @@ mod reading;
 pub(crate) mod reduce;
 mod saving;
 
-/// One try at a task; it prints as logs and commands call it.
+/// One attempt at a task; it prints as in logs and commands.
 ///
 /// ```
 /// use napreduce::task::{AttemptId, JobId, TaskId, TaskKind};
@@ -34,7 +32,7 @@ mod saving;
 /// ```
 pub use napreduce_engine::AttemptId;
 
-/// What a task's error means for its job.
+/// The consequence of a task's error for its job.
 ///
 /// ```
 /// use napreduce::TaskError;
@@ -46,7 +44,7 @@ pub use napreduce_engine::AttemptId;
 /// ```
 pub use napreduce_engine::FailureClass;
 
-/// What could be mended so that a failure does not happen again.
+/// The cause of a failure, which a retry may avoid.
 ///
 /// ```
 /// use napreduce::TaskError;
@@ -57,14 +55,14 @@ pub use napreduce_engine::FailureClass;
 /// ```
 pub use napreduce_engine::FaultPlace;
 
-/// A job, as `nap` knows it.
+/// The id of a job, as in `nap`.
 ///
 /// ```
 /// assert_eq!(napreduce::task::JobId(7).to_string(), "job_0007");
 /// ```
 pub use napreduce_engine::JobId;
 
-/// A map or a reduce of a job.
+/// The id of a map or reduce task.
 ///
 /// ```
 /// use napreduce::task::{JobId, TaskId, TaskKind};
@@ -74,7 +72,7 @@ pub use napreduce_engine::JobId;
 /// ```
 pub use napreduce_engine::TaskId;
 
-/// Which half of a job a task belongs to.
+/// The phase of a job that a task belongs to.
 ///
 /// ```
 /// use napreduce::TaskInfo;
@@ -87,7 +85,7 @@ pub use napreduce_engine::TaskId;
 /// ```
 pub use napreduce_engine::TaskKind;
 
-/// Why a task could not go on, and whether another try may help.
+/// The error of a task, and whether a retry may help.
 ///
 /// ```
 /// use napreduce::{Emit, Job, TaskError};
@@ -103,7 +101,7 @@ pub use napreduce_engine::TaskKind;
 /// ```
 pub use napreduce_protocol::TaskError;
 
-/// A counter that is known by its name.
+/// A counter identified by its name.
 ///
 /// ```
 /// use napreduce::task::UserCounter;

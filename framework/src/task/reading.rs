@@ -1,7 +1,5 @@
-//! The loop over the records of a split, file by file, with a boundary before each record.
-//!
-//! Owns reading from the split's start or from where an earlier attempt stood, and the place where a
-//! checkpoint cuts. Does not own what is done with a record (`map`, `map_only`).
+//! The loop over the records of a split, file by file, from its start or from a restored position. It checks
+//! for suspend and checkpoint requests before each record.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -13,65 +11,65 @@ use napreduce_task::{Boundary, PositionUnit, SuspendHooks, TaskContext};
 use super::bad_records;
 use crate::input::{BadRows, InputError, InputFormat, InputPlace, RecordReader, check_unchanged};
 
-/// What takes the records of a split.
+/// The receiver of the records of a split.
 pub(crate) trait RecordSink<I: InputFormat>: SuspendHooks {
     fn take(&mut self, record: I::Record<'_>) -> Result<(), TaskError>;
 
-    /// Begins another file than the first, with user code as fresh as that of another task.
+    /// Begins a file after the first, with fresh user code as in a task of its own.
     fn begin(&mut self, path: &Path) -> Result<(), TaskError>;
 
-    /// Takes over where the records that follow are read from.
+    /// Sets the source of the position of the following records.
     fn enter(&mut self, place: InputPlace);
 
-    /// Has the user's code end a file.
+    /// Ends the file in user code.
     fn end(&mut self) -> Result<(), TaskError>;
 
-    /// Asked after each batch: an error that was kept until then.
+    /// Returns an error kept during the last batch.
     fn check(&mut self) -> Result<(), TaskError>;
 
-    /// Asks the user's code for its state, for a checkpoint here; false when it has none to give.
+    /// Saves the state of user code for a checkpoint here; returns false if that is not supported.
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError>;
 }
 
-/// A place between two records.
+/// A position between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadPosition {
-    /// Which part of the split.
+    /// Index of the part in the split.
     pub(crate) part: usize,
-    /// For the reader of that.
+    /// Offset at which a reader of the part is opened.
     pub(crate) offset: u64,
-    /// How many of the records that the reader finds there come before the place.
+    /// Records at that offset before the position.
     pub(crate) repeated: u64,
-    /// How many records of the split do.
+    /// Records of the split before the position.
     pub(crate) records: u64,
 }
 
 impl ReadPosition {
-    /// Before the first record.
+    /// Returns the position before the first record.
     pub(crate) fn start_of(split: &InputSplit) -> ReadPosition {
         let offset = split.parts.first().map_or(0, |part| part.offset);
         ReadPosition { part: 0, offset, repeated: 0, records: 0 }
     }
 
-    /// The file it is in.
+    /// Returns the path of the file.
     pub(crate) fn path(self, task: &MapTask) -> Option<&Path> {
         task.split.parts.get(self.part).map(|part| part.path.as_path())
     }
 }
 
-/// How reading a split ended.
+/// The end of reading a split.
 pub(crate) enum Read {
     ToTheEnd,
-    /// By a checkpoint.
+    /// At a checkpoint.
     UpTo(ReadPosition),
 }
 
-/// Why a batch ends before its time.
+/// The reason why a batch ends early.
 enum Stop {
-    /// The error names its place already.
+    /// The error contains its position.
     Input(InputError),
     User(TaskError),
-    /// A checkpoint is to be made before the record that was just read.
+    /// A checkpoint is due before the record that was just read.
     Checkpoint,
 }
 
@@ -81,8 +79,8 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Reads the split from `place` on, part by part and batch by batch; after each batch asks the sink for
-/// errors and tells the progress. The user's code has ended the last part then.
+/// Reads the split from `place` on, part by part and batch by batch, and ends the last part in user code.
+/// After each batch it checks the sink for errors and reports progress.
 pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     (input, bad_records): (&I, BadRows),
     task: &MapTask,
@@ -108,7 +106,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
         if let Some(place) = read? {
             return Ok(Read::UpTo(place));
         }
-        // What comes after, the last folds and the mapper's finish, is about any record of it.
+        // Later errors (in the last folds and the mapper's finish) may concern any record of the part.
         context.position().at_range(part.offset, part.end());
         check_unchanged(part, stamp)?;
         sink.end()?;
@@ -126,8 +124,8 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     Ok(Read::ToTheEnd)
 }
 
-/// Reads one part, before which so many bytes of the split are done; where it was cut by a
-/// checkpoint, if it was.
+/// Reads one part; the argument counts the bytes of the split before it. Returns the position of a
+/// checkpoint, if there was one.
 fn read_part<I: InputFormat, S: RecordSink<I>>(
     input: &I,
     (part, before): (&Split, u64),
@@ -153,7 +151,7 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
                 return Ok(Some(loop_state.at(&reader)));
             }
             Err(panic) => {
-                // The message of the panic is completed with the record it happened at.
+                // A panic message includes the record at which it happened.
                 context.position().at(reader.offset());
                 resume_unwind(panic)
             }
@@ -172,16 +170,16 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     Ok(None)
 }
 
-/// What happens to each record.
+/// The handling of each record.
 struct RecordLoop<'a> {
     context: &'a TaskContext,
     /// Its offset is that of the start; `repeated` counts down.
     place: ReadPosition,
-    /// Until the first record after a restore is done.
+    /// True until the first record after a restore is mapped.
     restored: bool,
-    /// A checkpoint was asked for and cannot be made.
+    /// A checkpoint was requested but is not possible.
     declined: bool,
-    /// What becomes of records that the map calls bad.
+    /// The handling of bad records.
     bad_records: BadRows,
     input: Option<InputPlace>,
 }
@@ -206,14 +204,14 @@ impl RecordLoop<'_> {
         }
     }
 
-    /// Out of line, so that the loop over good records stays as small as without bad ones.
+    /// Not inlined, so that the loop over good records stays small.
     #[cold]
     #[inline(never)]
     fn pass_bad(&self, error: TaskError) -> Result<(), Stop> {
         bad_records::pass(error, self.bad_records, self.input.as_ref()).map_err(Stop::User)
     }
 
-    /// Leaves out what was done before, and says when the first record after that is done.
+    /// Skips the records mapped before the checkpoint, and reports the first one after it.
     #[cold]
     fn pass_restored<I: InputFormat, S: RecordSink<I>>(
         &mut self,

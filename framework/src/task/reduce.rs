@@ -1,8 +1,5 @@
-//! A reduce task: open the merged partition, reduce its groups, write the part, or leave all of it
-//! in a checkpoint.
-//!
-//! Owns the order of calls and the counters of a reduce. Does not own the loop over groups (`groups`),
-//! merging, or the promotion of the part file.
+//! A reduce task: open the merged partition, reduce its groups and write the part, or save all of it in a
+//! checkpoint.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -33,7 +30,7 @@ pub(crate) struct ReduceWork<'a, R: Reducer, C> {
     pub(crate) context: &'a TaskContext,
 }
 
-/// What the loop over groups works with.
+/// Reader, writer and reducer of the loop over groups.
 struct Parts<R: Reducer> {
     reducer: R,
     input: ReduceInput,
@@ -42,7 +39,7 @@ struct Parts<R: Reducer> {
 }
 
 impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
-    /// Runs the reduce of one partition and writes its part file.
+    /// Reduces one partition and writes its part file.
     pub(crate) fn run(&self) -> Result<ReduceResult, TaskError> {
         let (task, context) = (self.task, self.context);
         context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
@@ -98,7 +95,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
             true => ResumeError::Checkpoint(error.to_string()),
             false => ResumeError::Task(reduce_error(error, self.task, None)),
         })?;
-        // What is written at the set-up, the first attempt has written.
+        // The first attempt has already written the output of the set-up.
         let mut reducer = self.set_up(&mut self.output.discarding().map_err(TaskError::from)?)?;
         give_back(checkpoint.user_state.as_deref(), |state| reducer.restore(state))?;
         Ok(Parts { reducer, input, out, in_group })
@@ -120,7 +117,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
             scratch: task.scratch.clone(),
             label: context.attempt().to_string(),
             fan_in: self.settings.fan_in as usize,
-            // Whoever asks for narrow merges gets them, also of inputs that would fit the memory.
+            // An explicit small fan-in applies even to inputs that would fit the memory.
             read_max: if self.settings.fan_in < FAN_IN_DEFAULT { 0 } else { READ_MAX },
             grouping: self.grouping.prefix_length,
             resume,
@@ -175,8 +172,8 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
     }
 }
 
-/// Positions are those in the outputs of certain attempts; those of others may hold other records in
-/// other blocks.
+/// Rejects saved inputs of other attempts: positions refer to the blocks of certain attempts, and others may
+/// hold other records there.
 fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), ResumeError> {
     if saved.len() != task.inputs.len() {
         let (saved, inputs) = (saved.len(), task.inputs.len());

@@ -1,8 +1,5 @@
-//! Checkpoints as the loops see them: what is saved of every kind of task, and starting from it or
+//! Checkpoints as the loops use them: saving that is common to all tasks, and starting from a checkpoint or
 //! from scratch.
-//!
-//! Owns what all tasks have in common. Does not own the loops (`map`, `reduce`), the files (live runtime) nor
-//! positions in data (data plane).
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +15,7 @@ use napreduce_task::{
 use crate::output::{PiecesError, ResumeError};
 use crate::state::{Save, unsaved};
 
-/// What the user's code has saved.
+/// The saved state of user code.
 #[derive(Default)]
 pub(crate) struct UserState {
     state: Option<Vec<u8>>,
@@ -26,7 +23,7 @@ pub(crate) struct UserState {
 }
 
 impl UserState {
-    /// Asks for it; `None` when it cannot be saved.
+    /// Saves the state; returns `None` if that is not supported.
     pub(crate) fn ask(
         task: impl FnOnce(&mut Vec<u8>) -> Result<Save, TaskError>,
         format: impl FnOnce(&mut Vec<u8>) -> Result<Save, TaskError>,
@@ -47,7 +44,7 @@ impl UserState {
     }
 }
 
-/// A checkpoint while it is being made.
+/// A checkpoint being written.
 pub(crate) struct Saving<'a> {
     context: &'a TaskContext,
     pub(crate) directory: CheckpointDirectory,
@@ -64,7 +61,7 @@ impl<'a> Saving<'a> {
         Ok(Saving { context, directory, durable })
     }
 
-    /// Where the data plane leaves its files.
+    /// Returns the directory for files of the data plane.
     pub(crate) fn place(&self) -> SavePlace {
         let path = self.directory.path();
         SavePlace {
@@ -74,7 +71,7 @@ impl<'a> Saving<'a> {
         }
     }
 
-    /// Counts those of the data plane's files that were not there before.
+    /// Counts the files of the data plane that this checkpoint has added.
     pub(crate) fn count<'f>(&mut self, files: impl IntoIterator<Item = &'f SavedFile>) {
         let own = self.place().folder;
         for file in files {
@@ -84,7 +81,7 @@ impl<'a> Saving<'a> {
         }
     }
 
-    /// The last step.
+    /// Finishes the checkpoint.
     pub(crate) fn finish(
         self,
         stage: CheckpointStage,
@@ -107,26 +104,26 @@ impl<'a> Saving<'a> {
     }
 }
 
-/// The directory of all checkpoints, which names in them are relative to.
+/// Returns the directory of all checkpoints, to which names in them are relative.
 pub(crate) fn base_of(directory: &Path) -> PathBuf {
     directory.parent().unwrap_or(Path::new("")).to_owned()
 }
 
 impl ResumeError {
-    /// A checkpoint of a task of another kind, or in another stage than this one starts from.
+    /// Reports a checkpoint of another kind of task or another stage.
     pub(crate) fn other_stage() -> ResumeError {
         ResumeError::Checkpoint("it was made in another stage of the work".to_owned())
     }
 }
 
-/// What a task starts with, and whether that is a checkpoint.
+/// The initial state of a task, and whether it is from a checkpoint.
 pub(crate) struct Start<T> {
     pub(crate) with: T,
     pub(crate) restored: bool,
 }
 
-/// Starts from the checkpoint if there is one and it can be done, else from scratch: in this attempt where it
-/// has what it takes, else in the next one.
+/// Starts from the checkpoint if it is usable, else from scratch: in this attempt if possible, else in the
+/// next one.
 pub(crate) fn start<T>(
     (restore, fresh_possible): (Option<&Path>, bool),
     context: &TaskContext,
@@ -141,7 +138,7 @@ pub(crate) fn start<T>(
             let with = resume(directory, checkpoint)?;
             context.goes_on_after(active_millis);
             context.counters().add_all(&counters);
-            // What the user's set-up has counted was counted by the first attempt.
+            // The first attempt has already counted during the set-up.
             set_user_counters(&counters);
             Ok(with)
         },
@@ -164,7 +161,7 @@ pub(crate) fn start<T>(
     }
 }
 
-/// Gives back to a fresh clone of the user's code, set up, what another one has saved.
+/// Restores a saved state into a fresh clone of the user's code after its set-up.
 pub(crate) fn give_back(
     state: Option<&[u8]>,
     restore: impl FnOnce(&[u8]) -> Result<(), TaskError>,
@@ -172,8 +169,7 @@ pub(crate) fn give_back(
     state.map_or(Ok(()), restore).map_err(|error| ResumeError::Checkpoint(error.message))
 }
 
-/// A file of the checkpoint proved damaged when it was too late to start from scratch: the next
-/// attempt does so.
+/// Reports a damaged checkpoint file that was found too late to start from scratch; the next attempt does so.
 pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     let set_aside = restore.map(Checkpoint::set_aside);
     let message = match set_aside {
@@ -183,7 +179,7 @@ pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     TaskError::retryable(message).at(FaultPlace::SharedStorage)
 }
 
-/// What becomes of a task whose part file could not be put together.
+/// Converts an error while assembling a part file.
 pub(crate) fn part_error(error: PiecesError, restore: Option<&Path>) -> TaskError {
     match error {
         PiecesError::Output(error) => error.into(),
@@ -191,7 +187,7 @@ pub(crate) fn part_error(error: PiecesError, restore: Option<&Path>) -> TaskErro
     }
 }
 
-/// Bytes that a task wrote to outputs with a name.
+/// Returns the bytes that a task wrote to named outputs.
 pub(crate) fn named_bytes(part: &PartOutput) -> u64 {
     part.named.iter().map(|named| named.bytes).sum()
 }
