@@ -1,6 +1,4 @@
-//! Settings of a job that few people need: the keys of `--conf KEY=VALUE`.
-//!
-//! Owns their names, ranges and defaults. Does not own what they do; each says where it acts.
+//! Advanced settings of a job: names, ranges and defaults of the keys of `--conf KEY=VALUE`.
 
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::BadRows;
 
-/// Printed under every program's `--help`.
+/// Part of every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
 Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
@@ -26,11 +24,11 @@ Settings for --conf:
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";
 
-/// Sources of one merge, unless said otherwise. Sources are mapped and read ahead by the kernel, so that many
-/// of them cost less than another pass over the data.
+/// Default number of sources of one merge. Sources are mapped and read ahead by the kernel, so many of them
+/// cost less than another pass over the data.
 pub(crate) const FAN_IN_DEFAULT: u32 = 256;
 
-/// Parsed settings; they travel to the task processes beside the job's parameters.
+/// Parsed settings; sent to the task processes with the job's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub attempts_max: u32,
@@ -43,13 +41,12 @@ pub(crate) struct Settings {
     pub task_timeout: Duration,
     /// In bytes.
     pub side_file_max: u64,
-    /// From `--bad-rows`, and no key of `--conf`.
+    /// Set by `--bad-rows`, not by `--conf`.
     pub bad_rows: BadRows,
-    /// From `--bad-records`.
+    /// Set by `--bad-records`, not by `--conf`.
     #[serde(default)]
     pub bad_records: BadRows,
-    /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where
-    /// there is one input.
+    /// Number of splits of each input of the job, in order; empty if there is one input. Not set by `--conf`.
     #[serde(default)]
     pub split_counts: Vec<u32>,
 }
@@ -72,7 +69,7 @@ impl Default for Settings {
     }
 }
 
-/// A `--conf` that is not understood.
+/// The error for an invalid `--conf`.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub(crate) enum SettingError {
     #[error("--conf {0:?} is not of the form KEY=VALUE")]
@@ -91,7 +88,7 @@ impl Settings {
         if self.compress { BlockCompression::Lz4 } else { BlockCompression::None }
     }
 
-    /// Reads the settings in order; a later one replaces an earlier one of the same name.
+    /// Parses the settings in order; a later one replaces an earlier one of the same name.
     pub(crate) fn parse(pairs: &[String]) -> Result<Settings, SettingError> {
         let mut settings = Settings::default();
         for pair in pairs {
@@ -149,7 +146,7 @@ fn number(
     }
 }
 
-/// A share of one in thousandths.
+/// Parses a fraction into thousandths.
 fn share(value: &str) -> Result<u32, SettingError> {
     let share = value.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     share

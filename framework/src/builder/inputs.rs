@@ -1,7 +1,4 @@
-//! The inputs of a job: what each reads, how it is mapped, and which part of the splits is its own.
-//!
-//! Owns the erasure of their types, behind calls for a whole split, and the order of the inputs. Does not own
-//! the loop over records (`task`), nor which paths belong to which name (`program`).
+//! The inputs of a job in order, each with its format and map behind an untyped interface for a whole split.
 
 use napreduce_protocol::TaskError;
 
@@ -16,7 +13,7 @@ use crate::user_code::Mapper;
 use super::pipeline::{refusals, saves};
 use super::sampling::sample_split;
 
-/// One input of a job, whatever its types: what the submitter needs of it, beside what a task does.
+/// One input of a job with erased types, for submitters and tasks.
 pub(crate) trait InputMap<K: Key, V: Value>: OpenMap<K, V> {
     /// As [`Pipeline::plan`](super::Pipeline::plan), for the files of this input.
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError>;
@@ -24,13 +21,13 @@ pub(crate) trait InputMap<K: Key, V: Value>: OpenMap<K, V> {
     /// As [`Pipeline::refusals`](super::Pipeline::refusals), for the files of this input.
     fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
 
-    /// The encoded keys of the first records of a split, so many if there are.
+    /// Returns the encoded keys of the first records of a split, at most `wanted`.
     fn sample(&self, split: &Split, wanted: usize, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
-    /// Whether its mapper can be checkpointed.
+    /// Returns whether its mapper can be checkpointed.
     fn saves(&self) -> bool;
 
-    /// Takes over what of the settings concerns the format and the loop over records.
+    /// Applies the settings of the format and of the loop over records.
     fn set(&mut self, settings: &Settings);
 }
 
@@ -58,13 +55,13 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
     }
 }
 
-/// The inputs of a job in the order in which they were added, which is that of their splits.
+/// The inputs of a job in the order in which they were added, which is the order of their splits.
 pub(crate) struct InputMaps<K, V> {
     list: Vec<NamedInput<K, V>>,
 }
 
 struct NamedInput<K, V> {
-    /// None where paths are given without one.
+    /// `None` if paths are given without a name.
     name: Option<String>,
     map: Box<dyn InputMap<K, V>>,
 }
@@ -87,7 +84,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         self.list.iter().map(|input| input.name.clone()).collect()
     }
 
-    /// What is wrong with the names, if something is.
+    /// Checks the names.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.list.is_empty() {
             return Err("the job has no input; add one to `Job::inputs()`".to_owned());
@@ -106,7 +103,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         Ok(())
     }
 
-    /// The splits of each input.
+    /// Plans the splits of each input.
     pub(super) fn plan(
         &self,
         files: &[Vec<InputFile>],
@@ -127,7 +124,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         self.list.iter_mut().for_each(|input| input.map.set(settings));
     }
 
-    /// The input that a split belongs to. Without counts, which only a driver knows, there is one input.
+    /// Returns the input of a split. Only a driver has the counts; without them there is one input.
     pub(super) fn of_split(&self, index: u32, counts: &[u32]) -> Result<&dyn InputMap<K, V>, TaskError> {
         let mut end = 0;
         let passed = counts.iter().take_while(|count| {
@@ -142,7 +139,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     }
 }
 
-/// Whether a name can stand on a command line before a `=`, and at the beginning of a file's name.
+/// Returns whether a name is valid before a `=` on a command line and at the start of a file name.
 fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic())

@@ -1,10 +1,7 @@
-//! A job as a user defines it: from an input through closures to an output.
+//! The builder of a job definition, from an input through closures to an output.
 //!
-//! Owns the builder and the finished definition. Does not own the command line (`program`), what runs in a
-//! task process (`task`) nor where it runs (live runtime).
-//!
-//! A job goes from stage to stage: a [`Source`] with `map` or `mapper` becomes a [`MapStage`], and that with
-//! `reduce` or `reducer` a [`Job`]. What may be chosen at which stage is what the stage has methods for.
+//! A job is built in stages: a [`Source`] with `map` or `mapper` becomes a [`MapStage`], and this with
+//! `reduce` or `reducer` a [`Job`]. Each stage has methods only for the choices that are valid there.
 //!
 //! ```
 //! use napreduce::builder::{MapStage, NoCombine, Source};
@@ -55,10 +52,10 @@ pub use crate::user_code::{
 };
 pub use crate::values::OwnedValues;
 
-/// A finished job definition: what a function from parameters to `Job` returns.
+/// A finished job definition; functions from parameters to a job return it.
 ///
-/// Build one from an input: [`Job::text`], [`Job::bytes`], [`Job::fixed_records`], [`Job::whole_files`] or
-/// [`Job::input`]; then `map`, perhaps `combine` and other choices, and `reduce`.
+/// Begin with an input: [`Job::text`], [`Job::bytes`], [`Job::fixed_records`], [`Job::whole_files`] or
+/// [`Job::input`]. Continue with `map`, optionally `combine` and other choices, and `reduce`.
 ///
 /// ```
 /// use napreduce::{Emit, Job};
@@ -85,8 +82,7 @@ impl Job {
         Job { pipeline: Box::new(pipeline) }
     }
 
-    /// Divides the files of each input into splits, in the order of the inputs, and notes which
-    /// belong to which.
+    /// Splits the files of each input, in the order of the inputs, and records how many splits each has.
     pub(crate) fn split(
         &mut self,
         files: &[Vec<InputFile>],
@@ -102,12 +98,13 @@ impl Job {
         Ok(of_inputs.concat())
     }
 
-    /// Lines of UTF-8 text, without their newline; a byte that is not UTF-8 fails the task and is named.
+    /// Reads lines of UTF-8 text without their newline. Invalid UTF-8 fails the task with the position of the
+    /// byte.
     pub fn text() -> Source<TextLines> {
         Job::input(TextLines)
     }
 
-    /// Lines of text, without their newline; bytes that are no UTF-8 become U+FFFD.
+    /// Reads lines of text without their newline; invalid UTF-8 becomes U+FFFD.
     ///
     /// ```
     /// use napreduce::Job;
@@ -120,35 +117,35 @@ impl Job {
         Job::input(LossyLines)
     }
 
-    /// Lines of any bytes, without their newline.
+    /// Reads lines of arbitrary bytes without their newline.
     pub fn bytes() -> Source<ByteLines> {
         Job::input(ByteLines)
     }
 
-    /// Records of `length` bytes each; files must be a whole number of them.
+    /// Reads records of `length` bytes; file sizes must be multiples of it.
     pub fn fixed_records(length: usize) -> Source<FixedRecords> {
         Job::input(FixedRecords { length })
     }
 
-    /// One record for each file.
+    /// Reads each file as one record.
     pub fn whole_files() -> Source<WholeFiles> {
         Job::input(WholeFiles)
     }
 
-    /// Typed records that another job wrote with [`Records`](crate::records::Records), as pairs of key and
-    /// value.
+    /// Reads typed records that another job wrote with [`Records`](crate::records::Records), as pairs of key
+    /// and value.
     pub fn records<K: Key, V: Value>() -> Source<TypedRecords<K, V>> {
         Job::input(TypedRecords::default())
     }
 
-    /// Rows of comma-separated values, under a line that names the columns; see
-    /// [`CsvRows`](crate::rows::CsvRows) for other forms.
+    /// Reads rows of comma-separated values with a header line; see [`CsvRows`](crate::rows::CsvRows) for
+    /// other forms.
     #[cfg(feature = "csv")]
     pub fn csv<R: TypedRow>() -> Source<CsvRows<R>> {
         Job::input(CsvRows::default())
     }
 
-    /// The same with tabs instead of commas.
+    /// As `csv`, separated by tabs.
     ///
     /// ```
     /// use napreduce::Job;
@@ -162,7 +159,7 @@ impl Job {
         Job::input(CsvRows::default().delimiter(b'\t'))
     }
 
-    /// A JSON value on each line.
+    /// Reads one JSON value per line.
     ///
     /// ```
     /// use napreduce::Job;
@@ -176,7 +173,7 @@ impl Job {
         Job::input(JsonRows::default())
     }
 
-    /// Rows of Avro container files; see [`AvroRows`](crate::rows::AvroRows).
+    /// Reads rows of Avro container files; see [`AvroRows`](crate::rows::AvroRows).
     ///
     /// ```
     /// use napreduce::Job;
@@ -189,7 +186,7 @@ impl Job {
         Job::input(AvroRows::default())
     }
 
-    /// Rows of Parquet files; see [`ParquetRows`](crate::rows::ParquetRows).
+    /// Reads rows of Parquet files; see [`ParquetRows`](crate::rows::ParquetRows).
     ///
     /// ```
     /// use napreduce::Job;
@@ -202,7 +199,7 @@ impl Job {
         Job::input(ParquetRows::default())
     }
 
-    /// Hadoop's SequenceFiles, as pairs of key and value.
+    /// Reads Hadoop SequenceFiles as pairs of key and value.
     ///
     /// ```
     /// use napreduce::Job;
@@ -215,7 +212,7 @@ impl Job {
         Job::input(SequenceFiles::default())
     }
 
-    /// Several inputs, each with a name, a format and a map of its own: [`add`](MapStage::add) them.
+    /// Begins a job with several inputs, each with its own name, format and map: [`add`](MapStage::add) them.
     ///
     /// ```
     /// use napreduce::input::TextLines;
@@ -239,7 +236,7 @@ impl Job {
         MapStage::over(InputMaps::none(), Vec::new())
     }
 
-    /// An input format of one's own.
+    /// Reads a custom input format.
     pub fn input<I: InputFormat>(format: I) -> Source<I> {
         Source::new(format)
     }

@@ -1,6 +1,5 @@
-//! A finished job behind one object: its task loops for task processes, its planning for the submitter.
-//!
-//! Owns the erasure of the builder's types. Does not own the loops themselves (`task`).
+//! A finished job behind one interface with erased types: task loops for task processes, planning for the
+//! submitter.
 
 use napreduce_protocol::{CheckpointSupport, MapTask, ReduceTask, TaskError};
 use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
@@ -19,44 +18,44 @@ use crate::user_code::{CombineStage, Grouping, PartMap, PartitionChoice, Reducer
 use super::inputs::InputMaps;
 use super::sampling;
 
-/// How many reduces a job may have.
+/// The valid numbers of reduces.
 const REDUCES: std::ops::RangeInclusive<u32> = 1..=100_000;
 
-/// What the submitter and the task processes need of a job, whatever its types.
+/// The interface of a job to the submitter and the task processes.
 pub(crate) trait Pipeline: TaskRunner {
-    /// What is wrong with the definition, if something is.
+    /// Checks the definition.
     fn check(&self) -> Result<(), String>;
 
-    /// The names of its inputs; none where paths are given without one.
+    /// Returns the names of the inputs; `None` for one whose paths are given without a name.
     fn input_names(&self) -> Vec<Option<String>>;
 
-    /// For the files of each input: refuses those that its format does not read, and divides the others into
-    /// splits of about `split_size` bytes.
+    /// Plans splits of about `split_size` bytes for the files of each input. Fails if a format rejects a
+    /// file.
     fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError>;
 
-    /// Which files larger than a split are read by one task all the same, and why, for people.
+    /// Returns messages about files larger than a split that cannot be divided, with reasons.
     fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String>;
 
-    /// How many reduces the definition asks for; 0 where it has no reduce.
+    /// Returns how many reduces the definition requests; 0 for a job without reduce.
     fn reduces(&self) -> Option<u32>;
 
-    /// The encoded cuts of a total order, `partitions - 1` of them, ascending, from a sample of the splits;
-    /// none where no such order is wanted. Asked for when it has the settings of this run.
+    /// Returns the encoded cuts of a total order from a sample of the splits: `partitions - 1`, ascending;
+    /// none for other partitioners. Call it after `set`.
     fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
-    /// Which of its tasks can be checkpointed.
+    /// Returns which of its tasks can be checkpointed.
     fn checkpoint_support(&self) -> CheckpointSupport;
 
-    /// Takes over the settings of this run.
+    /// Applies the settings of this run.
     fn set(&mut self, settings: Settings);
 }
 
-/// Of a prototype, that an error is answered says at least that there is something to save.
+/// An error from `save` still means that saving is supported.
 pub(super) fn saves(answer: Result<Save, TaskError>) -> bool {
     !matches!(answer, Ok(Save::Unsupported))
 }
 
-/// A file that is one record is meant to be read whole; one that is compressed may be a surprise.
+/// Warn only about compressed files; whole-file inputs are unsplittable by design.
 pub(super) fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_size: u64) -> Vec<String> {
     let large = files.iter().filter(|file| file.size > split_size);
     large
@@ -208,7 +207,7 @@ where
         CheckpointSupport { map: saves(self.map.save(&mut Vec::new())) && self.output.saves(), reduce: false }
     }
 
-    /// Nothing else of the settings concerns a job that sorts nothing.
+    /// The other settings only affect jobs that sort.
     fn set(&mut self, settings: Settings) {
         self.input.take_bad_rows(settings.bad_rows);
         self.bad_records = settings.bad_records;

@@ -1,7 +1,5 @@
-//! The cuts of a total order: keys of a sample of the input, divided into equal shares.
-//!
-//! Owns which splits are sampled and which keys become cuts (Hadoop's TeraSort: 100,000 keys from 10 splits).
-//! Does not own what a cut means to a partitioner: a key equal to a cut goes right.
+//! The cuts of a total order, from a sample of the input's keys. As in Hadoop's TeraSort, the sample has
+//! 100,000 keys from 10 splits. A key equal to a cut belongs to the partition after it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,7 +15,7 @@ use crate::user_code::{Mapper, TaskInfo};
 const SAMPLED_KEYS: usize = 100_000;
 const SAMPLED_SPLITS: usize = 10;
 
-/// How reading a sample ends before its split does.
+/// The reason to stop reading before the end of a split.
 enum Stop {
     Enough,
     Failed(TaskError),
@@ -30,9 +28,9 @@ impl From<InputError> for Stop {
 }
 
 /// Samples the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys.
-/// `sample` gives the keys of so many records of a part of a split.
+/// `sample` returns the keys of a number of records from part of a split.
 ///
-/// With `grouping`, only the prefix that makes a group is cut, so that no group is divided.
+/// With `grouping`, only the prefix that defines a group is cut, so that no group is divided.
 pub(crate) fn cuts(
     sample: impl Fn(u32, &Split, usize) -> Result<Vec<Vec<u8>>, TaskError>,
     grouping: Option<fn(&[u8]) -> usize>,
@@ -51,7 +49,7 @@ pub(crate) fn cuts(
     let counted = user_counters();
     for number in 0..sampled {
         let (index, part) = parts[number * parts.len() / sampled];
-        // As in a task of its own, which may leave out so many bad rows.
+        // As in a separate task, with its own limit of bad rows.
         set_user_counters(&CounterValues::default());
         keys.extend(sample(index, part, wanted)?);
     }
@@ -66,7 +64,7 @@ pub(crate) fn cuts(
     Ok(choose(&keys, partitions))
 }
 
-/// The keys of the first records of a split.
+/// Returns the keys of the first records of a split.
 pub(super) fn sample_split<M: Mapper>(
     TypedMap { format, mapper, bad_records }: &TypedMap<M>,
     split: &Split,
@@ -114,7 +112,7 @@ pub(super) fn sample_split<M: Mapper>(
     Ok(out.into_sampled_keys())
 }
 
-/// Exactly `partitions - 1` keys at equal distances, ascending. A key that is cut twice leaves the partition
+/// Returns exactly `partitions - 1` keys at equal distances, ascending. A repeated cut leaves the partition
 /// between empty; so does an empty sample, cut at the empty key.
 fn choose(sorted: &[Vec<u8>], partitions: u32) -> Vec<Vec<u8>> {
     let partitions = partitions as usize;

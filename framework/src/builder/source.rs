@@ -1,6 +1,4 @@
-//! The first stage of a job: one input, and the methods that give it a map.
-//!
-//! Owns the choice of the map. Does not own what comes after it (`stages`).
+//! The first stage of a job: one input, and the methods that set its map.
 
 use std::sync::Arc;
 
@@ -18,7 +16,7 @@ use super::inputs::InputMaps;
 use super::pipeline::MapOnly;
 use super::stages::MapStage;
 
-/// An input, waiting for its map.
+/// An input without a map yet.
 ///
 /// ```
 /// use napreduce::Job;
@@ -39,8 +37,7 @@ impl<I: InputFormat> Source<I> {
         Source { input, named: Vec::new() }
     }
 
-    /// Declares an output with a name, which the closure of a job without reduce, or the reduce, can
-    /// write to.
+    /// Declares a named output for the closure of a job without reduce, or for the reduce.
     ///
     /// ```
     /// use napreduce::output::{NamedOutput, Text};
@@ -64,7 +61,7 @@ impl<I: InputFormat> Source<I> {
 
     /// Emits any number of records for each record of the input.
     ///
-    /// The types that follow are read off the second parameter: `out: &mut Emit<String, u64>`.
+    /// The types of the second parameter set the key and value types: `out: &mut Emit<String, u64>`.
     pub fn map<K, V, F, R>(self, map: F) -> MapStage<K, V, NoCombine, K, Text>
     where
         K: Key,
@@ -75,7 +72,7 @@ impl<I: InputFormat> Source<I> {
         self.mapper(MapClosure::new(map))
     }
 
-    /// A map with state, set-up and finish of its own.
+    /// Sets a mapper with state, set-up and finish.
     pub fn mapper<M: Mapper<Input = I>>(
         self,
         mapper: M,
@@ -83,7 +80,7 @@ impl<I: InputFormat> Source<I> {
         MapStage::over(InputMaps::none().with(None, self.input, mapper), self.named)
     }
 
-    /// A job without reduce that writes lines of text; part files follow the order of the input.
+    /// Finishes a job without reduce that writes lines of text; part files are in the order of the input.
     pub fn map_only<F, R>(self, map: F) -> Job
     where
         F: Fn(I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
@@ -92,7 +89,7 @@ impl<I: InputFormat> Source<I> {
         self.map_only_to(Text, map)
     }
 
-    /// A job without reduce that writes another format than text.
+    /// Finishes a job without reduce that writes another format than text.
     pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job
     where
         O: OutputFormat,
@@ -102,9 +99,9 @@ impl<I: InputFormat> Source<I> {
         self.part_map(output, PartClosure::new(map))
     }
 
-    /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in
-    /// each file, goes on from record to record, and is kept in checkpoints as its serde type says. Of a file
-    /// that several tasks read, each begins anew.
+    /// As [`map_only`](Source::map_only), with a state that is saved in checkpoints by its serde type. It is
+    /// `start` at the beginning of each file and passes from record to record. If several tasks read a file,
+    /// each begins with `start`.
     ///
     /// ```
     /// use napreduce::Job;
@@ -132,7 +129,7 @@ impl<I: InputFormat> Source<I> {
         self.part_map(Text, ResumablePartClosure::new(start, map))
     }
 
-    /// A job without reduce whose map has set-up, finish and hooks of its own.
+    /// Finishes a job without reduce whose map has set-up, finish and hooks.
     pub(crate) fn part_map<O: OutputFormat>(self, output: O, map: impl PartMap<I, O>) -> Job {
         let output = OutputDefinition::new(output, self.named);
         Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })

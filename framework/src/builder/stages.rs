@@ -1,7 +1,5 @@
-//! The builder of a job, stage by stage: a source, a map stage with its choices, and the reduce that
-//! finishes it.
-//!
-//! Owns which choice may be made when; wrong orders do not compile. Does not own what the choices do.
+//! The builder of a job: a source, a map stage with its choices, and the reduce that finishes it. Calls in
+//! the wrong order do not compile.
 
 use std::sync::Arc;
 
@@ -24,8 +22,7 @@ use super::Job;
 use super::inputs::InputMaps;
 use super::pipeline::MapReduce;
 
-/// One or several maps, waiting for their reduce; they emit `K` and `V`, `G` is what makes a group, `O` the
-/// output format.
+/// One or several maps without a reduce yet; they emit `K` and `V`, `G` is the group, `O` the output format.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -49,7 +46,7 @@ pub struct MapStage<K: Key, V: Value, C, G, O> {
     output: O,
 }
 
-/// What has been said of a stage and has no type of its own.
+/// Choices for a stage that do not change its type.
 struct Said<K: Key, V: Value> {
     inputs: InputMaps<K, V>,
     partition: PartitionChoice<K>,
@@ -63,8 +60,8 @@ impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
         MapStage { said, combine: NoCombine, grouping: Grouping::whole_key(), output: Text }
     }
 
-    /// Adds an input with a format and a map of its own, whose paths are given as `NAME=PATH`, each with its
-    /// name. All maps of a job emit the same types.
+    /// Adds an input with its own format and map; its paths are given as `NAME=PATH`. All maps of a job emit
+    /// the same types.
     ///
     /// ```
     /// use napreduce::input::{ByteLines, TextLines};
@@ -92,7 +89,7 @@ impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
         self.add_mapper(name, format, MapClosure::new(map))
     }
 
-    /// As [`add`](MapStage::add), with a map that has a state, set-up and finish of its own.
+    /// As [`add`](MapStage::add), for a mapper with state, set-up and finish.
     ///
     /// ```
     /// use napreduce::input::TextLines;
@@ -124,9 +121,9 @@ impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
 }
 
 impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
-    /// Folds values of equal keys before they travel and wherever sorted runs are merged.
+    /// Combines values of equal keys on the map side and wherever sorted runs are merged.
     ///
-    /// The fold must be associative, and must not care how often it is applied.
+    /// The fold must be associative; it may be applied any number of times.
     pub fn combine<F>(self, fold: F) -> MapStage<K, V, Fold<V, F>, G, O>
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
@@ -139,8 +136,8 @@ impl<K: Key, V: Value, F, G: Key, O: OutputFormat> MapStage<K, V, Fold<V, F>, G,
 where
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
 {
-    /// Called for each group with its key and one value, into which the fold of `combine` has brought all of
-    /// them; finishes the job.
+    /// Finishes the job with a closure that is called for each group with its key and the one value into
+    /// which `combine` has folded all values.
     ///
     /// ```
     /// use napreduce::testing::JobTest;
@@ -165,7 +162,7 @@ where
                 fold.fold(&mut total, more);
                 total
             });
-            // There is none where the first value could not be read, which fails the task.
+            // `None` if the first value could not be read, which fails the task.
             total.map_or(Ok(()), |total| reduce(group, total, out).outcome())
         })
     }
@@ -181,7 +178,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
-    /// Divides the keys by ranges found by sampling the input, so that all part files together are in order.
+    /// Partitions the keys by ranges found by sampling the input, so that the concatenated part files are
+    /// sorted.
     ///
     /// ```
     /// use napreduce::testing::JobTest;
@@ -200,8 +198,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
-    /// Makes groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` gives one group
-    /// for each string, its values in order of the number.
+    /// Groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` makes one group for
+    /// each string, its values in the order of the number.
     pub fn group_by<P: Key>(self) -> MapStage<K, V, C, P, O>
     where
         K: GroupBy<P>,
@@ -210,8 +208,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         MapStage { said: self.said, combine: self.combine, grouping, output: self.output }
     }
 
-    /// How many reduce tasks there are, and so part files, where the command line (`--reduces`) and the
-    /// driver do not say.
+    /// Sets the number of reduce tasks and thus of part files, unless the command line (`--reduces`) or the
+    /// driver sets it.
     ///
     /// ```
     /// use napreduce::testing::JobTest;
@@ -230,18 +228,18 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
-    /// Declares an output with a name, which the reduce can write to: see [`Output::to`].
+    /// Declares a named output for the reduce; see [`Output::to`].
     pub fn named_output<N: OutputFormat>(mut self, output: &NamedOutput<N>) -> Self {
         self.said.named.push(Arc::new(output.clone()));
         self
     }
 
-    /// Writes another format than text.
+    /// Sets another output format than text.
     pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
         MapStage { said: self.said, combine: self.combine, grouping: self.grouping, output: format }
     }
 
-    /// Called for each group with its key and its values; finishes the job.
+    /// Finishes the job with a closure that is called for each group with its key and its values.
     pub fn reduce<F, R>(self, reduce: F) -> Job
     where
         F: Fn(G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
@@ -250,11 +248,11 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self.reducer(ReduceClosure::<G, K, V, O, F>::new(reduce))
     }
 
-    /// As [`reduce`](MapStage::reduce), with a state that is saved with the task: it begins as `start` in
-    /// each task, goes on from group to group, and is kept in checkpoints as its serde type says.
+    /// As [`reduce`](MapStage::reduce), with a state that is saved in checkpoints by its serde type. It is
+    /// `start` at the beginning of each task and passes from group to group.
     ///
-    /// A task may be stopped in the middle of a group. Then the closure returns when [`Values::is_cut`] says
-    /// so, with what it has so far in its state, and is called again with the values that are left.
+    /// A task may be stopped inside a group. The closure then returns when [`Values::is_cut`] returns true,
+    /// with the partial result in its state, and is called again with the remaining values.
     ///
     /// ```
     /// use napreduce::testing::assert_preemption_safe;
@@ -283,7 +281,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self.reducer(ResumableClosure::<G, K, V, O, S, F>::new(start, reduce))
     }
 
-    /// A reduce with state, set-up and finish of its own; finishes the job.
+    /// Finishes the job with a reducer that has state, set-up and finish.
     pub fn reducer<R>(self, reducer: R) -> Job
     where
         R: Reducer<Group = G, Key = K, Value = V, Output = O>,

@@ -1,4 +1,4 @@
-//! Why an output could not be written, put together or resumed.
+//! Errors of writing, assembling and resuming an output.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use napreduce_protocol::TaskError;
 use napreduce_task::CheckpointError;
 
-/// A part file that could not be written.
+/// The error for a part file that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write output {path}: {source}{}", advice(.source))]
 pub struct OutputError {
     /// The part file, under its temporary name.
     pub path: PathBuf,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 
@@ -30,28 +30,28 @@ impl From<OutputError> for TaskError {
         let message = error.to_string();
         match error.source.kind() {
             io::ErrorKind::InvalidData => TaskError::task(message),
-            // What the definition does wrong it does at every try.
+            // An invalid definition fails on every retry.
             io::ErrorKind::InvalidInput => TaskError::fatal(message),
             _ => TaskError::shared(message, &error.source),
         }
     }
 }
 
-/// A part file could not be put together.
+/// The error for a part file that could not be assembled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PiecesError {
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The checkpoint is of no use.
+    /// The checkpoint is unusable.
     #[error("piece {} of the output is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
 }
 
-/// Why a task does not start from its checkpoint.
+/// The reason why a task does not start from its checkpoint.
 pub(crate) enum ResumeError {
-    /// It starts from scratch, then.
+    /// It starts from scratch instead.
     Checkpoint(String),
-    /// It could not start from scratch either.
+    /// Starting from scratch would fail too.
     Task(TaskError),
 }
 

@@ -1,4 +1,4 @@
-//! The formats that need no feature: lines of text, and records of one length.
+//! The formats that need no feature: lines of text, and fixed-length records.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use napreduce_protocol::TaskError;
 use super::{Output, OutputFormat, TextField};
 use crate::state::Save;
 
-/// Lines of `key TAB value`; a unit value leaves out the tab. The default.
+/// Lines of `key TAB value`; a unit value omits the tab. The default format.
 ///
-/// Keys and values are written as they are: a tab or newline inside one is not escaped.
+/// Keys and values are not escaped: a tab or newline inside one is written unchanged.
 ///
 /// ```
 /// use napreduce::Job;
@@ -22,7 +22,7 @@ use crate::state::Save;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Text;
 
-/// Records of one length and nothing between them.
+/// Fixed-length records without separators.
 ///
 /// ```
 /// use napreduce::Job;
@@ -56,8 +56,8 @@ impl OutputFormat for FixedBytes {
 }
 
 impl Output<Text> {
-    /// Writes one line: the key, a tab and the value; only the key when the value is empty by type,
-    /// as `()` is.
+    /// Writes one line: the key, a tab and the value; only the key if the type of the value is empty, like
+    /// `()`.
     #[inline]
     pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
         self.record(|_, buffer| {
@@ -78,7 +78,7 @@ impl Output<FixedBytes> {
         self.write_parts(record, &[]);
     }
 
-    /// Writes one record given in two pieces, so that they need not be joined first.
+    /// Writes one record given in two pieces, so that the caller need not join them.
     #[inline]
     pub fn write_parts(&mut self, start: &[u8], rest: &[u8]) {
         if start.len() + rest.len() != self.format.length {

@@ -1,4 +1,4 @@
-//! Output formats: how what a reduce (or a map without reduce) emits becomes the bytes of a part file.
+//! Output formats: conversion of emitted records to the bytes of a part file.
 //!
 //! ```
 //! use napreduce::output::FixedBytes;
@@ -40,11 +40,10 @@ use named::OpenedOutput;
 use crate::input::InputPlace;
 use crate::state::Save;
 
-/// How records become bytes; chosen with `output` before `reduce`.
+/// An output format; chosen with `output` before `reduce`.
 ///
-/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::records::Records) give
-/// `emit`, [`FixedBytes`] gives `write`. A format of one's own adds methods by a trait over
-/// [`Output::record`].
+/// A format decides which methods its [`Output`] has: [`Text`] and [`Records`](crate::records::Records) have
+/// `emit`, [`FixedBytes`] has `write`. A custom format adds methods by a trait over [`Output::record`].
 ///
 /// ```
 /// use napreduce::output::FixedBytes;
@@ -57,7 +56,7 @@ use crate::state::Save;
 /// # let _ = job;
 /// ```
 ///
-/// What stands at the beginning and the end of each part is the format's own:
+/// A format may write a header and a footer in each part:
 ///
 /// ```
 /// use napreduce::output::OutputFormat;
@@ -96,20 +95,19 @@ use crate::state::Save;
     note = "take one of `napreduce::output`, such as `Text`; where the output goes is said when the job runs"
 )]
 pub trait OutputFormat: Clone + Send + Sync + 'static {
-    /// Appends what stands at the start of every part file.
+    /// Appends the header of a part file.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let _ = out;
     }
 
-    /// Appends to `state` what `restore` needs to go on from here, between two records; bytes that
-    /// were appended to a buffer are kept apart. A format that keeps nothing from one record to the
-    /// next answers [`Save::Stateless`].
+    /// Appends the state that `restore` needs to continue after the last record; bytes in the buffer are
+    /// saved separately. A format that keeps nothing from one record to the next returns [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)
     }
 
-    /// Takes over what `save` appended; `begin` is not called then.
+    /// Restores the state that `save` appended; `begin` is not called in that case.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
         Err(TaskError::task(
@@ -117,13 +115,13 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
         ))
     }
 
-    /// Appends what is still to be written when the last record has been.
+    /// Appends the footer of a part file after the last record.
     fn end(&mut self, out: &mut Vec<u8>) {
         let _ = out;
     }
 }
 
-/// What user code writes a part file through. Errors are kept and end the task after the current
+/// The handle through which user code writes a part file. Errors are kept and end the task after the current
 /// record or group.
 ///
 /// ```
@@ -136,12 +134,12 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
 pub struct Output<F> {
     part: PartWriter,
     format: F,
-    /// None in a reduce.
+    /// `None` in a reduce.
     input: Option<InputPlace>,
     named: Vec<OpenedOutput>,
 }
 
-/// Of a prototype, that an error is answered says at least that there is something to save.
+/// An error from `save` still means that saving is supported.
 fn saves(format: &impl OutputFormat) -> bool {
     !matches!(format.save(&mut Vec::new()), Ok(Save::Unsupported))
 }
@@ -153,7 +151,7 @@ impl<F: OutputFormat> Output<F> {
         Ok(output)
     }
 
-    /// An output that goes nowhere.
+    /// Returns an output that discards everything.
     fn discarding(format: F) -> Output<F> {
         Output::over(PartWriter::discarding(), format)
     }
@@ -162,7 +160,7 @@ impl<F: OutputFormat> Output<F> {
         Output { part, format, input: None, named: Vec::new() }
     }
 
-    /// Counts one record, whose bytes the format appends to the buffer now or later.
+    /// Counts one record; the format appends its bytes to the buffer now or later.
     ///
     /// ```
     /// use napreduce::output::{OutputFormat, Text};
@@ -199,8 +197,8 @@ impl<F: OutputFormat> Output<F> {
         self.part.end_record();
     }
 
-    /// As `record`, for what may not be writable; the reason then fails the task after the current
-    /// record or group.
+    /// As `record`, for records that may be invalid; the error fails the task after the current record or
+    /// group.
     #[cfg(any(feature = "csv", feature = "json-lines", feature = "parquet"))]
     pub(crate) fn try_record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>) {
         let filled = self.part.buffer().len();
@@ -214,16 +212,17 @@ impl<F: OutputFormat> Output<F> {
         }
     }
 
-    /// Records written so far.
+    /// Returns the number of records written so far.
     pub fn records(&self) -> u64 {
         self.part.records
     }
 
-    /// In a job without reduce: where the current record lies, as [`Emit::input`](crate::Emit::input) says.
+    /// In a job without reduce: returns the position of the current record, as
+    /// [`Emit::input`](crate::Emit::input).
     ///
     /// # Panics
     ///
-    /// In a reduce, which fails its task: what it reduces may come from anywhere.
+    /// Panics in a reduce, where records have no single position; this fails the task.
     ///
     /// ```
     /// use napreduce::Job;
@@ -243,7 +242,7 @@ impl<F: OutputFormat> Output<F> {
         self.input = Some(place);
     }
 
-    /// The output with a name, to write to it as to this one. One that the job has not declared fails it.
+    /// Returns a named output. Fails the job if it was not declared.
     ///
     /// ```
     /// use napreduce::output::{FixedBytes, NamedOutput};
@@ -288,13 +287,13 @@ impl<F: OutputFormat> Output<F> {
         self.named.len() - 1
     }
 
-    /// The first error of an earlier write, if there was one.
+    /// Returns the first error of an earlier write, if any.
     pub(crate) fn check(&mut self) -> Result<(), OutputError> {
         self.part.check()?;
         self.named.iter_mut().try_for_each(|opened| opened.writer.check())
     }
 
-    /// What the format answers when it is to save its state, and with named outputs all formats together.
+    /// Saves the state of the format and of the formats of all named outputs.
     pub(crate) fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         if self.named.is_empty() {
             return self.format.save(state);
@@ -317,7 +316,7 @@ impl<F: OutputFormat> Output<F> {
         Ok(Save::Saved)
     }
 
-    /// Leaves what was written in a checkpoint: all pieces so far, in order.
+    /// Saves the written output in a checkpoint: all pieces so far, in order.
     pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, TaskError> {
         let mut pieces = self.part.cut(directory, PIECE)?;
         for opened in self.named {

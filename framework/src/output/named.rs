@@ -1,4 +1,4 @@
-//! Outputs with a name of their own, which tasks write beside their part files.
+//! Named outputs: side files that tasks write next to their part files.
 
 use std::any::Any;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::{Output, OutputFormat};
 use crate::input::InputPlace;
 use crate::state::Save;
 
-/// An output with a name: a job that declares `errors` writes `errors-r-00000` beside `part-r-00000`
-/// (`errors-m-00000` without a reduce), one for each task. Declare it with `named_output`, and write to it
-/// through [`Output::to`](crate::Output::to).
+/// A named output: a job that declares `errors` writes `errors-r-00000` next to `part-r-00000`
+/// (`errors-m-00000` without a reduce), one per task. Declare it with `named_output`, and write to it through
+/// [`Output::to`](crate::Output::to).
 ///
-/// The files are committed with the parts: all or none of a task, and none of a job that fails. `_SUCCESS`
-/// lists them, and the counter `OUTPUT_RECORDS errors` says how many records there are. A name has letters,
-/// digits, `-` and `_`, begins with a letter, and is not `part`.
+/// The files are committed with the parts: all or none of a task, and none of a failed job. `_SUCCESS` lists
+/// them, and the counter `OUTPUT_RECORDS errors` counts their records. A name consists of letters, digits,
+/// `-` and `_`, begins with a letter, and is not `part`.
 ///
 /// ```
 /// use napreduce::output::{NamedOutput, Text};
@@ -60,7 +60,7 @@ impl<F> Clone for NamedOutput<F> {
 }
 
 impl<F: OutputFormat> NamedOutput<F> {
-    /// An output of this name in this format.
+    /// Creates an output with this name and format.
     pub fn new(name: &str, format: F) -> NamedOutput<F> {
         NamedOutput { declared: Arc::new(Declared { name: name.to_owned(), format }) }
     }
@@ -70,17 +70,17 @@ impl<F: OutputFormat> NamedOutput<F> {
     }
 }
 
-/// What a definition keeps of a named output, whatever its format.
+/// A declared named output, with its format erased.
 pub(crate) trait DeclaredOutput: Send + Sync {
     fn name(&self) -> &str;
 
-    /// Whether its format can be checkpointed.
+    /// Returns whether its format can be checkpointed.
     fn saves(&self) -> bool;
 
-    /// A fresh file beside a part; without one nothing is kept.
+    /// Creates a file next to a part; without one nothing is written.
     fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError>;
 
-    /// Goes on after pieces that attempts before have written.
+    /// Continues after the pieces of earlier attempts.
     fn resume(
         &self,
         part: &Path,
@@ -118,7 +118,7 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
     }
 }
 
-/// One output with all of its pieces; its format has been restored.
+/// Continues one output after its pieces, with its format restored.
 pub(super) fn resumed<F: OutputFormat>(
     mut format: F,
     path: &Path,
@@ -134,7 +134,7 @@ pub(super) fn resumed<F: OutputFormat>(
     Ok(Output::over(PartWriter::after(pieces, path)?, format))
 }
 
-/// What a task does with an output whose format is known to its writers alone.
+/// A writer of a named output, with its format erased.
 pub(crate) trait NamedWriter: Any {
     fn enter(&mut self, place: InputPlace);
     fn check(&mut self) -> Result<(), OutputError>;
@@ -180,7 +180,7 @@ pub(super) struct OpenedOutput {
 }
 
 impl OpenedOutput {
-    /// What its pieces are called in a checkpoint.
+    /// Returns the name of its pieces in a checkpoint.
     pub(super) fn piece(&self) -> String {
         piece_of(self.declared.name())
     }

@@ -1,6 +1,5 @@
-//! The part file of one attempt: buffered writes, running digest, counts.
-//!
-//! The first error is kept until somebody asks.
+//! The part file of one attempt, with buffered writes, a running digest and counts. The first error is kept
+//! until `check`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,23 +13,24 @@ use super::error::{OutputError, PiecesError};
 use super::pieces::Pieces;
 use crate::state::unsaved;
 
-/// Bytes gathered before a write. Larger writes measured no faster, smaller ones cost system calls.
+/// Bytes buffered before a write. Larger writes were not faster in measurements; smaller ones cost system
+/// calls.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a part is called in a checkpoint.
+/// The name of a part in a checkpoint.
 pub(super) const PIECE: &str = "part";
 
 pub(crate) struct PartWriter {
-    /// None where nothing is to be kept.
+    /// `None` if nothing is to be kept.
     file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,
     digest: Xxh3,
     bytes: u64,
-    /// Written by this attempt and those before it.
+    /// Includes earlier attempts.
     pub(crate) records: u64,
     error: Option<io::Error>,
-    /// What attempts before have written.
+    /// Pieces of earlier attempts.
     earlier: Option<Pieces>,
 }
 
@@ -40,7 +40,7 @@ impl PartWriter {
         Ok(PartWriter { file: Some(file), path: path.to_owned(), ..PartWriter::discarding() })
     }
 
-    /// Goes on after pieces of earlier attempts; the part file is put together at the end.
+    /// Continues after pieces of earlier attempts; the part file is assembled at the end.
     pub(crate) fn after(earlier: Pieces, path: &Path) -> Result<PartWriter, PiecesError> {
         let records = earlier.records();
         let mut name = path.as_os_str().to_owned();
@@ -49,7 +49,7 @@ impl PartWriter {
         Ok(PartWriter { records, earlier: Some(earlier), path: path.to_owned(), ..own })
     }
 
-    /// Writes nothing anywhere.
+    /// Creates a writer that discards everything.
     pub(crate) fn discarding() -> PartWriter {
         PartWriter {
             file: None,
@@ -63,7 +63,7 @@ impl PartWriter {
         }
     }
 
-    /// Where the bytes of this attempt go.
+    /// Returns the path of this attempt's bytes.
     fn own_path(&self) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         if self.earlier.is_some() {
@@ -72,7 +72,7 @@ impl PartWriter {
         PathBuf::from(name)
     }
 
-    /// Where a format appends one record; `end_record` follows.
+    /// Returns the buffer to append one record to; call `end_record` afterwards.
     #[inline]
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -109,14 +109,14 @@ impl PartWriter {
         }
     }
 
-    /// Leaves what is written in a checkpoint, under this name: all pieces so far, in order.
+    /// Saves the output in a checkpoint under this name: all pieces so far, in order.
     pub(crate) fn cut(
         mut self,
         directory: &mut CheckpointDirectory,
         piece: &str,
     ) -> Result<Vec<OutputPiece>, TaskError> {
         self.flush();
-        // As it would be without a checkpoint.
+        // Report errors as without a checkpoint.
         self.check()?;
         let own = self.own_path();
         let mut pieces = self.earlier.take().map(Pieces::into_list).unwrap_or_default();

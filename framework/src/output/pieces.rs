@@ -1,4 +1,4 @@
-//! The pieces of a part file that attempts wrote one after the other, and the file that they make.
+//! The pieces of a part file that successive attempts wrote, and their assembly.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use super::error::{OutputError, PiecesError};
 
 const COPY_BYTES: usize = 1 << 20;
 
-/// What attempts before have written, in the directory of all checkpoints.
+/// The pieces of earlier attempts, in the directory of all checkpoints.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     base: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Looks whether all pieces are there in their length; what is in them is verified when they are read.
+    /// Checks that all pieces exist with their length; their content is verified when they are read.
     pub(crate) fn find(base: &Path, list: Vec<OutputPiece>) -> Result<Pieces, PiecesError> {
         for piece in &list {
             let path = base.join(&piece.file);
@@ -36,7 +36,7 @@ impl Pieces {
         Ok(Pieces { base: base.to_owned(), list })
     }
 
-    /// Records in all of them.
+    /// Returns the number of records in all pieces.
     pub(crate) fn records(&self) -> u64 {
         self.list.iter().map(|piece| piece.records).sum()
     }
@@ -45,7 +45,7 @@ impl Pieces {
         self.list
     }
 
-    /// Writes them and `last`, which lies elsewhere and is removed, to `target`.
+    /// Writes the pieces and `last`, a separate file that is then removed, to `target`.
     pub(crate) fn assemble(
         self,
         last: (&Path, OutputPiece),
@@ -69,7 +69,7 @@ impl Pieces {
     }
 }
 
-/// The part file while it is put together.
+/// The part file being assembled.
 struct Whole<'a> {
     file: File,
     path: &'a Path,
@@ -84,7 +84,7 @@ impl Whole<'_> {
         let mut from = File::open(path).map_err(|error| damaged(error.to_string()))?;
         let mut digest = Xxh3::new();
         let mut bytes = 0u64;
-        // One that has grown is noticed by its first byte too many, and not read to its end.
+        // A piece that has grown is detected by its first extra byte and not read further.
         while bytes <= piece.bytes {
             let read = match from.read(&mut self.buffer) {
                 Ok(0) => break,

@@ -1,5 +1,4 @@
-//! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint
-//! left them.
+//! The outputs of a job's definition, opened by a task from scratch or from a checkpoint.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use super::named::{DeclaredOutput, NamedWriter, OpenedOutput, piece_of, resumed}
 use super::part_writer::PIECE;
 use super::{Output, OutputFormat};
 
-/// What a job writes: the format of its parts, and outputs with names, in their order.
+/// The outputs of a job: the format of its parts, and its named outputs in order.
 pub(crate) struct OutputDefinition<F> {
     format: F,
     named: Vec<Arc<dyn DeclaredOutput>>,
@@ -24,7 +23,7 @@ impl<F: OutputFormat> OutputDefinition<F> {
         OutputDefinition { format, named }
     }
 
-    /// What is wrong with the names, if something is.
+    /// Checks the names.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (number, output) in self.named.iter().enumerate() {
             let name = output.name();
@@ -43,7 +42,7 @@ impl<F: OutputFormat> OutputDefinition<F> {
         Ok(())
     }
 
-    /// Whether all of it can be checkpointed.
+    /// Returns whether all formats can be checkpointed.
     pub(crate) fn saves(&self) -> bool {
         super::saves(&self.format) && self.named.iter().all(|output| output.saves())
     }
@@ -54,14 +53,14 @@ impl<F: OutputFormat> OutputDefinition<F> {
         Ok(output)
     }
 
-    /// An output that goes nowhere.
+    /// Returns an output that discards everything.
     pub(crate) fn discarding(&self) -> Result<Output<F>, OutputError> {
         let mut output = Output::discarding(self.format.clone());
         output.named = self.opened(|declared| declared.create(None))?;
         Ok(output)
     }
 
-    /// Goes on after the pieces of a checkpoint below `base`.
+    /// Continues after the pieces of a checkpoint below `base`.
     pub(crate) fn resume(
         &self,
         path: &Path,
@@ -87,7 +86,7 @@ impl<F: OutputFormat> OutputDefinition<F> {
         }
     }
 
-    /// The states of the formats, apart, that of the parts first.
+    /// Splits the saved state by format, the parts first.
     fn states(&self, saved: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         if self.named.is_empty() {
             return Ok(vec![saved.to_vec()]);

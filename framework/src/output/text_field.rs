@@ -5,7 +5,7 @@ use std::io::Write;
 
 /// A key or value that a text output can write.
 ///
-/// Text and bytes are written as they are, numbers in decimal (floats as short as they can be read back),
+/// Text and bytes are written unchanged, numbers in decimal (floats in the shortest form that parses back),
 /// `None` as nothing, tuples with a TAB between the fields.
 ///
 /// ```
@@ -30,7 +30,7 @@ use std::io::Write;
     note = "emit text, bytes, numbers or tuples of these, or implement `TextField` for it"
 )]
 pub trait TextField {
-    /// Whether nothing is ever written, so that the TAB before it is left out too. True of `()`.
+    /// Whether the text is always empty, so that the TAB before it is omitted. True for `()`.
     const EMPTY: bool = false;
 
     /// Appends the text to `out`.
@@ -115,8 +115,8 @@ macro_rules! text_floats {
     ($($type:ty)*) => {$(
         impl TextField for $type {
             fn write(&self, out: &mut Vec<u8>) {
-                // The debug form is the shortest that reads back, with an exponent where digits would not
-                // end.
+                // The debug form is the shortest that parses back, with an exponent for very large or small
+                // numbers.
                 write!(out, "{self:?}").expect("a Vec takes every write");
             }
         }

@@ -1,4 +1,5 @@
-//! The command line of a job program: its own parameters and the flags of [`options`](super::options), with their help.
+//! The command line of a job program: its own parameters and the flags of [`options`](super::options), with
+//! help.
 
 use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
@@ -12,7 +13,7 @@ use napreduce_protocol::protocol_versions;
 use super::options::{ReportFormat, RunArguments, program_name};
 use crate::settings::SETTINGS_HELP;
 
-/// What one invocation of a job program asks for.
+/// The parsed command line of a job program.
 pub(crate) struct CommandLine<P> {
     pub run: RunArguments,
     pub parameters: P,
@@ -21,9 +22,9 @@ pub(crate) struct CommandLine<P> {
 
 const REPORT_ID: &str = "napreduce-report-format";
 
-/// Builds the command of a program: the user's own parameters first, ours after them.
+/// Builds the command of a program: the user's own parameters first, then the common flags.
 ///
-/// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
+/// A program that defines `--format` itself (terasort's rows) keeps it; the report format is then
 /// `--report-format`.
 fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
     let Face { about, examples, .. } = face;
@@ -61,7 +62,7 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
     }
     after.push_str(SETTINGS_HELP);
     after.push_str(STATUS_HELP);
-    // A program may have parameters of these names.
+    // A program may have parameters with these names.
     let has_version = command.get_arguments().any(|argument| argument.get_long() == Some("version"));
     if !has_version {
         let short = command.get_arguments().all(|argument| argument.get_short() != Some('V')).then_some('V');
@@ -70,12 +71,12 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
             .version(format!("(napreduce {}, {})", env!("CARGO_PKG_VERSION"), protocol_versions()))
             .arg(version.help("Print versions"));
     }
-    // Last, because the comment of a struct of parameters would take its place.
+    // Must come last: the doc comment of the parameter struct would replace it.
     command.disable_version_flag(true).arg(report).about(about.to_owned()).after_help(after)
 }
 
-/// The names of a program's inputs, if they have any and can be known before there are parameters. Since a
-/// definition is called for it, and may not be made for that, what it panics with is not shown.
+/// Returns the names of a program's inputs, if it has any and they are known without parameters. The
+/// definition is called for this with default parameters; if it panics, the message is suppressed.
 #[expect(clippy::disallowed_methods, reason = "a program has one thread when it reads its arguments")]
 fn input_names(face: &Face) -> Option<Vec<String>> {
     let asked = face.input_names.as_ref()?;
@@ -86,7 +87,7 @@ fn input_names(face: &Face) -> Option<Vec<String>> {
     names?.into_iter().collect()
 }
 
-/// The parameters of a program that is told none; `None` if it has to be told some.
+/// Returns the parameters of a program that is called without any; `None` if some are required.
 pub(crate) fn parameters_unsaid<P: Args>() -> Option<P> {
     let matches = P::augment_args(Command::new("")).try_get_matches_from([""]).ok()?;
     P::from_arg_matches(&matches).ok()
@@ -96,19 +97,19 @@ const STATUS_HELP: &str = "\n
 Exit status: 0 done, 1 the job failed, 2 wrong usage or bad input, 69 no coordinator answers (or none that this
 program can talk to), 128 and the number of the signal that ended it";
 
-/// The names of a job's inputs, if its definition needs no parameters to say so.
+/// Returns the names of a job's inputs, if its definition needs no parameters.
 pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;
 
-/// What a program shows of itself, and what it is called with.
+/// The help of a program, and the way it is called.
 #[derive(Default)]
 pub(crate) struct Face {
     pub about: String,
     pub examples: String,
-    /// As which subcommand of another program, with which arguments.
+    /// The subcommand of another program that calls this one, and its arguments.
     pub called: Option<(String, Vec<OsString>)>,
-    /// Inputs are given as `--input`, and not by where they stand.
+    /// Inputs are given with `--input` instead of by position.
     pub names_inputs: bool,
-    /// Gives the names of the inputs of the one job.
+    /// Returns the names of the inputs of the only job.
     pub input_names: Option<InputNames>,
 }
 
@@ -118,7 +119,8 @@ impl Face {
     }
 }
 
-/// Parses the arguments. Otherwise prints help, a version or a usage error, and returns the exit status.
+/// Parses the arguments. Prints help, a version or a usage error if necessary, and then returns the exit
+/// status.
 pub(crate) fn parse<P: Args>(face: &Face) -> Result<CommandLine<P>, ExitCode> {
     let arguments = match &face.called {
         Some((_, arguments)) => arguments.clone(),
@@ -126,7 +128,7 @@ pub(crate) fn parse<P: Args>(face: &Face) -> Result<CommandLine<P>, ExitCode> {
     };
     let line: Vec<OsString> = std::iter::once(face.name().into()).chain(arguments).collect();
     let matches = command::<P>(face, None).try_get_matches_from(&line);
-    // Only whoever reads about the inputs needs their names.
+    // The names of inputs are only needed for the help.
     let matches = matches.or_else(|_| command::<P>(face, input_names(face)).try_get_matches_from(line));
     matches.and_then(|matches| from_matches(&matches)).map_err(|refused| {
         let result = refused.print();

@@ -1,7 +1,4 @@
-//! How a job ended, as a driver learns it.
-//!
-//! Owns which of the runtime's reports and errors a program can name, with examples. Does not own them (live
-//! runtime).
+//! Reports and errors of ended jobs, for drivers.
 
 /// Counters by name, of a job or of a part of it.
 ///
@@ -14,7 +11,7 @@
 /// ```
 pub use napreduce_protocol::CounterValues;
 
-/// Why a job failed, or was ended.
+/// The reason why a job failed or was killed.
 ///
 /// ```
 /// use napreduce::Driver;
@@ -32,7 +29,7 @@ pub use napreduce_protocol::CounterValues;
 /// ```
 pub use napreduce_protocol::JobError;
 
-/// What is told of a job that succeeded.
+/// The report of a successful job.
 ///
 /// ```
 /// use napreduce::Driver;
@@ -48,7 +45,7 @@ pub use napreduce_protocol::JobError;
 /// ```
 pub use napreduce_protocol::JobReport;
 
-/// What is told of one file of the output.
+/// The report of one output file.
 ///
 /// ```
 /// use napreduce::program::{JobReport, PartReport};

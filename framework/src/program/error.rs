@@ -1,6 +1,4 @@
-//! Why a program could not do what its command line asked for, with the exit status that says so.
-//!
-//! Owns the union of the errors a driver meets. Does not own their texts.
+//! The errors of a driver, with their exit status.
 
 use napreduce_engine::JobId;
 use napreduce_protocol::{JobError, TaskError};
@@ -8,7 +6,7 @@ use napreduce_protocol::{JobError, TaskError};
 use crate::input::InputError;
 use crate::settings::SettingError;
 
-/// Why a job did not run to its end.
+/// The reason why a job did not complete.
 ///
 /// ```
 /// use napreduce::program::Error;
@@ -19,22 +17,22 @@ use crate::settings::SettingError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The command line or the driver asks for something that cannot be.
+    /// The command line or the driver requests something invalid.
     #[error("{0}")]
     Usage(String),
-    /// An input is missing, unreadable or of the wrong shape.
+    /// An input is missing, unreadable or in the wrong format.
     #[error(transparent)]
     Input(#[from] InputError),
     /// The sample for a total order could not be taken.
     #[error("cannot sample the input: {0}")]
     Sample(TaskError),
-    /// The job was handed to a cluster and left to itself, as asked; no error but the end of a driver.
+    /// The job was submitted with `--detach`; this ends the driver but is not a failure.
     #[error("{job} goes on by itself; wait for it with: nap job wait {job}")]
     Detached {
-        /// The job.
+        /// The detached job.
         job: JobId,
     },
-    /// The job failed, or was ended.
+    /// The job failed or was killed.
     #[error(transparent)]
     Job(#[from] JobError),
 }
@@ -46,8 +44,8 @@ impl From<SettingError> for Error {
 }
 
 impl Error {
-    /// The error of a job whose output only a next job was to read. Nobody finds it when the program
-    /// has ended.
+    /// Adapts the error of a job whose output is intermediate: it is removed when the program ends, so the
+    /// message must not point to it.
     pub(super) fn of_intermediate(self) -> Error {
         match self {
             Error::Job(JobError::Interrupted { signal, .. }) => {

@@ -1,7 +1,4 @@
-//! What makes one executable a driver, a local runner and a task process.
-//!
-//! Owns `main`, `Program` and the order: a task process never runs driver code. Does not own job definitions
-//! (`job`) nor how attempts run (live runtime).
+//! Driver, local runner and task process in one executable. A task process never runs driver code.
 //!
 //! ```no_run
 //! use napreduce::program::Error;
@@ -64,7 +61,7 @@ pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
 use options::{ReportFormat, RunArguments};
 
-/// A number of bytes with a unit, for parameters of one's own.
+/// A number of bytes with a unit, for a program's own parameters.
 ///
 /// ```
 /// use napreduce::program::ByteSize;
@@ -80,7 +77,7 @@ use options::{ReportFormat, RunArguments};
 /// ```
 pub use napreduce_protocol::ByteSize;
 
-/// A text that is no size; it quotes the text and says what would be one.
+/// The error for an invalid byte size.
 ///
 /// ```
 /// use napreduce::program::{ByteSize, ByteSizeError};
@@ -97,8 +94,8 @@ pub use stores::know_stores;
 use crate::builder::Job;
 use crate::settings::Settings;
 
-/// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by
-/// every type that has what it takes.
+/// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented for
+/// all types with these traits.
 ///
 /// ```
 /// use napreduce::program::Parameters;
@@ -125,7 +122,7 @@ pub trait Parameters: Args + Serialize + DeserializeOwned {}
 #[cfg(feature = "cli")]
 impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 
-/// The `main` of a program with one job: parses the command line, runs the job, prints its counters.
+/// The `main` of a program with one job: parses the command line, runs the job and prints its counters.
 ///
 /// ```no_run
 /// use napreduce::{Emit, Job};
@@ -147,8 +144,8 @@ pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
 }
 
-/// Whether this process was started for a task, by a worker or by an engine that runs guests. Then
-/// [`Program::main`] or [`Program::drive`] does the task, and is to be called before anything else.
+/// Returns whether this process was started for a task, by a worker or by an engine that runs guests.
+/// [`Program::main`] or [`Program::drive`] runs the task and must be called before anything else.
 ///
 /// ```
 /// assert!(!napreduce::program::task_requested(), "a test was started by a person");
@@ -157,8 +154,8 @@ pub fn task_requested() -> bool {
     task_process_requested() || engine::requested()
 }
 
-/// How a task process gets a job: what the definition needs, the settings of the run, and where side files
-/// are unless a worker has put them somewhere.
+/// The data with which a task process rebuilds a job: the parameters of the definition, the settings of the
+/// run, and the paths of side files unless a worker has placed them.
 #[derive(Serialize, Deserialize)]
 struct Envelope<P> {
     settings: Settings,
@@ -166,8 +163,8 @@ struct Envelope<P> {
     parameters: P,
 }
 
-/// Parameters as the tasks of a [`Program`]'s job read them, with every setting at its default: for whoever
-/// hands in a job without a driver.
+/// Encodes parameters as the tasks of a [`Program`]'s job read them, with default settings, to submit a job
+/// without a driver.
 ///
 /// ```
 /// let encoded = napreduce::program::encode_parameters(&("most", 10)).expect("they can be encoded");
@@ -181,7 +178,7 @@ pub fn encode_parameters<P: Serialize>(parameters: &P) -> Result<Vec<u8>, Error>
 
 type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 
-/// An executable with one or several job definitions, and a driver around them.
+/// An executable with one or several job definitions and a driver.
 ///
 /// ```no_run
 /// use napreduce::program::Error;
@@ -223,12 +220,12 @@ pub struct Program {
     #[cfg(feature = "cli")]
     face: Face,
     definitions: BTreeMap<String, Build>,
-    /// Whether it is called as its only job is.
+    /// It is called like its only job.
     has_one_job: bool,
 }
 
 impl Program {
-    /// A program without jobs.
+    /// Creates a program without jobs.
     pub fn new() -> Program {
         Program::default()
     }
@@ -255,11 +252,11 @@ impl Program {
         self
     }
 
-    /// Runs a driver around the jobs without a command line, for programs that read their arguments in another way or have
+    /// Runs a driver without a command line, for programs that parse their arguments differently or have
     /// none. The last job writes `output`; nothing is printed.
     ///
-    /// Tasks are this program executed again: in a task process this does the task and does not return. Call it before
-    /// anything that a task should not do.
+    /// Tasks execute this program again. In a task process this function runs the task and does not return.
+    /// Call it before anything that a task should not do.
     ///
     /// ```no_run
     /// use napreduce::program::Error;
@@ -292,7 +289,7 @@ impl Program {
     }
 
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
-        // A program of one job is called as its file is, and an engine has the file under another name.
+        // A program of one job is named after its file, but an engine stores the file under another name.
         let only = self.definitions.values().next().filter(|_| self.has_one_job);
         let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
@@ -307,13 +304,13 @@ impl Program {
 
 #[cfg(feature = "cli")]
 impl Program {
-    /// What the program does, in a line for `--help`.
+    /// Sets the one-line description for `--help`.
     pub fn about(mut self, about: &str) -> Program {
         self.face.about = about.to_owned();
         self
     }
 
-    /// Command lines for the end of `--help`, one a line.
+    /// Sets example command lines for the end of `--help`, one per line.
     ///
     /// ```
     /// let program = napreduce::Program::new()
@@ -326,7 +323,7 @@ impl Program {
         self
     }
 
-    /// Has inputs given as `--input INPUT`, which may be said several times.
+    /// Takes inputs as `--input INPUT`, which may be repeated.
     ///
     /// ```
     /// let program = napreduce::Program::new().inputs_by_name().examples("count --input README.md --output counts");
@@ -337,10 +334,10 @@ impl Program {
         self
     }
 
-    /// Makes this the subcommand of another program: what it is called by people, and its arguments.
+    /// Makes this the subcommand of another program: the name shown to users, and the arguments.
     ///
-    /// That program's `main` calls [`Program::drive`] or [`Program::main`] as well, without this and with the
-    /// same jobs, when it is a task process: before it reads its own arguments.
+    /// In a task process that program's `main` must call [`Program::drive`] or [`Program::main`] with the
+    /// same jobs and without this, before it parses its own arguments.
     ///
     /// ```no_run
     /// use napreduce::{Job, Program};
@@ -377,7 +374,7 @@ impl Program {
         })
     }
 
-    /// Runs a driver around the jobs. In a task process the driver is never called.
+    /// Runs a driver. In a task process the driver is never called.
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
     pub fn drive<P, F, E>(self, drive: F) -> ExitCode
     where
@@ -400,7 +397,7 @@ impl Program {
         finish(&name, status)
     }
 
-    /// Runs the driver; returns its exit status.
+    /// Runs the driver and returns its exit status.
     fn run_line<P, F, E>(&self, name: &str, line: CommandLine<P>, drive: F) -> ExitCode
     where
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,

@@ -1,5 +1,4 @@
-//! What a run of a program's jobs is asked for: the flags that every job program has, with the feature `cli`, and their
-//! defaults without it.
+//! The flags of every job program, with the feature `cli`, and their defaults without it.
 
 use std::path::PathBuf;
 
@@ -113,7 +112,7 @@ const SPLIT_SIZE_DEFAULT: ByteSize = ByteSize::new(64 << 20);
 const TASK_MEMORY_DEFAULT: ByteSize = ByteSize::new(256 << 20);
 
 impl RunArguments {
-    /// Without a command line: the defaults of the flags, and nothing is printed.
+    /// Returns the default flags without any printing, for runs without a command line.
     pub(crate) fn silent(output: PathBuf) -> RunArguments {
         RunArguments {
             inputs: Vec::new(),
@@ -146,13 +145,13 @@ impl RunArguments {
     }
 }
 
-/// Paths, of which `file:///path` is one, too.
+/// Returns the parser of paths; also accepts `file:///path`.
 #[cfg(feature = "cli")]
 fn local_paths() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| crate::input::local_path(&path))
 }
 
-/// The least that a task can be divided for, and the most: what is larger is a slip of the pen.
+/// The smallest memory that a task can divide, and the largest plausible one.
 #[cfg(feature = "cli")]
 const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new(1 << 40));
 
@@ -168,7 +167,7 @@ fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
     }
 }
 
-/// The file name of this program, as it was called.
+/// Returns the file name of this program as it was called.
 pub(crate) fn program_name() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let name = std::path::Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();

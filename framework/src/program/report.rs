@@ -1,6 +1,4 @@
-//! What a program prints when a job is done or could not be.
-//!
-//! Owns the two forms of the report. Does not own what is in it.
+//! Output of a program at the end of a job, as text or JSON.
 
 use std::process::ExitCode;
 
@@ -12,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::error::Error;
 use super::options::ReportFormat;
 
-/// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on
+/// Prints the report of a successful job: counters, wall time and output as text, or one line of JSON on
 /// standard output.
 pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) {
     match format {
@@ -22,7 +20,8 @@ pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) {
     }
 }
 
-/// Prints what a driver ended with. One that was detached has printed the job's id; the rest is for people.
+/// Prints the error that ended a driver. For a detached job, its id was already printed; the rest is
+/// informative.
 pub(crate) fn ending(name: &str, error: &(dyn std::error::Error + 'static), quiet: bool) -> ExitCode {
     match error.downcast_ref::<Error>() {
         Some(Error::Detached { .. }) if quiet => ExitCode::SUCCESS,
@@ -30,12 +29,12 @@ pub(crate) fn ending(name: &str, error: &(dyn std::error::Error + 'static), quie
     }
 }
 
-/// Prints the id of a job that is left to itself.
+/// Prints the id of a detached job.
 pub(crate) fn detached(job: JobId) {
     print(format_args!("{job}\n"));
 }
 
-/// Prints why the program ends without success, and gives its exit status.
+/// Prints the error of the program and returns its exit status.
 pub(crate) fn failure(name: &str, error: &(dyn std::error::Error + 'static)) -> ExitCode {
     print_error(format_args!("{name}: {}", several_lines(&error.to_string())));
     ExitCode::from(error.downcast_ref::<Error>().map_or(1, Error::exit_status))

@@ -1,7 +1,4 @@
-//! Files that a job takes along, and how its code finds them.
-//!
-//! Owns `--files`, and `side_file` in a driver, in an embedded task and on a worker alike. Does not own how
-//! they travel (live runtime).
+//! Side files: `--files`, and their lookup with `side_file` in a driver, in an embedded task and on a worker.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,19 +11,18 @@ use napreduce_protocol::no_try_helps;
 
 use crate::input::local_path;
 
-/// Where a worker has put the side files of a job.
+/// The directory into which a worker puts the side files of a job.
 const DIRECTORY_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 
-/// What is said of a name that no file was given.
+/// Start of the error message for an unknown name.
 const UNKNOWN: &str = "no side file is called";
 
-/// Where files are on this machine, by name; in task processes of a worker none are known here.
+/// Local paths by name; empty in task processes of a worker.
 static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// The path of a side file, by the name it was given with `--files PATH[#NAME]`; without a name,
-/// that of the file.
+/// Returns the path of a side file by the name given with `--files PATH[#NAME]`, by default its file name.
 ///
-/// May be called by definitions, maps and reduces, and finds the file embedded and on a cluster.
+/// Definitions, maps and reduces may call it, embedded and on a cluster.
 ///
 /// ```
 /// use napreduce::program::side_file;
@@ -52,7 +48,7 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 ///
 /// # Errors
 ///
-/// Of the kind `NotFound`, with the names that there are, when no file was given under this one.
+/// Fails with `NotFound` and the list of known names if there is no file of this name.
 pub fn side_file(name: &str) -> io::Result<PathBuf> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
     find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| no_try_helps(UNKNOWN))
@@ -76,7 +72,7 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
     Err(io::Error::new(io::ErrorKind::NotFound, format!("{UNKNOWN} {name:?}; {known}")))
 }
 
-/// All side files of the job by name, wherever they are.
+/// Returns all side files of the job by name.
 #[cfg(feature = "streaming")]
 pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,12 +83,12 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
     std::fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
 }
 
-/// Makes files known to `side_file` in this process, instead of those before.
+/// Replaces the files that `side_file` finds in this process.
 pub(super) fn know(files: BTreeMap<String, PathBuf>) {
     *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
 }
 
-/// A file that is called so.
+/// Returns a file with an explicit name.
 pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
     if is_name(name) {
         Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() })
@@ -101,7 +97,7 @@ pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
     }
 }
 
-/// The files by name, with absolute paths; each must be there and have a name of its own.
+/// Returns the files by name, with absolute paths. Fails if one is missing or two have the same name.
 pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut by_name = BTreeMap::new();
     for SideFileSource { path, name } in files {
@@ -123,8 +119,8 @@ pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
     Ok(by_name)
 }
 
-/// Reads `--files PATH[#NAME],...`. A path with a comma or a `#` is meant by its text where nothing else is found;
-/// `\,` and `\#` are these letters in any case.
+/// Parses `--files PATH[#NAME],...`. A comma or `#` is part of the path if nothing else is found; `\,` and
+/// `\#` always are.
 pub(super) fn parse(text: &str) -> Result<Vec<SideFileSource>, String> {
     let is_there = |text: &str| Path::new(text).exists();
     let listed = split(text, ',').into_iter().map(|one| {
@@ -138,7 +134,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<SideFileSource>, String> {
     }
 }
 
-/// `PATH` or `PATH#NAME`.
+/// Parses `PATH` or `PATH#NAME`.
 fn parse_one(text: &str) -> Result<SideFileSource, String> {
     let parts = split(text, '#');
     let Some((name, path)) = parts.split_last().filter(|(_, path)| !path.is_empty()) else {
@@ -149,7 +145,7 @@ fn parse_one(text: &str) -> Result<SideFileSource, String> {
     if is_source { Ok(SideFileSource { path, name }) } else { Err(no_source(text)) }
 }
 
-/// A file under its own name.
+/// Returns a file under its own name.
 fn of_path(text: &str) -> Result<SideFileSource, String> {
     let path = local_path(Path::new(text));
     let name =
@@ -162,7 +158,7 @@ fn no_source(text: &str) -> String {
     format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name")
 }
 
-/// The parts between letters that have no backslash before them, which are still as they were.
+/// Splits a text at unescaped letters; keeps the escapes.
 fn split(text: &str, letter: char) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
     for (at, found) in text.char_indices() {
@@ -176,7 +172,7 @@ fn split(text: &str, letter: char) -> Vec<&str> {
     parts
 }
 
-/// Without the backslashes before commas, `#` and backslashes.
+/// Removes the backslashes before commas, `#` and backslashes.
 fn unescaped(text: &str) -> String {
     let mut letters = text.chars().peekable();
     let mut plain = String::new();

@@ -1,9 +1,7 @@
-//! The stores that this program is built with, as the runtime is told of them.
-//!
-//! Owns nothing but that. Does not own reading inputs from them (`input`), which asks nobody.
+//! Registration of this program's stores in the runtime.
 
-/// Lets this process commit outputs to the stores that `napreduce` is built with. A
-/// [`Program`](crate::Program) does so by itself; for whoever runs a coordinator.
+/// Registers the stores that `napreduce` is built with, so that this process can commit outputs to them. A
+/// [`Program`](crate::Program) does so itself; call this in a process that runs a coordinator.
 ///
 /// ```
 /// napreduce::program::know_stores();

@@ -1,7 +1,5 @@
-//! Paths that other processes are told: absolute, for they have other current directories; and said to people
-//! as they were typed.
-//!
-//! Owns the two directions. Does not own which processes those are.
+//! Conversion of paths: absolute for other processes, whose working directories differ; as typed in messages
+//! to the user.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +7,7 @@ use napreduce_protocol::{JobError, JobPlan, StorageScheme};
 
 use super::error::Error;
 
-/// Where relative paths begin.
+/// The directory of relative paths.
 pub(super) struct TypedPaths {
     here: PathBuf,
 }
@@ -21,7 +19,7 @@ impl TypedPaths {
         Ok(TypedPaths { here })
     }
 
-    /// Makes the paths of a plan absolute; whether one was not.
+    /// Makes the paths of a plan absolute; returns whether any was relative.
     pub(super) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
         let is_relative = |path: &Path| path.is_relative() && StorageScheme::of(path).is_none();
         let relative = is_relative(&plan.output)
@@ -38,7 +36,7 @@ impl TypedPaths {
         relative
     }
 
-    /// What is said of paths, as they were typed if one was relative.
+    /// Restores the paths in an error as typed, if one was relative.
     pub(super) fn as_typed(&self, mut error: JobError, relative: bool) -> JobError {
         if !relative || self.here == Path::new("/") {
             return error;

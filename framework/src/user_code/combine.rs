@@ -1,6 +1,5 @@
-//! The combiner of a job: none, or an associative fold over values of one key.
-//!
-//! Owns the choice as a type, so that the loops behind it are monomorphised. Does not own when folding
+//! The combiner of a job: none, or an associative fold over the values of one key. It is a type parameter, so
+//! that the loops are monomorphised.
 //! happens: the data plane folds before the sort and wherever runs are merged.
 
 use std::marker::PhantomData;
@@ -12,8 +11,7 @@ use napreduce_data::{
 
 use crate::codec::Value;
 
-/// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or
-/// [`NoCombine`].
+/// Combines records of one key before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
 ///
 /// ```
 /// use napreduce::builder::{CombineStage, MapStage};
@@ -30,22 +28,22 @@ use crate::codec::Value;
 /// # let _ = jobs;
 /// ```
 ///
-/// Only these two can be one: what it does for a task is the data plane's own business.
+/// Sealed: only these two types implement it.
 #[must_use = "it is part of a map stage"]
 pub trait CombineStage<V: Value>: Combining<V> {}
 
 impl<V: Value, C: Combining<V>> CombineStage<V> for C {}
 
-/// How tasks collect and merge records, with or without a fold.
+/// Constructors for collecting and merging records, with or without a fold.
 pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
-    /// A collector for one map task.
+    /// Returns a collector for one map task.
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;
 
-    /// The merged input of one reduce task.
+    /// Returns the merged input of one reduce task.
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError>;
 }
 
-/// Every record travels as it was emitted.
+/// No combiner: every record is shuffled as emitted.
 ///
 /// ```
 /// use napreduce::builder::{MapStage, NoCombine};

@@ -1,7 +1,4 @@
-//! The map side as user code sees it: the `Mapper` trait, and closures as mappers.
-//!
-//! Owns how user code is called per task and per record. Does not own reading the input or sorting
-//! what is emitted.
+//! The `Mapper` trait, and closures as mappers.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -16,7 +13,7 @@ use crate::state::Save;
 use super::outcome::Outcome;
 use super::task_info::TaskInfo;
 
-/// A map with state of its own. A closure given to `map` is the simple form.
+/// A map with state. A closure passed to `map` is the simple form.
 ///
 /// Every attempt works on its own clone, so state never passes from one attempt to another.
 ///
@@ -65,11 +62,11 @@ use super::task_info::TaskInfo;
 /// # let _ = job;
 /// ```
 pub trait Mapper: Clone + Send + Sync + 'static {
-    /// What it reads.
+    /// The input format it reads.
     type Input: InputFormat;
-    /// The key type it emits, as a family: `String` is emitted as `&str`.
+    /// The emitted key type, as a family: `String` is emitted as `&str`.
     type Key: Key;
-    /// The value type it emits, as a family.
+    /// The emitted value type, as a family.
     type Value: Value;
 
     /// Called once before the first record of an attempt.
@@ -85,8 +82,8 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         out: &mut Emit<Self::Key, Self::Value>,
     ) -> Result<(), TaskError>;
 
-    /// Called in front of `save` when the task is checkpointed: the time to emit what is held back, such as a
-    /// batch that is not full, instead of saving it.
+    /// Called before `save` when the task is checkpointed. Emits buffered data, such as an incomplete batch,
+    /// instead of saving it.
     ///
     /// ```
     /// # use napreduce::{Emit, Job, Mapper, Save, TaskError};
@@ -127,23 +124,23 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Appends to `state` what `restore` needs to go on from here, between two records. What was emitted is
-    /// kept apart.
+    /// Appends the state that `restore` needs to continue after the last record. Emitted records are saved
+    /// separately.
     ///
-    /// A mapper that keeps nothing from one record to the next answers [`Save::Stateless`].
+    /// A mapper that keeps nothing from one record to the next returns [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)
     }
 
-    /// Takes over what `save` appended, in another process and after `setup`.
+    /// Restores the state that `save` appended, in another process and after `setup`.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
         Err(TaskError::task("this mapper saves its state, but does not restore it; implement `restore`"))
     }
 
-    /// Called before the attempt is stopped for a while, between two records: the time to let go of what
-    /// others may need, such as connections.
+    /// Called between two records before the attempt is suspended. Releases shared resources, such as
+    /// connections.
     ///
     /// ```
     /// # use napreduce::{Emit, Mapper, TaskError};
@@ -179,7 +176,7 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when the attempt goes on after `on_suspend`.
+    /// Called when the attempt resumes after `on_suspend`.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -226,7 +223,7 @@ where
         (self.closure)(record, out).outcome()
     }
 
-    /// What a closure captures it cannot change, unless it goes behind the framework's back.
+    /// A closure cannot change its captures, except through interior mutability.
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }

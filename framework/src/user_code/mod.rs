@@ -1,7 +1,5 @@
-//! What a user gives to a job, and what that code is told and answers.
-//!
-//! Owns the traits of mappers, reducers and combiners, closures as such, and how keys are divided. Does not
-//! own when any of it is called (`task`), nor how a job is put together from it (`builder`).
+//! The traits of mappers, reducers and combiners with their implementations for closures, and the
+//! partitioning of keys.
 
 mod combine;
 mod mapper;

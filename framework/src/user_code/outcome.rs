@@ -1,6 +1,4 @@
-//! What a user's closure may return: nothing, or a result whose error fails the task with its message.
-//!
-//! Owns that one conversion. Does not own retries: the coordinator counts the failures of a task.
+//! Return types of user closures: nothing, or a result whose error fails the task with its message.
 
 use std::any::Any;
 use std::fmt::{self, Display};
@@ -8,9 +6,9 @@ use std::fmt::{self, Display};
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
 
-/// What `map` and `reduce` closures return: `()`, or `Result<(), E>` with any printable error.
+/// The return type of `map` and `reduce` closures: `()`, or `Result<(), E>` with any printable error.
 ///
-/// The error of a closure is its task's own fault, and the task is tried again.
+/// The error of a closure is its task's own fault, and the task is retried.
 ///
 /// ```
 /// use std::num::ParseIntError;
@@ -26,8 +24,8 @@ use napreduce_protocol::TaskError;
 /// # let _ = job;
 /// ```
 ///
-/// A [`TaskError`] stays what it is. So a closure says that no further try can help, and the job fails at
-/// once:
+/// A [`TaskError`] is passed on unchanged. A closure can thus report that retries cannot help, and the job
+/// fails at once:
 ///
 /// ```
 /// use napreduce::{Emit, Job, TaskError};
@@ -46,7 +44,7 @@ use napreduce_protocol::TaskError;
     note = "end the closure with `;`, or with `Ok(())` and the type of its error: `-> Result<(), String>`"
 )]
 pub trait Outcome {
-    /// Turns the value into the task's result.
+    /// Converts the value to the task's result.
     ///
     /// ```
     /// use napreduce::TaskError;
@@ -65,9 +63,9 @@ impl Outcome for () {
     }
 }
 
-/// What a function returns.
+/// Names the return type of a function.
 pub trait Returns {
-    /// Its type.
+    /// The return type.
     type Returned;
 }
 
@@ -75,8 +73,8 @@ impl<T> Returns for fn() -> T {
     type Returned = T;
 }
 
-/// What a closure returns that only fails, such as one that is still to be written: `!`, which has no other
-/// name yet.
+/// The type `!`, which has no stable name yet: the return type of a closure that always panics, such as
+/// `todo!()`.
 type Never = <fn() -> ! as Returns>::Returned;
 
 impl Outcome for Never {
@@ -92,12 +90,12 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
     }
 }
 
-/// A record that a map can make nothing of: the job fails at once, unless `--bad-records skip` or a number
-/// leaves such records out. They are counted as `BAD_RECORDS`, and the first of a task is quoted in its log
-/// with file and line.
+/// The error for a record that a map cannot process. The job fails at once, unless `--bad-records skip` or a
+/// number allows skipping such records. They are counted as `BAD_RECORDS`, and the log of a task quotes its
+/// first one with file and line.
 ///
-/// It comes of any error by `?`, and of a text by [`BadRecord::new`]. What was emitted for the record before
-/// stays emitted.
+/// `?` converts any error to it, and [`BadRecord::new`] a text. Records already emitted for the bad one stay
+/// emitted.
 ///
 /// ```
 /// use napreduce::builder::BadRecord;
@@ -126,13 +124,13 @@ pub struct BadRecord {
 }
 
 impl BadRecord {
-    /// What is wrong with the record.
+    /// Creates the error; `reason` is the problem with the record.
     pub fn new(reason: impl Into<String>) -> BadRecord {
         BadRecord { reason: reason.into() }
     }
 }
 
-/// It is no [`Error`](std::error::Error) itself, so that every one can become one.
+/// `BadRecord` does not implement [`Error`](std::error::Error), so that all errors can be converted to it.
 impl<E: std::error::Error> From<E> for BadRecord {
     fn from(error: E) -> BadRecord {
         BadRecord::new(error.to_string())

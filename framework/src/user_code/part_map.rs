@@ -1,6 +1,4 @@
-//! The map of a job without reduce: what it is asked, and closures as such.
-//!
-//! Owns how it is called per task and per record. Does not own the part file it writes to (`output`).
+//! The map of a job without reduce, and closures as such maps.
 
 use std::sync::Arc;
 
@@ -17,7 +15,7 @@ use super::outcome::Outcome;
 use super::resumable::{restore_serde, save_serde};
 use super::task_info::TaskInfo;
 
-/// Writes a part file. Every attempt works on its own clone.
+/// A map that writes a part file. Every attempt works on its own clone.
 pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     SuspendHooks + Clone + Send + Sync + 'static
 {
@@ -39,7 +37,7 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     /// As [`Mapper::save`](crate::Mapper::save).
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError>;
 
-    /// As [`Mapper::restore`](crate::Mapper::restore); not called of one that is stateless.
+    /// As [`Mapper::restore`](crate::Mapper::restore); not called if the map is stateless.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
         Err(TaskError::task("this map has no state to restore"))
@@ -52,7 +50,7 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     }
 }
 
-/// A closure, which keeps nothing and has no hooks.
+/// A closure without state or hooks.
 pub(crate) struct PartClosure<F>(Arc<F>);
 
 impl<F> PartClosure<F> {
@@ -84,7 +82,7 @@ where
     }
 }
 
-/// A closure with a state, which is saved as its serde type says.
+/// A closure with a state, which is saved by its serde type.
 pub(crate) struct ResumablePartClosure<S, F> {
     closure: Arc<F>,
     state: S,

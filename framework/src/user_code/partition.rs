@@ -1,6 +1,4 @@
-//! How keys are divided among reduces and brought together in groups.
-//!
-//! Owns the choice made in the builder, typed. Does not own the hash or the search for a cut (data plane).
+//! Partitioning and grouping of keys, as chosen in the builder.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,21 +7,22 @@ use napreduce_data::Partitioning;
 
 use crate::codec::{Key, Scratch, Value};
 
-/// A user's partitioner: from a key and the number of partitions to a partition, from 0.
+/// A user's partitioner: maps a key and the number of partitions to a partition, from 0.
 type Choose<K> = dyn for<'a> Fn(<K as Value>::Ref<'a>, u32) -> u32 + Send + Sync;
 
-/// How a job divides its keys.
+/// The partitioning of a job.
 pub(crate) enum PartitionChoice<K: Key> {
-    /// By a hash of the grouping prefix that is the same on every machine.
+    /// By a hash of the grouping prefix that is equal on all machines.
     Hash,
-    /// By cuts found by sampling, so that all part files together are in order.
+    /// By cuts found by sampling, so that the concatenated part files are sorted.
     TotalOrder,
-    /// By the user's own function.
+    /// By a user function.
     Custom(Arc<Choose<K>>),
 }
 
 impl<K: Key> PartitionChoice<K> {
-    /// The partitioner of one map task. Groups by a prefix imply that the prefix alone decides the partition.
+    /// Returns the partitioner of one map task. Groups by a prefix imply that the prefix alone decides the
+    /// partition.
     pub(crate) fn partitioning(
         &self,
         partitions: u32,
@@ -50,7 +49,7 @@ impl<K: Key> PartitionChoice<K> {
     }
 }
 
-/// What makes a group: the whole key, or a typed prefix of it.
+/// The key prefix that defines a group: the whole key, or a typed prefix of it.
 pub(crate) struct Grouping<G> {
     /// Length in bytes of the encoded prefix of an encoded key; `None` groups by the whole key.
     pub prefix_length: Option<fn(&[u8]) -> usize>,

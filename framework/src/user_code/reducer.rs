@@ -1,6 +1,4 @@
-//! The reduce side as user code sees it: the `Reducer` trait, and closures as reducers.
-//!
-//! Owns how user code is called per task and per group. Does not own merging, grouping or writing.
+//! The `Reducer` trait, and closures as reducers.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use crate::values::Values;
 use super::outcome::Outcome;
 use super::task_info::TaskInfo;
 
-/// A reduce with state of its own. A closure given to `reduce` is the simple form.
+/// A reduce with state. A closure passed to `reduce` is the simple form.
 ///
 /// Every attempt works on its own clone, so state never passes from one attempt to another. Groups arrive in
 /// key order within a partition.
@@ -64,7 +62,7 @@ use super::task_info::TaskInfo;
 /// # let _ = job;
 /// ```
 pub trait Reducer: Clone + Send + Sync + 'static {
-    /// What makes a group: the key type, or a prefix of it chosen with `group_by`.
+    /// The group: the key type, or a prefix of it chosen with `group_by`.
     type Group: Key;
     /// The full key type that the map emits.
     type Key: Key;
@@ -87,45 +85,43 @@ pub trait Reducer: Clone + Send + Sync + 'static {
         out: &mut Output<Self::Output>,
     ) -> Result<(), TaskError>;
 
-    /// Called in front of `save` when the task is checkpointed: the time to write what is held back, instead
-    /// of saving it.
+    /// Called before `save` when the task is checkpointed. Writes buffered data instead of saving it.
     fn flush(&mut self, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
         let _ = out;
         Ok(())
     }
 
-    /// Appends to `state` what `restore` needs to go on from here: between two groups, and if it
-    /// `resumes_in_group`, between two values of one. What was written is kept apart.
+    /// Appends the state that `restore` needs to continue: between two groups and, if it `resumes_in_group`,
+    /// between two values of one. Written output is saved separately.
     ///
-    /// A reducer that keeps nothing from one group to the next answers [`Save::Stateless`].
+    /// A reducer that keeps nothing from one group to the next returns [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)
     }
 
-    /// Takes over what `save` appended, in another process and after `setup`.
+    /// Restores the state that `save` appended, in another process and after `setup`.
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         let _ = state;
         Err(TaskError::task("this reducer saves its state, but does not restore it; implement `restore`"))
     }
 
-    /// Whether it can be stopped in the middle of a group: then `reduce` returns when [`Values::is_cut`] says
-    /// so, with what it has so far in its state, and is called again for the same group with the values that
-    /// are left.
+    /// Returns whether it can be stopped inside a group. In that case `reduce` returns when
+    /// [`Values::is_cut`] returns true, with the partial result in its state, and is called again for the
+    /// same group with the remaining values.
     ///
-    /// Without it a checkpoint waits for the end of the group.
+    /// Otherwise a checkpoint waits for the end of the group.
     fn resumes_in_group(&self) -> bool {
         false
     }
 
-    /// Called before the attempt is stopped for a while: between two groups, and if it `resumes_in_group`, in
-    /// the middle of one. Another reducer may be stopped between two values as well; it is not told then,
-    /// since it is at work.
+    /// Called before the attempt is suspended: between two groups and, if it `resumes_in_group`, inside one.
+    /// Another reducer may be suspended between two values without this call, because `reduce` is running.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 
-    /// Called when the attempt goes on after `on_suspend`.
+    /// Called when the attempt resumes after `on_suspend`.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -139,7 +135,7 @@ pub trait Reducer: Clone + Send + Sync + 'static {
 
 /// A closure as a reducer.
 ///
-/// It has no constructor of its own: `reduce` is where closures go.
+/// Created only by `reduce`.
 ///
 /// ```
 /// use napreduce::Reducer;
@@ -193,7 +189,7 @@ where
         (self.closure)(group, values, out).outcome()
     }
 
-    /// What a closure captures it cannot change, unless it goes behind the framework's back.
+    /// A closure cannot change its captures, except through interior mutability.
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }

@@ -1,6 +1,4 @@
-//! A closure with a state, as a reducer that goes on where it stood.
-//!
-//! Owns how the state is saved: as its serde type says. Does not own when that happens (`task`).
+//! A closure with a state, as a reducer that can be restored. The state is saved by its serde type.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -88,7 +86,7 @@ where
     }
 }
 
-/// Appends a state to what is saved.
+/// Appends a state to the saved bytes.
 pub(super) fn save_serde<S: Serialize>(state: &S, saved: &mut Vec<u8>) -> Result<Save, TaskError> {
     let appended = postcard::to_extend(state, std::mem::take(saved));
     *saved = appended.map_err(|error| TaskError::task(format!("the state cannot be saved: {error}")))?;

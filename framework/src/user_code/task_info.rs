@@ -1,13 +1,11 @@
-//! What user code may know about the attempt it runs in.
-//!
-//! Owns that view. Does not own the attempt (live runtime).
+//! Information for user code about its attempt.
 
 use std::path::Path;
 
 use napreduce_engine::{AttemptId, TaskId};
 use napreduce_task::TaskContext;
 
-/// What user code may know about the attempt it runs in.
+/// Information for user code about its attempt.
 ///
 /// ```
 /// use napreduce::input::TextLines;
@@ -38,10 +36,10 @@ use napreduce_task::TaskContext;
 pub struct TaskInfo<'a> {
     attempt: AttemptId,
     input: Option<&'a Path>,
-    /// There is none while the input is sampled, and no scratch.
+    /// `None` while the input is sampled.
     #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
     pub(crate) context: Option<&'a TaskContext>,
-    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
+    /// The attempt's own directory; it is removed when the attempt ends.
     #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
     pub(crate) scratch: Option<&'a Path>,
 }
@@ -51,23 +49,23 @@ impl<'a> TaskInfo<'a> {
         TaskInfo { attempt: context.attempt(), input, context: Some(context), scratch: Some(scratch) }
     }
 
-    /// Of a look at the beginning of some input, before there is any task.
+    /// Creates the information for sampling some input, before there is a task.
     pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
         TaskInfo { attempt, input: Some(input), context: None, scratch: None }
     }
 
-    /// The attempt, which prints as `job_0007_m_0003.1`.
+    /// Returns the attempt, which prints as `job_0007_m_0003.1`.
     pub fn attempt(&self) -> AttemptId {
         self.attempt
     }
 
-    /// The task.
+    /// Returns the task.
     pub fn task(&self) -> TaskId {
         self.attempt.task
     }
 
-    /// For a map: the input file. A task that reads several small files has a mapper for each, which is set
-    /// up and finished as if the file were a task of its own.
+    /// For a map, returns the input file. A task that reads several small files has a mapper for each, which
+    /// is set up and finished as in a task of its own.
     pub fn input(&self) -> Option<&'a Path> {
         self.input
     }

@@ -1,4 +1,4 @@
-//! The client of a cluster behind the flags of a program.
+//! The cluster client behind the flags of a program.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,23 +14,23 @@ use crate::program::typed_paths::TypedPaths;
 
 const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";
 
-/// How the jobs of one program run on a cluster.
+/// Runs the jobs of one program on a cluster.
 struct Cluster {
     place: ClusterPlace,
     arguments: ClusterArguments,
     submit: SubmitOptions,
     follow: FollowOptions,
-    /// Once a job needs it.
+    /// `None` until a job needs the connection.
     connected: Option<Connected>,
 }
 
 struct Connected {
     client: ClusterClient,
-    /// As they were typed, from the directory that the program was in then.
+    /// Paths as typed, relative to the directory at the start of the program.
     paths: TypedPaths,
 }
 
-/// The cluster that was named.
+/// Returns the named cluster.
 pub(super) fn cluster(
     _named_by: &str,
     place: &OsStr,
@@ -97,7 +97,7 @@ impl Submit for Cluster {
         Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
     }
 
-    /// What is said of the paths of the job is said as they were typed.
+    /// Messages about the paths of the job show them as typed.
     fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
         let (submit, follow, detach) = (self.submit.clone(), self.follow.clone(), self.arguments.detach);
         let Connected { client, paths } = self.connected()?;

@@ -1,7 +1,5 @@
-//! Running a program's jobs on a cluster: its flags, and the client behind them.
-//!
-//! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a
-//! coordinator (live runtime). Without the feature `cluster` the flags are there, and `--cluster` is refused.
+//! The cluster flags of a program, and the check that each of them has an effect. Without the feature
+//! `cluster` the flags exist, but `--cluster` is an error.
 
 #[cfg(feature = "cluster")]
 mod client;
@@ -73,14 +71,14 @@ enum Interrupted {
 }
 
 impl ClusterArguments {
-    /// The cluster to run on, not connected yet; `None` for this program's own processes. Flags that would do
-    /// nothing there are refused.
+    /// Returns the cluster to run on, not yet connected; `None` for local processes. Fails if a flag would
+    /// have no effect.
     pub(super) fn cluster(&self, following: Following) -> Result<Option<Box<dyn Submit>>, Error> {
         let (by, named) = match &self.cluster {
             Some(place) => ("--cluster", Some(place.clone())),
             None => (VARIABLE, std::env::var_os(VARIABLE)),
         };
-        // Nothing is how to get away from a variable that is set.
+        // An empty value overrides the environment variable.
         if let Some(place) = named.filter(|place| !place.is_empty()) {
             return cluster(by, &place, self, following).map(Some);
         }
@@ -90,12 +88,12 @@ impl ClusterArguments {
         }
     }
 
-    /// Whether a cluster was named on the command line.
+    /// Returns whether the command line names a cluster.
     pub(super) fn named(&self) -> bool {
         self.cluster.as_ref().is_some_and(|named| !named.is_empty())
     }
 
-    /// A flag that only a cluster makes something of, if one was given.
+    /// Returns a given flag that has an effect on a cluster only, if any.
     pub(super) fn cluster_only(&self) -> Option<&'static str> {
         let given = [
             ("--secret-file", self.secret_file.is_some()),
@@ -109,12 +107,12 @@ impl ClusterArguments {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// Whether Ctrl-C leaves the job that runs to itself.
+    /// Returns whether Ctrl-C detaches from the running job.
     pub fn leaves_interrupted(&self) -> bool {
         self.on_interrupt == Some(Interrupted::Detach)
     }
 
-    /// Puts into a plan what was said about the cluster's scheduler.
+    /// Sets the scheduler options of a plan.
     pub fn apply(&self, plan: &mut JobPlan) {
         if let Some(queue) = &self.queue {
             plan.queue.clone_from(queue);
@@ -126,26 +124,26 @@ impl ClusterArguments {
 
 /// The cluster on which the jobs of one program run.
 pub(super) trait Submit {
-    /// Has the coordinator know of a chain of jobs, by its token and directory.
+    /// Registers a chain of jobs with the coordinator, by its token and directory.
     fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, JobError>;
 
-    /// Takes these files along with the jobs that are submitted from here on.
+    /// Sends these files along with all later jobs.
     fn take_along(&mut self, files: &[SideFileSource]);
 
-    /// How many reduces the workers that are there run at once; at least one.
+    /// Returns how many reduces the connected workers run at once; at least one.
     fn reduce_slots(&mut self) -> Result<u32, Error>;
 
     /// Runs a job to its end, or only submits it.
     fn run(&mut self, plan: JobPlan) -> Result<JobReport, Error>;
 }
 
-/// What a cluster's jobs show, and what they take along.
+/// Progress display of a cluster's jobs, and limits on their side files.
 #[cfg_attr(not(feature = "cluster"), allow(dead_code))]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Following {
     pub(super) progress: ProgressMode,
     pub(super) quiet: bool,
-    /// Bytes that a side file may have.
+    /// Size limit of a side file in bytes.
     pub(super) file_bytes_max: u64,
 }
 
@@ -209,7 +207,7 @@ mod tests {
             &["--secret-file", "s"],
             &["--connect-timeout", "1s"],
         ] {
-            // Said to be embedded, since whoever runs the tests may have set the variable.
+            // Explicitly embedded, since the environment of the test run may set the variable.
             let refused = cluster(&parse(&[&["--cluster", ""], arguments].concat()));
             let error = refused.err().expect("no cluster");
             let expected = format!("{} is for clusters; name one with --cluster", arguments[0]);
