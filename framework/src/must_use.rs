@@ -1,9 +1,6 @@
-//! What a program must not drop without a word: examples that do not compile where that is an error.
-//!
-//! Owns the examples, which are compiled with the documentation and only then. Does not own the words, which
-//! stand where the things are.
+//! Examples of dropped values that must not compile. They are compiled as documentation tests only.
 
-/// With everything put to use it compiles: nothing below fails for another reason.
+/// Compiles if everything is used: the examples below fail for no other reason.
 ///
 /// ```no_run
 /// #![deny(unused_must_use)]

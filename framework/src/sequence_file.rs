@@ -1,6 +1,5 @@
-//! Hadoop's SequenceFiles, read: pairs of a key and a value.
-//!
-//! The files themselves are those of `napreduce_connectors::sequence_file`; here are the types of keys and values.
+//! Input from Hadoop SequenceFiles: the types of keys and values. The file format is in
+//! `napreduce_connectors::sequence_file`.
 //!
 //! ```
 //! use napreduce::Job;
@@ -18,14 +17,15 @@ use napreduce_task::ReadPosition;
 
 use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, container};
 
-/// Records of a batch.
+/// Records per batch.
 const BATCH_RECORDS: u64 = 1024;
 
 /// Records of SequenceFiles, as pairs of key and value; made by
 /// [`Job::sequence_file`](crate::Job::sequence_file).
 ///
 /// Records and blocks may be compressed by Hadoop's DefaultCodec and GzipCodec, and by its ZStandardCodec,
-/// BZip2Codec, Lz4Codec and SnappyCodec with the features `zstd`, `bzip2`, `lz4` and `snappy`. Records belong to the split that holds the first byte of the marker
+/// BZip2Codec, Lz4Codec and SnappyCodec with the features `zstd`, `bzip2`, `lz4` and `snappy`. Records belong
+/// to the split that holds the first byte of the marker
 /// before them.
 ///
 /// ```
@@ -136,8 +136,8 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
     }
 }
 
-/// One of Hadoop's types of keys and values: `String` is Text, `Vec<u8>` BytesWritable, `i32` IntWritable,
-/// `i64` LongWritable, `()` NullWritable. Another one may be added for a type of one's own.
+/// A Hadoop type of keys and values: `String` is Text, `Vec<u8>` BytesWritable, `i32` IntWritable, `i64`
+/// LongWritable, `()` NullWritable. Implement it for further types.
 ///
 /// ```
 /// use napreduce::sequence_file::Writable;
@@ -160,13 +160,13 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
 /// # assert!(Double::CLASS.ends_with("DoubleWritable"));
 /// ```
 pub trait Writable: 'static {
-    /// The class that files name.
+    /// The class name in files.
     const CLASS: &'static str;
 
-    /// What a record is received as; it may borrow from the reader's buffer.
+    /// The type of a received record; it may borrow from the reader's buffer.
     type Of<'a>;
 
-    /// The value that these bytes are; what is wrong with them, if they are none.
+    /// Decodes a value; the error describes invalid bytes.
     fn decode(bytes: &[u8]) -> Result<Self::Of<'_>, String>;
 }
 

@@ -1,13 +1,10 @@
-//! The words of a line.
-//!
-//! Owns the splitting at ASCII white space, without a branch for each byte: words have unforeseeable
-//! lengths, and a mispredicted branch costs more than everything else that is done to a word. Does
-//! not own what a line is.
+//! Splitting of a line into words at ASCII white space. It avoids a branch per byte: word lengths are
+//! unpredictable, and a mispredicted branch costs more than all other work on a word.
 
 use napreduce_data::{GROUP_BYTES, white_mask};
 
-/// The words of a line: its longest pieces without ASCII white space. The same as
-/// [`str::split_ascii_whitespace`], in about half of the time for words of usual length.
+/// Returns the words of a line, separated by ASCII white space. Equivalent to
+/// [`str::split_ascii_whitespace`], in about half the time for words of usual length.
 ///
 /// ```
 /// let words: Vec<&str> = napreduce::words(" to be,\tor not  to be").collect();
@@ -34,12 +31,11 @@ pub fn words(line: &str) -> Words<'_> {
 #[must_use = "nothing is split before the words are asked for"]
 pub struct Words<'a> {
     line: &'a str,
-    /// Where the group that `white` tells of begins.
+    /// Start of the group described by `white`.
     group: usize,
-    /// Bit `i` tells whether byte `group + i` is white and not yet passed. Everything behind the
-    /// line is white.
+    /// Bit `i` is set if byte `group + i` is white and not yet passed. Bytes after the line count as white.
     white: u64,
-    /// Behind the last white byte that was passed.
+    /// Position after the last white byte that was passed.
     start: usize,
 }
 
@@ -57,11 +53,11 @@ impl<'a> Iterator for Words<'a> {
             self.white &= self.white - 1;
             let start = std::mem::replace(&mut self.start, end + 1);
             if start < end {
-                // White bytes are ASCII, so both ends lie between characters.
+                // White bytes are ASCII, so both ends are character boundaries.
                 return Some(&self.line[start..end]);
             }
             if end >= self.line.len() {
-                // Stays at the end, however often it is asked.
+                // Further calls return `None` too.
                 self.white = u64::MAX;
                 self.group = self.line.len();
                 self.start = self.line.len();
@@ -71,7 +67,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// The white bytes of the group that begins at `group`; those behind the end of `bytes` are white.
+/// Returns the white bytes of the group at `group`; bytes after the end of `bytes` are white.
 #[inline]
 fn mask_at(bytes: &[u8], group: usize) -> u64 {
     let rest = bytes.get(group..).unwrap_or_default();
@@ -80,14 +76,14 @@ fn mask_at(bytes: &[u8], group: usize) -> u64 {
     }
     let behind = u64::MAX << rest.len();
     match bytes.last_chunk() {
-        // No copy of the rest, whose length cannot be foreseen: the last group of the line, without
-        // what was before.
+        // Avoids a copy of unpredictable length: load the last group of the line and shift out the bytes
+        // before.
         Some(last) => white_mask(last).checked_shr((GROUP_BYTES - rest.len()) as u32).unwrap_or(0) | behind,
         None => mask_of_short(bytes) | behind,
     }
 }
 
-/// The white bytes of a line that is shorter than a group.
+/// Returns the white bytes of a line shorter than a group.
 #[inline(never)]
 fn mask_of_short(line: &[u8]) -> u64 {
     let mut group = [b' '; GROUP_BYTES];

@@ -1,5 +1,5 @@
-//! Which files are refused before a job begins, by their names and their first and last bytes: read as text they would give an
-//! output without a word that something is wrong.
+//! Checks of files before a job begins, by their names and their first and last bytes: compressed or
+//! container files read as text would silently give a wrong output.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use napreduce_connectors::compression::{Compression, FIRST_BYTES, Support};
 use super::error::InputError;
 use super::opening::open_path;
 
-/// Refuses a file whose name says that it is in a compression that is not undone while reading.
+/// Rejects a file whose extension is that of an unsupported compression.
 pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
     match Support::of_name(path) {
         Some(Support::Refused { name, undo, feature }) => Err(not_decompressed(path, name, undo, feature)),
@@ -17,11 +17,12 @@ pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
     }
 }
 
-/// Refuses it also if its first bytes say so, or say that it should have another name.
+/// Also rejects a file whose first bytes are those of an unsupported compression or do not match its
+/// extension.
 pub(super) fn check(path: &Path) -> Result<(), InputError> {
     check_name(path)?;
     let named = Compression::of(path);
-    // Decoders know the others by their first bytes, and blocks of Hadoop have none.
+    // Decoders recognize the others by their first bytes; Hadoop's block formats have no magic bytes.
     if named.is_some_and(|named| !matches!(named, Compression::Lz4 | Compression::Snappy)) {
         return Ok(());
     }
@@ -36,11 +37,11 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
     }
 }
 
-/// A kind of container files.
+/// A container file format.
 struct Container {
     name: &'static str,
     first: &'static [u8],
-    /// Empty where the first bytes suffice.
+    /// Empty if the first bytes suffice.
     last: &'static [u8],
     method: &'static str,
     feature: &'static str,
@@ -64,7 +65,7 @@ const CONTAINERS: [Container; 3] = [
     },
 ];
 
-/// Refuses a container file, whose formats have checks of their own.
+/// Rejects a container file; formats that read these have their own checks.
 fn check_container(path: &Path, first: &[u8]) -> Result<(), InputError> {
     let Some(container) = CONTAINERS.iter().find(|container| first.starts_with(container.first)) else {
         return Ok(());
@@ -90,7 +91,7 @@ fn not_decompressed(
     InputError::NotDecompressed { path: path.to_owned(), compression, undo, feature }
 }
 
-/// As many as identify a compression, or as there are.
+/// Reads as many bytes as identify a compression, or fewer at the end of the file.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_path(path)?;
     let mut first = vec![0; file.length()?.min(FIRST_BYTES as u64) as usize];

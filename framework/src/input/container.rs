@@ -1,5 +1,5 @@
-//! Container files of rows as `napreduce_connectors` reads them: opened with a note of progress for each read, since a long way
-//! to a block is not a standstill, and with the name of the file in their errors.
+//! Access to container files of rows for `napreduce_connectors`. Each read reports progress, since finding a
+//! block can take long, and errors contain the name of the file.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn open(split: &Split, memory: usize) -> Result<SharedBytes, InputErr
     Ok(Arc::new(Watched(bytes.map_err(|error| InputError::unreadable(&split.path, error))?)))
 }
 
-/// Checks the file at `path` as it is now.
+/// Checks the file at `path` in its current state.
 pub(crate) fn check(
     path: &Path,
     check: impl FnOnce(&dyn ReadAt) -> Result<(), ReadError>,
@@ -27,7 +27,7 @@ pub(crate) fn check(
     check(&*bytes).map_err(|error| in_file(path, 0, error))
 }
 
-/// Names the file in an error that a task with so much memory met.
+/// Adds the name of the file to an error; `memory` is that of the task.
 #[cold]
 pub(crate) fn in_file(path: &Path, memory: usize, error: ReadError) -> InputError {
     let bad = |path, offset, reason| InputError::BadTable { path, offset, reason };

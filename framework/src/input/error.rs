@@ -1,4 +1,4 @@
-//! What can be wrong with input.
+//! Errors of inputs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use napreduce_connectors::compression::Compression;
 use napreduce_connectors::stores::StorageError;
 use napreduce_protocol::ByteSize;
 
-/// Input that cannot be found, read or taken apart.
+/// The error for input that cannot be found, read or parsed.
 ///
 /// ```
 /// use napreduce::input::{InputError, InputFormat, Split, TextLines};
@@ -19,7 +19,7 @@ use napreduce_protocol::ByteSize;
 /// ```
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// An INPUT argument names nothing.
+    /// An INPUT argument matches nothing.
     #[error("input {} does not exist", path.display())]
     Missing {
         /// As it was given.
@@ -31,15 +31,15 @@ pub enum InputError {
         /// As it was given.
         pattern: String,
     },
-    /// A glob that is none.
+    /// An invalid glob.
     #[error("input {pattern} is not a valid pattern: {reason}")]
     BadPattern {
         /// As it was given.
         pattern: String,
-        /// What is wrong with it, and where.
+        /// The problem and its position.
         reason: String,
     },
-    /// A directory that holds directories.
+    /// A directory with subdirectories.
     #[error(
         "input {0} holds the directory {1}, whose files would be left out; pass --recursive to read them too, or name \
          files by a glob such as '{0}/*.*', or '{0}/**/*.*' at any depth",
@@ -49,10 +49,10 @@ pub enum InputError {
     Nested {
         /// The directory.
         directory: PathBuf,
-        /// One of those in it.
+        /// One of the subdirectories.
         nested: PathBuf,
     },
-    /// A file in a compression that is known and not undone while reading.
+    /// A file in a known but unsupported compression.
     #[error(
         "{} is compressed with {compression}, which is not read; decompress it first: {undo} {}{}",
         path.display(),
@@ -66,10 +66,10 @@ pub enum InputError {
         compression: &'static str,
         /// The command that decompresses it.
         undo: &'static str,
-        /// The feature of this crate with which it is decompressed as it is read.
+        /// The feature of this crate that decompresses it.
         feature: Option<&'static str>,
     },
-    /// A file that would be decompressed while it is read, were it called so.
+    /// A compressed file whose extension does not match its content.
     #[error(
         "{} holds {compression} data, but its name does not end in .{extension}; rename it, and it is decompressed as \
          it is read",
@@ -78,9 +78,9 @@ pub enum InputError {
     Misnamed {
         /// The file.
         path: PathBuf,
-        /// How it is compressed, going by its first bytes.
+        /// The compression of its first bytes.
         compression: Compression,
-        /// How its name is to end.
+        /// The expected extension.
         extension: &'static str,
     },
     /// A container file in a job that reads text.
@@ -93,37 +93,37 @@ pub enum InputError {
         path: PathBuf,
         /// The kind of file.
         format: &'static str,
-        /// The function that begins a job which reads it.
+        /// The function that begins a job for such files.
         method: &'static str,
-        /// The feature of this crate that has the function.
+        /// The feature of this crate that provides the function.
         feature: &'static str,
     },
-    /// A socket, a terminal or the like.
+    /// A socket, a terminal or another special file.
     #[error(
         "input {} is neither a file nor a directory; give its data as standard input, whose name is -",
         path.display()
     )]
     NotAFile {
-        /// What was given or found.
+        /// As given or found.
         path: PathBuf,
     },
-    /// The system refused to open, list or read it.
+    /// The system failed to open, list or read it.
     #[error("cannot read {}: {}", path.display(), system_reason(error))]
     Unreadable {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// An object in a store cannot be read.
     #[error("{reason}")]
     Stored {
-        /// Which object, what is wrong, and what to do next.
+        /// The object, the problem, and what to do.
         reason: String,
-        /// Whether another try may mend it, later or elsewhere.
+        /// Whether a retry may succeed, later or elsewhere.
         is_passing: bool,
     },
-    /// An input in a store, in a program that reads none of them.
+    /// An input in a store that this program is built without.
     #[error(
         "input {} is in {store}, which this program was built without; build it with the feature {feature} of napreduce, \
          or copy it to a folder first",
@@ -132,12 +132,12 @@ pub enum InputError {
     NoStorage {
         /// As it was given.
         path: PathBuf,
-        /// What people call the service.
+        /// The common name of the service.
         store: String,
         /// The feature of this crate that reads it.
         feature: &'static str,
     },
-    /// The file was cut after its splits were planned.
+    /// The file was truncated after its splits were planned.
     #[error(
         "{} ends at byte {found} but had {planned} bytes when the job began; run the job again",
         path.display()
@@ -150,7 +150,7 @@ pub enum InputError {
         /// Where it ends now.
         found: u64,
     },
-    /// The file was written to or replaced after its splits were planned.
+    /// The file was modified or replaced after its splits were planned.
     #[error(
         "{} was {how} after the job began: attempts would read different bytes; run the job again, on files that nobody changes",
         path.display()
@@ -158,10 +158,10 @@ pub enum InputError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// What was done to it.
+        /// The kind of change.
         how: &'static str,
     },
-    /// A text job met bytes that are no text.
+    /// A text job met bytes that are not text.
     #[error(
         "{} is not UTF-8 text at byte {offset}; convert it, or read lines of bytes (Job::bytes())",
         path.display()
@@ -169,7 +169,7 @@ pub enum InputError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// Of the first byte that is wrong, in the decompressed file.
+        /// Of the first invalid byte, in the decompressed file.
         offset: u64,
     },
     /// A text job met a file that begins with the byte order mark of another encoding.
@@ -184,7 +184,7 @@ pub enum InputError {
         /// The encoding, as iconv calls it.
         encoding: &'static str,
     },
-    /// A line that does not fit the memory of the task.
+    /// A line that does not fit into the memory of the task.
     #[error(
         "line at byte {offset} of {} is longer than {}; raise --task-memory",
         path.display(),
@@ -195,15 +195,15 @@ pub enum InputError {
         path: PathBuf,
         /// Where the line begins, in the decompressed file.
         offset: u64,
-        /// Bytes that a line may have.
+        /// Size limit of a line in bytes.
         limit: u64,
     },
-    /// A file that is one record and does not fit the memory of the task.
+    /// A whole-file record that does not fit into the memory of the task.
     #[error("{} is longer than {}; raise --task-memory", path.display(), ByteSize::new(*limit))]
     FileTooLong {
         /// The file.
         path: PathBuf,
-        /// Bytes that a file may have.
+        /// Size limit of a file in bytes.
         limit: u64,
     },
     /// A file of records of one length that ends within a record.
@@ -216,18 +216,18 @@ pub enum InputError {
         /// Bytes in a record.
         length: usize,
     },
-    /// Records that do not fit the memory of the task.
+    /// Records that do not fit into the memory of the task.
     #[error("a record of {length} bytes is longer than {}; raise --task-memory", ByteSize::new(*limit))]
     RecordTooLong {
         /// Bytes in a record.
         length: usize,
-        /// Bytes that a record may have.
+        /// Size limit of a record in bytes.
         limit: u64,
     },
-    /// Records of no bytes.
+    /// Records of length zero.
     #[error("records of fixed length need a length of at least 1 byte")]
     NoRecordLength,
-    /// A compressed file whose decompression takes more memory than the task has.
+    /// A compressed file whose decompression needs more memory than the task has.
     #[error("{} needs {} to be decompressed; raise --task-memory", path.display(), ByteSize::new(*window))]
     WindowTooLarge {
         /// The file.
@@ -235,17 +235,17 @@ pub enum InputError {
         /// Bytes that the decoder must keep.
         window: u64,
     },
-    /// A file that is no file of typed records, or a damaged one, or one of other types.
+    /// A file that does not contain typed records, or a damaged one, or one of other types.
     #[error("{} cannot be read as typed records at byte {offset}: {reason}", path.display())]
     BadRecords {
         /// The file.
         path: PathBuf,
         /// Where the block begins, in bytes.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// A row that is not of the job's type, or one more of them than may be left out.
+    /// A row that is not of the job's type, or one beyond the limit of bad rows.
     #[error(
         "{} has {} at {place}: {reason}; the row is {row}; {}",
         path.display(),
@@ -255,23 +255,23 @@ pub enum InputError {
     BadRow {
         /// The file.
         path: PathBuf,
-        /// Where in the file it is: its line, or its byte.
+        /// Its position in the file: line or byte.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
-        /// What stands there, in quotes.
+        /// The quoted row.
         row: String,
-        /// How many bad rows may be left out, if any may.
+        /// The limit of bad rows, if any.
         most: Option<u64>,
     },
-    /// A file that is no file of rows, or a damaged one.
+    /// A file that does not contain rows, or a damaged one.
     #[error("{} cannot be read as rows at byte {offset}: {reason}", path.display())]
     BadTable {
         /// The file.
         path: PathBuf,
-        /// Where it goes wrong, in bytes.
+        /// Position of the problem in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
     /// One record of a block of typed records is larger than the memory.
@@ -288,22 +288,22 @@ pub enum InputError {
         /// The memory of the task.
         limit: u64,
     },
-    /// A compressed file that does not decompress.
+    /// A compressed file that cannot be decompressed.
     #[error("{} is damaged: {compression} data at byte {offset} {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How it is compressed, going by its name.
+        /// The compression of its name.
         compression: Compression,
-        /// How far it was read, in compressed bytes.
+        /// Position of the problem, in compressed bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
 }
 
 impl InputError {
-    /// What the system, or a store, refused.
+    /// Converts an error of the system or of a store.
     pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         #[cfg(feature = "storage")]
         if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<StorageError>()) {
@@ -322,7 +322,7 @@ impl InputError {
         }
     }
 
-    /// Names the file in an error of its bytes; `damaged` makes the error for bytes that are not valid.
+    /// Adds the name of the file to an error of its bytes; `damaged` makes the error for invalid bytes.
     #[cold]
     pub(crate) fn of_bytes(
         path: &Path,
@@ -341,7 +341,7 @@ impl InputError {
         }
     }
 
-    /// A read at `at`, in a file that had `planned` bytes, has failed.
+    /// Converts a failed read at `at`, in a file of `planned` bytes.
     pub(crate) fn of_read(path: &Path, planned: u64, at: u64, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {
@@ -357,7 +357,7 @@ fn with_feature(feature: Option<&str>) -> String {
         .map_or(String::new(), |name| format!("; or build this program with the feature {name} of napreduce"))
 }
 
-/// Which bad `record` or `row` fails a job that may leave out `most` of them.
+/// Describes the bad `record` or `row` that fails a job with the limit `most`.
 pub(crate) fn which(record: &str, most: Option<u64>) -> String {
     match most {
         None => format!("a bad {record}"),
@@ -365,7 +365,7 @@ pub(crate) fn which(record: &str, most: Option<u64>) -> String {
     }
 }
 
-/// The remedy that the error names.
+/// Returns the remedy in an error message.
 pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     match most {
         None => format!("mend it, or pass --bad-{record}s skip to leave out such {record}s"),
@@ -373,7 +373,7 @@ pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     }
 }
 
-/// What the system says, without its number and in lower case: `permission denied`.
+/// Returns the message of the system in lower case without its number: `permission denied`.
 fn system_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Records of one length.
+//! Fixed-length records.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub struct FixedReader {
     length: usize,
     /// Records that begin here or later belong to the next split.
     end: u64,
-    /// Bytes of the records that were handed out last.
+    /// Length of the records of the last batch.
     block: usize,
     /// Where the current record begins.
     record: ReadPosition,
@@ -51,7 +51,7 @@ impl InputFormat for FixedRecords {
         Compression::of(path).map_or(Splitting::Multiples(self.length), Splitting::Compressed)
     }
 
-    /// Rows of any bytes may begin like anything, so that only names count.
+    /// Fixed-length records may begin with any bytes, so only names are checked.
     fn check(&self, path: &Path) -> Result<(), InputError> {
         check::check_name(path)
     }
@@ -80,7 +80,7 @@ impl InputFormat for FixedRecords {
 }
 
 impl FixedReader {
-    /// Moves on to the next block of records; `false` at the end of the split.
+    /// Advances to the next block of records; `false` at the end of the split.
     fn advance(&mut self) -> Result<bool, InputError> {
         self.window.take(std::mem::take(&mut self.block));
         loop {
@@ -103,7 +103,7 @@ impl FixedReader {
             if self.window.ended() {
                 return if available == 0 { Ok(false) } else { Err(self.partial(offset + available as u64)) };
             }
-            // There is room: what is left over is less than a record.
+            // There is room: the remainder is shorter than a record.
             self.window.fill(&mut self.source, self.end)?;
         }
     }

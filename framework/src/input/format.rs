@@ -1,4 +1,4 @@
-//! The seam between formats and the tasks that read with them: what a format says of a file, and what its reader does.
+//! The traits of input formats and their readers.
 
 use std::fmt;
 use std::path::Path;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::check;
 use super::error::InputError;
 
-/// How the bytes of input files become records: [`TextLines`](super::TextLines),
-/// [`ByteLines`](super::ByteLines), [`FixedRecords`](super::FixedRecords), [`WholeFiles`](super::WholeFiles), or a format of one's own.
+/// An input format: [`TextLines`](super::TextLines), [`ByteLines`](super::ByteLines),
+/// [`FixedRecords`](super::FixedRecords), [`WholeFiles`](super::WholeFiles), or a custom one.
 ///
-/// A record belongs to the split that holds its first byte, so that every way to cut a file gives each record
-/// once.
+/// A record belongs to the split that holds its first byte, so each record is read once however a file is
+/// cut.
 ///
 /// ```
 /// use std::path::Path;
@@ -75,23 +75,22 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// One record; borrows from the reader's buffer.
     type Record<'a>;
 
-    /// What reads the records of one split.
+    /// The reader of the records of one split.
     type Reader: RecordReader<Self>;
 
-    /// Where files with this name may be cut.
+    /// Returns where files with this name may be cut.
     fn splitting(&self, path: &Path) -> Splitting;
 
-    /// Whether files with this name can be read by several tasks.
+    /// Returns whether several tasks can read files with this name.
     fn splittable(&self, path: &Path) -> bool {
         self.splitting(path).refusal(path).is_none()
     }
 
-    /// Refuses a file that would be read as other bytes than are meant; asked of each file before
-    /// the job begins.
+    /// Rejects a file whose bytes would be misread; called for each file before the job begins.
     ///
-    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.7z`, `.br`
-    /// and others, by name and by their first bytes; `.gz`, `.zst`, `.bz2`, `.xz`, `.lz4` and `.snappy`
-    /// without the features that read them), and those in one that is, whose names do not say so.
+    /// By default, rejects files in an unsupported compression (`.7z`, `.br` and others, by name and by their
+    /// first bytes; `.gz`, `.zst`, `.bz2`, `.xz`, `.lz4` and `.snappy` without the features that read them),
+    /// and compressed files whose extension does not match.
     ///
     /// ```
     /// use napreduce::input::{InputError, InputFormat, TextLines};
@@ -106,12 +105,12 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
         check::check(path)
     }
 
-    /// A reader of the records of `split` from `offset` on, which is where the split begins or what
-    /// [`RecordReader::offset`] said after a batch. For one huge record the reader may grow a buffer up to
+    /// Opens a reader of the records of `split` from `offset` on: the start of the split, or a value of
+    /// [`RecordReader::offset`] after a batch. For one huge record the reader may grow a buffer up to
     /// `memory` bytes.
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<Self::Reader, InputError>;
 
-    /// Takes over what is to become of bad rows (`--bad-rows`); of no concern to formats that have none.
+    /// Sets the handling of bad rows (`--bad-rows`); ignored by formats without rows.
     ///
     /// ```
     /// use napreduce::input::{BadRows, InputFormat, TextLines};
@@ -122,13 +121,13 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
         let _ = bad_rows;
     }
 
-    /// A reader of all records of `split`.
+    /// Opens a reader of all records of `split`.
     fn open(&self, split: &Split, memory: usize) -> Result<Self::Reader, InputError> {
         self.open_at(split, split.offset, memory)
     }
 }
 
-/// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.
+/// Reads the records of one split in batches of one buffer. After an error it cannot be used further.
 ///
 /// ```
 /// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLines};
@@ -147,24 +146,25 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait RecordReader<F: InputFormat> {
-    /// Hands some records to `each`, in order, and says whether there may be more. Stops at the first error.
+    /// Passes some records to `each`, in order, and returns whether there may be more. Stops at the first
+    /// error.
     fn read_batch<E: From<InputError>>(
         &mut self,
         each: &mut impl FnMut(F::Record<'_>) -> Result<(), E>,
     ) -> Result<bool, E>;
 
-    /// Where in the file the current record starts: inside `each`, and after it failed, the record it was
-    /// given; after a batch, the record with which a reader opened at this offset goes on. Counted in
-    /// decompressed bytes.
+    /// Returns the offset of the current record in decompressed bytes: inside `each` and after its failure,
+    /// the record it was given; after a batch, the next record, from which a reader opened at this offset
+    /// continues.
     fn offset(&self) -> u64;
 
-    /// How many records a reader opened at [`offset`](RecordReader::offset) gives before the current one: not
-    /// 0 where records share an offset, as those of a block do.
+    /// Returns how many records a reader opened at [`offset`](RecordReader::offset) returns before the
+    /// current one: not 0 if records share an offset, such as those of a block.
     fn records_before(&self) -> u64 {
         0
     }
 
-    /// The same place for people, in the message of an error.
+    /// Returns the same position as text for error messages.
     ///
     /// ```
     /// use napreduce::input::{InputFormat, RecordReader, Split, TextLines};
@@ -180,19 +180,19 @@ pub trait RecordReader<F: InputFormat> {
         format!("byte {}", self.offset())
     }
 
-    /// Bytes of the split that are done; of a compressed file, compressed bytes.
+    /// Returns how many bytes of the split are done, in compressed bytes for a compressed file.
     fn consumed(&self) -> u64;
 
-    /// Where the reader stands, kept up to date for each record, so that progress is seen in the middle of a
-    /// batch; asked for once. A reader that wraps another passes on that one's. Without it progress is told
+    /// Returns a shared position that the reader updates for each record, so that progress is visible inside
+    /// a batch; called once. A reader that wraps another returns that one's. Otherwise progress is reported
     /// after each batch.
     fn position(&self) -> Option<ReadPosition> {
         None
     }
 
-    /// The same if it counts bytes of the file, decompressed, so that it is the
-    /// [`offset`](RecordReader::offset) of the current record: then user code can ask for the record's place
-    /// and line. A reader that wraps another passes on that one's.
+    /// Returns the shared position if it counts decompressed bytes of the file and so equals the
+    /// [`offset`](RecordReader::offset) of the current record. User code can then get the record's position
+    /// and line. A reader that wraps another returns that one's.
     ///
     /// ```
     /// use napreduce::input::{FixedRecords, InputFormat, RecordReader, Split};
@@ -224,22 +224,21 @@ pub trait RecordReader<F: InputFormat> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Splitting {
-    /// At any byte; the readers find the boundaries of records.
+    /// At any byte; the readers find the record boundaries.
     Anywhere,
-    /// At multiples of so many bytes, of which the file must be a multiple too.
+    /// At multiples of this many bytes; the file size must be a multiple too.
     Multiples(usize),
-    /// Nowhere, because decompression begins at the start.
+    /// Not at all: decompression must begin at the start.
     Compressed(Compression),
-    /// Nowhere, because the file is one record.
+    /// Not at all: the file is one record.
     Whole,
-    /// Nowhere, because a record may look like the middle of another one to whoever has not read
-    /// from the start.
+    /// Not at all: record boundaries are only known when reading from the start.
     FromStart,
 }
 
 impl Splitting {
-    /// Why a file at `path` is read by one task however large it is: `data.gz is compressed with gzip and
-    /// cannot be split`.
+    /// Returns why one task reads a whole file at `path`, if so: `data.gz is compressed with gzip and cannot
+    /// be split`.
     pub fn refusal(self, path: &Path) -> Option<String> {
         match self {
             Splitting::Anywhere | Splitting::Multiples(_) => None,
@@ -254,9 +253,9 @@ impl Splitting {
     }
 }
 
-/// What becomes of a row that is not of the job's type: `--bad-rows fail|skip|N`. Rows that are left out are
-/// counted as `BAD_ROWS`, and the first one is quoted in the log of its task. `--bad-records` is the same for
-/// records that the job's own map calls [bad](crate::builder::BadRecord), counted as `BAD_RECORDS`.
+/// Handling of rows that are not of the job's type: `--bad-rows fail|skip|N`. Skipped rows are counted as
+/// `BAD_ROWS`, and the log of a task quotes its first one. `--bad-records` works the same for records that
+/// the job's own map reports as [bad](crate::builder::BadRecord), counted as `BAD_RECORDS`.
 ///
 /// ```
 /// use napreduce::input::BadRows;
@@ -268,12 +267,12 @@ impl Splitting {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BadRows {
-    /// The first one fails the job.
+    /// Fail the job at the first one.
     #[default]
     Fail,
-    /// They are left out, however many there are.
+    /// Skip all.
     Skip,
-    /// So many are left out in each map task; one more fails the job.
+    /// Skip this many in each map task; fail the job at one more.
     AtMost(u64),
 }
 

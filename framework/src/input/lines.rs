@@ -1,8 +1,6 @@
-//! Lines in the bytes of a split: which lines belong to it, blocks of whole lines in a buffer, and byte order marks, with which
-//! some programs begin files of text.
-//!
-//! Newlines are found without a branch that depends on the text, and their positions written into a list: for lines of usual
-//! length that takes about half of the time that a call of `memchr` for each line does.
+//! Lines in the bytes of a split, in blocks of whole lines, and byte order marks. Newlines are found without
+//! a branch that depends on the text, and their positions stored in a list. For lines of usual length that
+//! takes about half the time of a `memchr` call per line.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,7 +18,8 @@ use super::opening::open_path;
 use super::source::Source;
 use super::window::Window;
 
-/// Where a file of lines may be cut: in a compression whose blocks are found from anywhere, if it has several.
+/// Returns where a file of lines may be cut; a compressed file only if it has several blocks that are found
+/// from anywhere.
 pub(crate) fn lines_splitting(path: &Path) -> Splitting {
     let open = || StoredFile::whole(open_path(path).map_err(ReadError::Unreadable)?);
     match Compression::of(path) {
@@ -35,7 +34,7 @@ pub(crate) fn lines_splitting(path: &Path) -> Splitting {
 pub(crate) const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) const MARK_BYTES: usize = UTF_8_MARK.len();
 
-/// Encodings that are not read, each with its mark. No UTF-8 text begins with one of these.
+/// Marks of unsupported encodings. No UTF-8 text begins with one of these.
 const OTHERS: [(&str, &[u8]); 4] = [
     ("UTF-32", b"\xff\xfe\0\0"),
     ("UTF-32", b"\0\0\xfe\xff"),
@@ -43,10 +42,10 @@ const OTHERS: [(&str, &[u8]); 4] = [
     ("UTF-16", b"\xfe\xff"),
 ];
 
-/// The length of the UTF-8 mark that `start`, the start of a file, begins with.
+/// Returns the length of the UTF-8 mark at the start of a file.
 ///
 /// # Errors
-/// `OtherEncoding` if it begins with a mark of UTF-16 or UTF-32.
+/// Fails with `OtherEncoding` if it begins with a mark of UTF-16 or UTF-32.
 pub(crate) fn mark_length(path: &Path, start: &[u8]) -> Result<usize, InputError> {
     if start.starts_with(UTF_8_MARK) {
         return Ok(MARK_BYTES);
@@ -57,17 +56,17 @@ pub(crate) fn mark_length(path: &Path, start: &[u8]) -> Result<usize, InputError
     }
 }
 
-/// Reads a split as blocks of whole lines, one buffer-full at a time.
+/// Reads a split as blocks of whole lines, one buffer at a time.
 pub(crate) struct LineBlocks {
     source: Source,
     window: Window,
     /// Lines that begin here or later belong to the next split.
     end: u64,
-    /// Whether the rest of a line that began before this split is still to be passed over.
+    /// Whether the rest of a line that began before this split is still to be skipped.
     inside_line: bool,
-    /// Bytes available in the window that are known to hold no newline.
+    /// Available bytes of the window that contain no newline.
     searched: usize,
-    /// Bytes of the block that was handed out last.
+    /// Length of the last block.
     block: usize,
     /// Where the current line begins.
     line: ReadPosition,
@@ -91,7 +90,7 @@ impl LineBlocks {
         })
     }
 
-    /// Moves on to the next block of lines; `false` at the end of the split.
+    /// Advances to the next block of lines; `false` at the end of the split.
     pub(crate) fn advance(&mut self) -> Result<bool, InputError> {
         self.window.take(std::mem::take(&mut self.block));
         if self.inside_line && !self.pass_over_line()? {
@@ -119,14 +118,14 @@ impl LineBlocks {
         }
     }
 
-    /// Of a split of compressed blocks it is seen only now where it ends.
+    /// Fills the window. The end of a split of compressed blocks is only known after this.
     fn fill(&mut self) -> Result<(), InputError> {
         self.window.fill(&mut self.source, self.end)?;
         self.end = self.source.end().unwrap_or(self.end);
         Ok(())
     }
 
-    /// Of a compressed file, the lines of a block stand for the compressed bytes that were read for it.
+    /// In a compressed file, the lines of a block count as the compressed bytes read for it.
     fn enter_block(&self) {
         if let Some(position) = self.source.compressed_position() {
             let start = self.window.offset();
@@ -134,11 +133,11 @@ impl LineBlocks {
         }
     }
 
-    /// Bytes of the whole lines that are available and belong to this split.
+    /// Returns the length of the available whole lines that belong to this split.
     fn whole_lines(&self) -> Option<usize> {
         let available = self.window.available();
         let mut search = self.searched..available.len();
-        // The line in which the last byte of the split lies is the last one.
+        // The last line is the one with the last byte of the split.
         let last = usize::try_from(self.end - 1 - self.window.offset()).unwrap_or(usize::MAX);
         if last < available.len() {
             let from = last.max(self.searched);
@@ -151,8 +150,8 @@ impl LineBlocks {
         memchr::memrchr(b'\n', &available[search]).map(|newline| from + newline + 1)
     }
 
-    /// Passes over the rest of a line that began before this split; `false` if no line begins in it. That
-    /// line may be of any length, so it is not kept.
+    /// Skips the rest of a line that began before this split; returns `false` if no line begins in it. The
+    /// line may have any length, so it is not buffered.
     fn pass_over_line(&mut self) -> Result<bool, InputError> {
         // A line that begins in the split follows a newline before the split's last byte.
         while self.window.offset().saturating_add(1) < self.end {
@@ -170,19 +169,20 @@ impl LineBlocks {
         Ok(false)
     }
 
-    /// The current block, its offset and, to be kept up to date, that of the current line.
+    /// Returns the current block, its offset, and the shared offset of the current line, which the caller
+    /// updates.
     #[inline]
     pub(crate) fn block(&self) -> (&[u8], u64, &ReadPosition) {
         (&self.window.available()[..self.block], self.window.offset(), &self.line)
     }
 
-    /// Where the first line of the file begins.
+    /// Returns the offset of the file's first line.
     #[cfg(feature = "csv")]
     pub(crate) fn file_start(&self) -> Option<u64> {
         self.source.file_start()
     }
 
-    /// The length of the byte order mark that the current block begins with, if it begins the file.
+    /// Returns the length of the byte order mark of the current block, if the block begins the file.
     ///
     /// # Errors
     /// Fails if the mark is not that of UTF-8.
@@ -194,17 +194,17 @@ impl LineBlocks {
         }
     }
 
-    /// Where the current line begins, for other threads.
+    /// Returns the shared position of the current line.
     pub(crate) fn position(&self) -> ReadPosition {
         self.line.clone()
     }
 
-    /// Where the current line begins.
+    /// Returns the offset of the current line.
     pub(crate) fn offset(&self) -> u64 {
         self.line.get()
     }
 
-    /// Bytes of the split that are done.
+    /// Returns how many bytes of the split are done.
     pub(crate) fn consumed(&self) -> u64 {
         self.source.consumed(self.line.get())
     }
@@ -215,10 +215,9 @@ impl LineBlocks {
     }
 }
 
-/// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before
-/// that, while the block is lent to whoever packs keys that lie in it. The first line also loses the `mark`
-/// bytes of a byte order mark. `line` is kept at the offset of the line that is handed out, and is left behind
-/// the last one.
+/// Calls `each` with the range of each line of `block`, which begins at `base`, without its newline and one
+/// CR before that. The first line is also stripped of the `mark` bytes of a byte order mark. `line` is the
+/// offset of the current line; at the end, that after the last line.
 #[inline]
 pub(crate) fn for_each_line<E>(
     (block, base, line): (&[u8], u64, &ReadPosition),
@@ -252,12 +251,12 @@ fn without_return(block: &[u8], start: usize, end: usize) -> usize {
     if end > start && block[end - 1] == b'\r' { end - 1 } else { end }
 }
 
-/// Bytes of a block that are searched at a time.
+/// Bytes of a block searched at a time.
 const PART_BYTES: usize = 4096;
-/// Newlines of a group that are noted without asking whether they are there.
+/// Newlines per group that are stored without checking whether they exist.
 const EXPECTED: usize = 2;
 
-/// A list for the newlines of one part.
+/// The newlines of one part.
 struct Newlines {
     positions: [u16; PART_BYTES + GROUP_BYTES],
 }
@@ -267,7 +266,7 @@ impl Newlines {
         Newlines { positions: [0; PART_BYTES + GROUP_BYTES] }
     }
 
-    /// The positions of all newlines in `part`, which has at most [`PART_BYTES`] bytes.
+    /// Returns the positions of all newlines in `part`, which has at most [`PART_BYTES`] bytes.
     #[inline]
     fn find(&mut self, part: &[u8]) -> &[u16] {
         let (groups, rest) = part.as_chunks::<GROUP_BYTES>();
@@ -285,8 +284,8 @@ impl Newlines {
         &self.positions[..count]
     }
 
-    /// Notes the set bits of `mask`, counted from `offset`, behind the first `count` positions, and returns
-    /// how many.
+    /// Appends the set bits of `mask`, counted from `offset`, after the first `count` positions; returns
+    /// their number.
     #[inline]
     fn note(&mut self, count: usize, offset: u16, mut mask: u64) -> usize {
         let found = mask.count_ones() as usize;

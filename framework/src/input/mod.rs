@@ -1,4 +1,4 @@
-//! What a job reads: formats and their readers, the files that INPUT arguments mean, and how these are cut into splits.
+//! Inputs of a job: formats and their readers, expansion of INPUT arguments to files, and planning of splits.
 //!
 //! Modules import in one direction: errors at the bottom; then opening, compressions by name, paths; the seam of formats; the
 //! planning of splits; sources, windows, lines; and the formats on top.
@@ -59,8 +59,7 @@ pub(crate) use self::window::Window;
 pub use napreduce_connectors::compression::Compression;
 pub(crate) use napreduce_protocol::InputSplit;
 
-/// Where a reader stands inside a batch: what of it is done, so that progress is told while a batch takes
-/// long.
+/// The position of a reader inside a batch, so that progress is visible in a long batch.
 ///
 /// ```
 /// use napreduce::input::ReadPosition;

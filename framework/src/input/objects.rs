@@ -1,7 +1,5 @@
-//! Objects in stores as what formats read.
-//!
-//! A reader that reads on is read ahead of. One that jumps back and forth, as Parquet does between columns, has a stream for
-//! each thing that it reads.
+//! Objects in stores as inputs of formats. Sequential readers get read-ahead. A reader that jumps, like
+//! Parquet's between columns, gets one stream per position.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,23 +12,23 @@ use napreduce_connectors::stores::{
 };
 use napreduce_protocol::{Counter, Counters, Split};
 
-/// The share of a task's memory that one request fills at most: two are under way while a third is taken.
+/// Share of a task's memory for one request: two are in flight while a third is consumed.
 const MEMORY_SHARE: u64 = 32;
-/// Places of an object at which is read at once.
+/// Concurrent streams of an object.
 const LANES: usize = 16;
-/// The least that one request asks for.
+/// Minimum size of a request.
 const REQUEST_BYTES_MIN: u64 = 64 << 10;
 
-/// The objects that inputs were expanded to, so that planning looks at none of them again: version
-/// and length.
+/// Version and length of the objects to which inputs were expanded, so that planning need not look them up
+/// again.
 static FOUND: Mutex<Option<HashMap<PathBuf, (String, u64)>>> = Mutex::new(None);
 
-/// Notes down what an object was when the input was expanded.
+/// Records the version and length of an object when the input is expanded.
 pub(super) fn remember(path: &Path, version: &str, length: u64) {
     locked(&FOUND).get_or_insert_default().insert(path.to_owned(), (version.to_owned(), length));
 }
 
-/// Adds what this process has read from stores to the counters of its task.
+/// Adds the bytes read from stores to the counters of the task.
 pub(crate) fn count(counters: &Counters) {
     let figures = take_figures();
     counters.add(Counter::StorageReadRequests, figures.requests);
@@ -38,10 +36,10 @@ pub(crate) fn count(counters: &Counters) {
     counters.add(Counter::StorageReadRetries, figures.retries);
 }
 
-/// The object of a split, in its version. With `reads_on` it is read ahead of whoever is in the split.
+/// Opens the object of a split in its version. With `reads_on` it is read ahead.
 pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<SharedBytes> {
     let Some(version) = &split.version else {
-        // Made by hand: the version of now is as good as any.
+        // A split made by hand has no version: use the current one.
         let (version, _) = look_up(&split.path)?;
         return open(&Split { version: Some(version), ..split.clone() }, memory, reads_on);
     };
@@ -51,7 +49,7 @@ pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<S
     Ok(Arc::new(ObjectInput::new(object, ahead, request_bytes)))
 }
 
-/// What is there under a name: as it was when the inputs were expanded, if it was among them.
+/// Opens an object by name, in the recorded version if there is one.
 pub(super) fn open_found(path: &Path) -> io::Result<SharedBytes> {
     let (version, length) = look_up(path)?;
     Ok(Arc::new(ObjectInput::new(object(path, &version, length)?, None, REQUEST_BYTES_MIN)))
@@ -77,10 +75,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// An open object.
 struct ObjectInput {
     object: StoredObject,
-    /// From where to where certainly all is read.
+    /// The range that is certainly read in full.
     ahead: Option<(u64, u64)>,
     request_bytes: u64,
-    /// The one that was used last comes last.
+    /// In order of last use.
     lanes: Mutex<Vec<ObjectStream>>,
     trouble: Mutex<Option<StorageError>>,
 }
@@ -91,7 +89,7 @@ impl ObjectInput {
         ObjectInput { object, ahead, request_bytes, lanes, trouble }
     }
 
-    /// The lane that has what stands at `offset`, or will have it next.
+    /// Returns the stream that is at `offset` or will reach it next.
     fn lane(&self, lanes: &mut Vec<ObjectStream>, offset: u64) -> ObjectStream {
         let serves = |lane: &ObjectStream| (lane.position()..=lane.asked()).contains(&offset);
         if let Some(at) = lanes.iter().position(serves) {

@@ -1,4 +1,4 @@
-//! Opening what is read: files of this machine, and objects in stores.
+//! Opening of inputs: local files, and objects in stores.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,9 @@ use napreduce_protocol::{Split, StorageScheme};
 #[cfg(feature = "storage")]
 use super::objects;
 
-/// Opens what a split is of, in its version; `reads_on` for somebody who reads it from one end to the other,
-/// and not here and there.
+/// Opens the file or object of a split, in its version; `reads_on` is set for sequential reading.
 pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Result<SharedBytes> {
-    // Files need to know neither.
+    // Files ignore both.
     let _ = (memory, reads_on);
     match StorageScheme::of(&split.path) {
         None => Ok(Arc::new(File::open(&split.path)?)),
@@ -25,7 +24,7 @@ pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Re
     }
 }
 
-/// Opens what is there under a name now, for somebody who looks at a few bytes of it.
+/// Opens the current file or object at a path, to read a few bytes.
 pub(crate) fn open_path(path: &Path) -> io::Result<SharedBytes> {
     match StorageScheme::of(path) {
         None => Ok(Arc::new(File::open(path)?)),
@@ -36,7 +35,7 @@ pub(crate) fn open_path(path: &Path) -> io::Result<SharedBytes> {
     }
 }
 
-/// Such inputs are refused before anything is opened.
+/// Such inputs are rejected before anything is opened.
 #[cfg(not(feature = "storage"))]
 fn no_store(scheme: StorageScheme) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("this program reads no {scheme}"))

@@ -1,6 +1,5 @@
-//! Where the current record lies, for user code that asks.
-//!
-//! The position is kept by the reader anyway; lines are counted when they are asked for, in a second look at the file.
+//! The position of the current record, for user code. The reader tracks the offset anyway; lines are counted
+//! on demand by reading the file a second time.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,19 +13,19 @@ use super::error::InputError;
 use super::lines::UTF_8_MARK;
 use super::source::Source;
 
-/// Bytes in which newlines are counted at a time.
+/// Bytes per read while counting newlines.
 const COUNTED_BYTES: usize = 64 << 10;
-/// No more is read once more to say where something has failed.
+/// Limit of a second read for an error message.
 #[cfg(feature = "streaming")]
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of a record that are quoted.
 const QUOTED_BYTES: usize = 200;
 
-/// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with
-/// the byte where the line is not known.
+/// The position of the current record of a map, returned by `out.input()`. It prints as `logs/a.txt line 3`,
+/// or with the byte if the line is not known.
 ///
-/// It goes with the map from record to record, and clones of it do: ask it while the record is mapped.
+/// It and its clones follow the map from record to record: use it while the record is mapped.
 ///
 /// ```
 /// use napreduce::Job;
@@ -48,7 +47,7 @@ pub struct InputPlace {
 
 struct PlaceInFile {
     split: Split,
-    /// The byte at which the record begins, where the format knows it.
+    /// The byte at which the record begins, if the format knows it.
     position: Option<ReadPosition>,
     memory: usize,
     lines: RefCell<LineCount>,
@@ -60,25 +59,25 @@ impl InputPlace {
         InputPlace { file: Rc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
     }
 
-    /// The file, beginning as the INPUT argument did; on a cluster absolute.
+    /// Returns the path of the file, beginning as the INPUT argument did; absolute on a cluster.
     pub fn path(&self) -> &Path {
         &self.file.split.path
     }
 
-    /// The byte of the file, decompressed, at which the record begins; of lines, fixed records, csv and JSON
-    /// lines. `None` of formats whose records lie in blocks.
+    /// Returns the byte of the decompressed file at which the record begins, for lines, fixed records, csv
+    /// and JSON lines. `None` for formats whose records are in blocks.
     ///
-    /// In a compressed file that several tasks read it counts from where the split begins.
+    /// In a compressed file that several tasks read, it counts from the start of the split.
     pub fn offset(&self) -> Option<u64> {
         self.file.position.as_ref().map(ReadPosition::get)
     }
 
-    /// The line in which the record begins, from 1; `None` where nobody can know: behind the first split of a
-    /// file that several tasks read, and where there is no [`offset`](InputPlace::offset).
+    /// Returns the line in which the record begins, from 1. `None` after the first split of a file that
+    /// several tasks read, and if there is no [`offset`](InputPlace::offset).
     ///
-    /// Jobs that never ask do not pay for it. For one that asks, the newlines before are counted in a second
-    /// look at the file, which goes on where the last one ended. `--split-size` above the size of the file
-    /// makes one split of it.
+    /// Lines cost nothing unless requested. Each call counts newlines in a second read of the file, which
+    /// continues where the last call ended. A `--split-size` above the size of the file makes one split of
+    /// it.
     ///
     /// ```
     /// use napreduce::Job;
@@ -91,19 +90,19 @@ impl InputPlace {
     /// ```
     pub fn line(&self) -> Option<u64> {
         let offset = self.offset().filter(|_| self.file.split.offset == 0)?;
-        // What cannot be read a second time has no lines to count, and is read for the job all the same.
+        // A file that cannot be read a second time has no line numbers; this is not an error.
         self.file.lines.borrow_mut().count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
     }
 }
 
 #[cfg(feature = "streaming")]
 impl InputPlace {
-    /// What a place is made of that can be sent to another thread.
+    /// Returns the parts of a position that can be sent to another thread.
     pub(crate) fn of_split(&self) -> (Split, usize) {
         (self.file.split.clone(), self.file.memory)
     }
 
-    /// A place that no reader stands at any more. To count its lines the file is read from its start.
+    /// Creates a position without a reader. To count its lines, the file is read from its start.
     pub(crate) fn anywhere(split: &Split, offset: u64, memory: usize) -> InputPlace {
         let position = ReadPosition::default();
         position.set(offset);
@@ -116,14 +115,14 @@ impl InputPlace {
 }
 
 impl InputPlace {
-    /// The line or, where it is not known, the byte: `line 3`. `None` where there is no
+    /// Returns the line or, if that is not known, the byte: `line 3`. `None` if there is no
     /// [`offset`](InputPlace::offset).
     pub(crate) fn in_file(&self) -> Option<String> {
         let offset = self.offset()?;
         Some(self.line().map_or_else(|| format!("byte {offset}"), |line| format!("line {line}")))
     }
 
-    /// The first line of the record, cut if it is long and quoted; `None` where it cannot be read again.
+    /// Returns the first line of the record, quoted and shortened; `None` if it cannot be read again.
     pub(crate) fn quote(&self) -> Option<String> {
         let offset = self.offset()?;
         let mut source = Source::open(&self.file.split, offset, self.file.memory).ok()?;
@@ -142,7 +141,7 @@ impl InputPlace {
     }
 }
 
-/// The beginning of a record, as text on one line.
+/// Returns the beginning of a record as text on one line.
 pub(crate) fn quoted(record: &[u8]) -> String {
     let cut = &record[..record.len().min(QUOTED_BYTES)];
     let dots = if cut.len() < record.len() { "..." } else { "" };
@@ -162,11 +161,11 @@ impl fmt::Debug for InputPlace {
     }
 }
 
-/// How far newlines are counted.
+/// The progress of counting newlines.
 #[derive(Default)]
 struct LineCount {
     source: Option<Source>,
-    /// Read and not yet counted.
+    /// Read but not yet counted.
     ahead: Vec<u8>,
     taken: usize,
     offset: u64,
@@ -174,7 +173,7 @@ struct LineCount {
 }
 
 impl LineCount {
-    /// The newlines before `offset`.
+    /// Returns the number of newlines before `offset`.
     fn count_to(&mut self, offset: u64, file: &PlaceInFile) -> Result<u64, InputError> {
         if offset < self.offset {
             *self = LineCount::default();
@@ -193,7 +192,7 @@ impl LineCount {
         Ok(self.newlines)
     }
 
-    /// Whether there is more.
+    /// Reads more; returns whether there was any.
     fn read_on(&mut self, file: &PlaceInFile) -> Result<bool, InputError> {
         let source = match &mut self.source {
             Some(source) => source,

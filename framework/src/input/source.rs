@@ -1,4 +1,4 @@
-//! The bytes of a split's file from an offset on, decompressed where needed.
+//! The bytes of a split's file from an offset on, decompressed if necessary.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,13 @@ use napreduce_task::{ReadPosition, progress};
 use super::error::InputError;
 use super::opening::open_input;
 
-/// Decompressed bytes that are thrown away at a time on the way to an offset.
+/// Buffer size for skipping decompressed bytes up to an offset.
 const DISCARD_BYTES: usize = 64 << 10;
 
 /// A stream of the decompressed bytes of one file, or of the compressed blocks of a split.
 ///
-/// Offsets are those of the file. In a compressed file they are those of the decompressed one; in a split of
-/// it that begins with a later block, the place where the split begins plus the decompressed bytes behind the
-/// start of that block.
+/// Offsets are those of the decompressed file. In a split of a compressed file that begins with a later
+/// block, an offset is the start of the split plus the decompressed bytes since the start of that block.
 pub(crate) struct Source {
     path: PathBuf,
     compression: Option<Compression>,
@@ -34,7 +33,7 @@ enum Stream {
 }
 
 impl Source {
-    /// The bytes of the file of `split` from `offset` on. A decoder may use up to `memory` bytes.
+    /// Opens the file of `split` from `offset` on. A decoder may use up to `memory` bytes.
     pub(crate) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let mut source = Source::open_split(split, offset, memory)?;
         if source.is_compressed() {
@@ -46,7 +45,7 @@ impl Source {
     fn open_split(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let file = open_input(split, memory, true);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
-        // An empty file is empty, whatever its name says.
+        // An empty file is empty, whatever its extension.
         let compression = Compression::of(&split.path).filter(|_| split.file_length > 0);
         let stream = match compression {
             None => Stream::Plain(StoredFile::new(file, offset, split.file_length)),
@@ -66,17 +65,17 @@ impl Source {
         })
     }
 
-    /// The bytes of a split from `offset` on, for whoever reads lines; also where they begin, and whether
+    /// Opens a split from `offset` on for reading lines. Also returns the start offset, and whether it is
     /// inside a line that began before.
     ///
-    /// A line that begins in the first byte of a split's first block belongs to the split before, since
-    /// nobody knows here whether the byte before is a newline.
+    /// A line that begins in the first byte of a split's first block belongs to the previous split, since it
+    /// is unknown here whether the byte before is a newline.
     pub(crate) fn open_lines(
         split: &Split,
         offset: u64,
         memory: usize,
     ) -> Result<(Self, u64, bool), InputError> {
-        // The byte before tells whether a line begins at the offset.
+        // The byte before shows whether a line begins at the offset.
         let before = offset.saturating_sub(1);
         if offset > split.offset || Compression::of(&split.path).is_none() {
             return Ok((Source::open(split, before, memory)?, before, offset > 0));
@@ -94,7 +93,7 @@ impl Source {
         !matches!(self.stream, Stream::Plain(_))
     }
 
-    /// Compressed bytes of the split read so far; `None` where the file is not compressed.
+    /// Returns how many compressed bytes of the split were read; `None` if the file is not compressed.
     pub(crate) fn compressed_position(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
@@ -104,7 +103,7 @@ impl Source {
         }
     }
 
-    /// Where the records of the split lie, before the one at `offset` is read.
+    /// Returns the position of the split's records before the one at `offset`.
     pub(crate) fn position_at(&self, offset: u64) -> ReadPosition {
         let (start, length) = (self.split_offset, self.split_length);
         let position = match self.compressed_position() {
@@ -115,13 +114,13 @@ impl Source {
         position
     }
 
-    /// Bytes of the split that are done when the next record begins at `offset`.
+    /// Returns how many bytes of the split are done when the next record begins at `offset`.
     pub(crate) fn consumed(&self, offset: u64) -> u64 {
         let done = || offset.saturating_sub(self.split_offset).min(self.split_length);
         self.compressed_position().unwrap_or_else(done)
     }
 
-    /// The offset of the file's first byte; `None` in a split of compressed blocks that are not its first.
+    /// Returns the offset of the file's first byte; `None` in a split of compressed blocks without the first.
     pub(crate) fn file_start(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => Some(0),
@@ -132,8 +131,8 @@ impl Source {
         }
     }
 
-    /// Lines of a compressed split that begin here or later belong to the next one; `None` while that is not
-    /// known, or where the file ends before.
+    /// Returns the offset from which lines of a compressed split belong to the next one; `None` while it is
+    /// unknown, or if the file ends before.
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
@@ -143,7 +142,7 @@ impl Source {
         }
     }
 
-    /// Reads at most `into.len()` bytes, at least one unless the file has ended.
+    /// Reads at most `into.len()` bytes; at least one unless the file has ended.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
         let read = match &mut self.stream {
             Stream::Plain(file) => file.read(into),
@@ -160,7 +159,7 @@ impl Source {
                 read
             }
         };
-        // A long way to an offset, or to the end of a huge record, is no standstill.
+        // Skipping a long way, or reading a huge record, is progress too.
         progress();
         read.map_err(|error| in_file(&self.path, self.compression, error))
     }

@@ -1,6 +1,4 @@
-//! Splits: which bytes of which file each map task reads.
-//!
-//! Files are checked, cut by size and combined if they are small; what a format makes of a split is its own.
+//! Planning of splits: files are checked, cut by size, and combined if they are small.
 
 use napreduce_connectors::compression::Compression;
 use napreduce_protocol::{InputSplit, Split};
@@ -9,17 +7,17 @@ use super::error::InputError;
 use super::format::{InputFormat, Splitting};
 use super::paths::InputFile;
 
-/// Objects in stores that are checked at once.
+/// Concurrent checks of objects in stores.
 const CHECKS_AT_ONCE: usize = 16;
 
-/// What opening a file counts as, in bytes read: so that a great many tiny files are more than one split.
-/// Measured: a task takes about as long to open and close two or three files.
+/// Cost of opening a file, in bytes read, so that very many tiny files make more than one split. Measured:
+/// opening and closing two or three files takes about as long as starting a task.
 const OPENING_BYTES: u64 = 32 << 10;
-/// No files are combined for fewer splits than this. A constant and not the slots, so that the same input
-/// makes the same splits, and the same part files, everywhere.
+/// Minimum number of splits to keep when combining files. A constant independent of the slots, so that the
+/// same input makes the same splits and part files everywhere.
 const SPLITS_MIN: u64 = 8;
 
-/// Asks a format about each file; about objects in stores, which take their time to answer, several at once.
+/// Checks each file with its format; objects in stores concurrently, because of their latency.
 pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Result<(), InputError> {
     let check = |files: &[InputFile]| files.iter().try_for_each(|file| format.check(&file.path));
     if files.iter().all(|file| file.version.is_none()) {
@@ -28,14 +26,14 @@ pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Re
     std::thread::scope(|scope| {
         let share = files.len().div_ceil(CHECKS_AT_ONCE).max(1);
         let begun: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || check(files))).collect();
-        // The first in the order of the files is what is said.
+        // Report the first error in the order of the files.
         begun
             .into_iter()
             .try_for_each(|check| check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// A warning about compressed files without a byte, which no compressor writes.
+/// Returns a warning about compressed files of zero bytes, which no compressor writes.
 pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
     let empty = files.iter().flatten().filter(|file| file.size == 0);
     let mut empty = empty.filter_map(|file| Some((file, Compression::of(&file.path)?)));
@@ -51,7 +49,8 @@ pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
 }
 
 /// Cuts `files` into splits of about `split_size` bytes, in the order of the files. A last piece of at most a
-/// tenth of `split_size` joins the piece before. An empty file has no split, unless a file is a record.
+/// tenth of `split_size` is merged into the one before. An empty file has no split, unless a file is a
+/// record.
 pub fn plan_splits<F: InputFormat>(
     files: &[InputFile],
     split_size: u64,
@@ -73,9 +72,8 @@ pub fn plan_splits<F: InputFormat>(
     Ok(splits.into_iter().map(InputSplit::from).collect())
 }
 
-/// Combines splits that follow each other, as long as they are together no larger than one split,
-/// each file counting as what opening it takes, and at least an eighth of all is left to each. The
-/// order of the input stays.
+/// Combines consecutive splits while their total, with the cost of opening each file, is at most one split
+/// size and at most an eighth of the whole input. The order of the input is preserved.
 pub fn combine(splits: Vec<InputSplit>, split_size: u64) -> Vec<InputSplit> {
     let cost = |split: &InputSplit| split.length().saturating_add(OPENING_BYTES);
     if splits.len() as u64 <= SPLITS_MIN {
@@ -101,7 +99,7 @@ pub fn combine(splits: Vec<InputSplit>, split_size: u64) -> Vec<InputSplit> {
     combined
 }
 
-/// The split size in whole records, at least one.
+/// Returns the split size in whole records, at least one.
 fn checked_multiple(file: &InputFile, split_size: u64, length: usize) -> Result<u64, InputError> {
     if length == 0 {
         return Err(InputError::NoRecordLength);
@@ -130,7 +128,7 @@ mod tests {
 
     use crate::input::{FixedRecords, TextLines, WholeFiles};
 
-    /// Offset and length of each split of one file.
+    /// Returns the offset and length of each split of one file.
     fn plan<F: InputFormat>(name: &str, size: u64, split_size: u64, format: &F) -> Vec<(u64, u64)> {
         let file = InputFile { path: name.into(), size, version: None };
         let splits = plan_splits(&[file], split_size, format).expect("it can be planned");
@@ -198,7 +196,7 @@ mod tests {
         assert_eq!(plan("a", 0, 100, &WholeFiles), [(0, 0)], "an empty file is a record too");
     }
 
-    /// How many parts each split has, of files of these sizes.
+    /// Returns the number of parts of each combined split, for files of these sizes.
     fn combined(sizes: &[u64], split_size: u64) -> Vec<usize> {
         let file = |(number, size): (usize, &u64)| InputFile {
             path: format!("{number}").into(),

@@ -1,7 +1,6 @@
-//! Whether an input is what it was when the job began.
-//!
-//! Attempts that read different bytes would give an output of no input. Bytes added to a file do not count, since no split
-//! reads them, nor does a file that became shorter, which is noticed where it ends.
+//! Detection of inputs that changed since the job began. Attempts that read different bytes would give an
+//! output of neither input. Appended bytes are allowed, since no split reads them; a truncated file is
+//! detected at its end.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -11,14 +10,14 @@ use napreduce_protocol::{FileStamp, InputSplit, Split};
 
 use super::error::InputError;
 
-/// Notes down what the files of splits are now. Splits of one file follow each other.
+/// Records the current state of the files of splits. Splits of one file are consecutive.
 pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {
     let mut last: Option<(PathBuf, FileStamp)> = None;
     for split in splits {
         let mut stamps = Vec::with_capacity(split.parts.len());
         for part in &split.parts {
             let stamp = match &last {
-                // An object is known by its version.
+                // An object is identified by its version.
                 _ if part.version.is_some() => FileStamp { modified_nanos: 0, inode: 0 },
                 Some((path, stamp)) if *path == part.path => *stamp,
                 _ => stamp_of(&look_at(&part.path)?),
@@ -31,8 +30,8 @@ pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Refuses a file that is another one or was written to, unless something was only added to it. A copy that
-/// another host has has a number of its own, and the same time.
+/// Rejects a file that was replaced or modified, except by appending. A copy on another host has another
+/// inode but the same time.
 pub fn check_unchanged(part: &Split, stamp: Option<&FileStamp>) -> Result<(), InputError> {
     let Some(stamp) = stamp.filter(|_| part.version.is_none()) else { return Ok(()) };
     let file = look_at(&part.path)?;
@@ -66,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a file as of some seconds ago, and what a job says of it that had been planned with `planned`.
+    /// Writes an old file, changes it, and returns the reported change.
     fn changed(change: impl FnOnce(&Path)) -> Option<&'static str> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("in");
@@ -83,7 +82,7 @@ mod tests {
         }
     }
 
-    /// A time long ago, the same for every file.
+    /// Sets an old modification time, equal for all files.
     fn set_time(path: &Path) {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         OpenOptions::new().write(true).open(path).expect("a file").set_modified(time).expect("a time");

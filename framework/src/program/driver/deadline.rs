@@ -1,7 +1,5 @@
-//! One deadline for a program that runs several jobs: what each of them gets of it.
-//!
-//! Owns which jobs are yet to come, and what is known of their lengths: how long runs of the same definitions
-//! took in this program. Does not own the division (`napreduce_engine::chain_share`).
+//! The deadline of a chain of jobs, shared among its jobs. The expected length of a job is that of earlier
+//! runs of the same definition in this program.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,34 +10,35 @@ use napreduce_engine::{Span, chain_share};
 #[derive(Debug)]
 pub(super) struct ChainDeadline {
     due: Instant,
-    /// Runs of each definition: how many, and how long they took together.
+    /// Number and total duration of the runs of each definition.
     took: BTreeMap<String, (u32, Duration)>,
-    /// How many jobs the program says it will yet run, the next one included.
+    /// Number of jobs still to run, including the next one, if the program has set it.
     to_come: Option<u32>,
 }
 
 impl ChainDeadline {
-    /// So long from now.
+    /// Creates a deadline this long from now.
     pub fn of(lasts: Duration) -> Option<ChainDeadline> {
         let due = Instant::now().checked_add(lasts)?;
         Some(ChainDeadline { due, took: BTreeMap::new(), to_come: None })
     }
 
-    /// The program says how many jobs it will yet run.
+    /// Sets how many jobs are still to run.
     pub fn expect(&mut self, jobs: u32) {
         self.to_come = Some(jobs);
     }
 
-    /// How long after its submission the next job is due; the last job writes the program's output.
+    /// Returns the time from submission to deadline of the next job; the last job writes the program's
+    /// output.
     pub fn next(&self, definition: &str, is_last: bool) -> Duration {
         let left = self.due.saturating_duration_since(Instant::now());
-        // Something has to write the output.
+        // At least one job has to write the output.
         let later = self.to_come.map_or(u32::from(!is_last), |jobs| jobs.saturating_sub(1));
         let took = self.took.get(definition).map(|(runs, total)| span(*total / (*runs).max(1)));
         Duration::from_micros(chain_share(span(left), took, &vec![took; later as usize]).0)
     }
 
-    /// A job has ended.
+    /// Records the end of a job.
     pub fn ended(&mut self, definition: &str, took: Duration) {
         let (runs, total) = self.took.entry(definition.to_owned()).or_default();
         *runs += 1;
@@ -60,7 +59,7 @@ mod tests {
         Duration::from_secs(number)
     }
 
-    /// What it gets of 1,000 s, in tens of seconds.
+    /// Returns the job's part of 1,000 s, in tens of seconds.
     fn part(chain: &ChainDeadline, name: &str, is_last: bool) -> f64 {
         (chain.next(name, is_last).as_secs_f64() / 10.0).round()
     }

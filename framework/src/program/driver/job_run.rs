@@ -1,7 +1,4 @@
-//! One run of one job: what is said about it, and the plan it becomes.
-//!
-//! Owns planning: inputs to splits, the sample for a total order. Does not own directories between jobs
-//! (`driver`) nor how a plan runs (live runtime).
+//! One run of one job, and its planning: from inputs to splits, with the sample for a total order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +16,7 @@ use crate::input::{about_empty, expand, stamp};
 use crate::program::{Envelope, Error, report};
 use crate::settings::Settings;
 
-/// One run of one job, being put together.
+/// One run of one job, under construction.
 ///
 /// ```
 /// use napreduce::Driver;
@@ -37,7 +34,7 @@ pub struct JobRun<'d, 'p> {
     driver: &'d mut Driver<'p>,
     definition: String,
     parameters: Result<Value, serde_json::Error>,
-    /// As typed, names included.
+    /// As typed, with names.
     inputs: Vec<PathBuf>,
     named_inputs: Vec<NamedPath>,
     output: PathBuf,
@@ -45,7 +42,7 @@ pub struct JobRun<'d, 'p> {
 }
 
 impl<'d, 'p> JobRun<'d, 'p> {
-    /// With what the command line says.
+    /// Creates a run with the options of the command line.
     pub(super) fn new(driver: &'d mut Driver<'p>, definition: &str) -> JobRun<'d, 'p> {
         JobRun {
             definition: definition.to_owned(),
@@ -60,13 +57,13 @@ impl<'d, 'p> JobRun<'d, 'p> {
 }
 
 impl JobRun<'_, '_> {
-    /// What the definition is called with; none means `()`.
+    /// Sets the parameters of the definition; without a call they are `()`.
     pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
         self.parameters = serde_json::to_value(parameters);
         self
     }
 
-    /// Input files, directories or globs, as INPUT on the command line.
+    /// Sets the inputs: files, directories or globs, as INPUT on the command line.
     pub fn inputs<I>(mut self, inputs: I) -> Self
     where
         I: IntoIterator,
@@ -76,8 +73,8 @@ impl JobRun<'_, '_> {
         self
     }
 
-    /// The files of the input of this name, of a job with several: in the place of those that the command
-    /// line names, of any name, so that all are to be given.
+    /// Sets the files of a named input, for a job with several inputs. This replaces all inputs of the
+    /// command line, so call it for each name.
     ///
     /// ```
     /// use napreduce::Driver;
@@ -103,13 +100,13 @@ impl JobRun<'_, '_> {
         self
     }
 
-    /// The output directory.
+    /// Sets the output directory.
     pub fn output(mut self, output: impl AsRef<Path>) -> Self {
         self.output = output.as_ref().to_owned();
         self
     }
 
-    /// How many reduce tasks, whatever the command line says.
+    /// Sets the number of reduce tasks; overrides the command line.
     pub fn reduces(mut self, reduces: u32) -> Self {
         self.reduces = Some(reduces);
         self
@@ -125,7 +122,7 @@ impl JobRun<'_, '_> {
         driver.share_deadline(&self.definition, &mut plan);
         let began = Instant::now();
         driver.give_way(&plan.output)?;
-        // One that is left to itself keeps what it reads.
+        // A detached job still needs its intermediate input.
         let is_intermediate =
             plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
         let ran = driver.execute(plan);
@@ -137,8 +134,8 @@ impl JobRun<'_, '_> {
         Ok(report)
     }
 
-    /// How many reduces there are: whoever is nearer to this run decides, and nobody having said, as many as
-    /// can run at once.
+    /// Returns the number of reduces: that of this run, else of the command line, else of the definition,
+    /// else as many as can run at once.
     fn reduce_count(&mut self, job: &Job) -> Result<u32, Error> {
         let said = match job.pipeline.reduces() {
             Some(0) => return Ok(0),
@@ -150,14 +147,14 @@ impl JobRun<'_, '_> {
         }
     }
 
-    /// The definition's parameters as tasks get them.
+    /// Returns the encoded parameters for tasks.
     fn envelope(&self, settings: &Settings) -> Result<Vec<u8>, Error> {
         let unencodable = |error: &serde_json::Error| {
             Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
         };
         let parameters = self.parameters.as_ref().map_err(unencodable)?;
         let driver = &*self.driver;
-        // Workers put them where they know.
+        // Workers place side files themselves.
         let files = if driver.is_elsewhere() { BTreeMap::new() } else { driver.files.clone() };
         let envelope = Envelope { settings: settings.clone(), files, parameters };
         serde_json::to_vec(&envelope).map_err(|error| unencodable(&error))

@@ -1,7 +1,5 @@
-//! The driver's side of a program: runs jobs one after another, outputs of one being inputs of the next.
-//!
-//! Owns intermediate directories, and what is made sure of before the first job. Does not own how one job is
-//! planned (`job_run`) nor how a plan runs (live runtime).
+//! The driver of a program: it runs jobs in sequence, with outputs of one as inputs of the next. It manages
+//! intermediate directories and checks the output before the first job.
 
 mod deadline;
 mod job_run;
@@ -57,14 +55,14 @@ pub struct Driver<'p> {
     run: RunArguments,
     report: ReportFormat,
     settings: Settings,
-    /// Side files by name, where they are now.
+    /// Side files by name, with their current paths.
     files: BTreeMap<String, PathBuf>,
     chain: Chain,
-    /// Whether anything passes from one job to another.
+    /// Whether data passes from one job to another.
     is_chain: bool,
     /// The `--deadline` that all its jobs share.
     deadline: Option<ChainDeadline>,
-    /// Whether `--output` was looked at before the first job.
+    /// Whether `--output` was checked before the first job.
     output_checked: bool,
     /// Whether a job has written there, or tried to.
     output_used: bool,
@@ -72,15 +70,15 @@ pub struct Driver<'p> {
     reservation: Option<OutputReservation>,
     /// The cluster to run on; `None` for this program's own processes.
     cluster: Option<Box<dyn Submit>>,
-    /// The engine of somebody else to run on, if it is one.
+    /// The external engine to run on, if any.
     engine_kind: Option<EngineKind>,
     /// Started when the first job needs it.
     engine: Option<Engine>,
-    /// Files that the jobs so far read and did not write.
+    /// Files that the jobs so far have read but not written.
     reads: BTreeSet<PathBuf>,
     /// The outputs of the jobs so far.
     written: Vec<PathBuf>,
-    /// Inputs that can be read once only, by name; read when the first job needs them.
+    /// Inputs that can be read only once, by name; read when the first job needs them.
     spooled: BTreeMap<PathBuf, SpooledInput>,
 }
 
@@ -93,7 +91,7 @@ impl<'p> Driver<'p> {
         settings: Settings,
     ) -> Result<Driver<'p>, Error> {
         let files = side_files::by_name(&run.cluster.files.concat()).map_err(Error::Usage)?;
-        // Definitions are called here, too, to be planned.
+        // Definitions are also called here, for planning.
         side_files::know(files.clone());
         let engine_kind = run.engine.kind()?;
         let cluster = match &engine_kind {
@@ -142,27 +140,27 @@ impl<'p> Driver<'p> {
         self.run.quiet
     }
 
-    /// The INPUT arguments as typed.
+    /// Returns the INPUT arguments as typed.
     pub fn inputs(&self) -> &[PathBuf] {
         &self.run.inputs
     }
 
-    /// The `--output` argument.
+    /// Returns the `--output` argument.
     pub fn output(&self) -> &Path {
         &self.run.output
     }
 
-    /// A directory beside the output, or in that of `--intermediate`, for what passes from one job to the
-    /// next; removed when the program has ended, and on a cluster its jobs.
+    /// Returns a directory for data between jobs, next to the output or below `--intermediate`. It is removed
+    /// when the program and its jobs on a cluster have ended.
     #[must_use = "jobs find the directory by this path"]
     pub fn intermediate(&mut self, name: &str) -> PathBuf {
         self.is_chain = true;
         self.chain.root().join(name)
     }
 
-    /// How many jobs this program will yet run. With `--deadline` on a cluster each job of a chain gets a
-    /// deadline of its own, which leaves those after it as long as runs of the same definition took, or an
-    /// equal part. Unless it is said, one more job is expected until one writes to `--output`.
+    /// Sets how many jobs this program will still run. With `--deadline` on a cluster each job of a chain
+    /// gets its own deadline. It leaves the later jobs as much time as runs of the same definition took, or
+    /// an equal part. By default one more job is expected until one writes to `--output`.
     ///
     /// ```
     /// fn drive(driver: &mut napreduce::Driver) {
@@ -175,13 +173,12 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// A run of the job defined under this name; without more said it takes the arguments of the
-    /// command line.
+    /// Creates a run of the job with this name; by default it uses the arguments of the command line.
     pub fn job<'d>(&'d mut self, definition: &str) -> JobRun<'d, 'p> {
         JobRun::new(self, definition)
     }
 
-    /// Where a side file is that was given with `--files`.
+    /// Returns the path of a side file given with `--files`.
     #[cfg(feature = "streaming")]
     pub(crate) fn side_file(&self, name: &str) -> Option<&Path> {
         self.files.get(name).map(PathBuf::as_path)
@@ -198,8 +195,8 @@ impl<'p> Driver<'p> {
         Ok(())
     }
 
-    /// Gives the jobs from here on a side file, as `--files PATH#NAME` does; one of this name before is
-    /// replaced. It is taken along as it is when a job begins.
+    /// Adds a side file for all later jobs, as `--files PATH#NAME` does; replaces one of the same name. Its
+    /// content is read when a job begins.
     ///
     /// ```
     /// use napreduce::program::Error;
@@ -219,8 +216,8 @@ impl<'p> Driver<'p> {
         self.take_along(path.as_ref(), name)
     }
 
-    /// Looks at `--output` before the first job: a program whose last job writes there should not learn hours
-    /// later that it cannot. A job that writes there itself claims it.
+    /// Checks `--output` before the first job, so that a program does not fail after hours in its last job. A
+    /// job that writes there itself claims it.
     fn check_output(&mut self, of_job: &Path) -> Result<(), Error> {
         let output = &self.run.output;
         if !std::mem::replace(&mut self.output_checked, true) && !lies_within(of_job, output) {
@@ -229,8 +226,8 @@ impl<'p> Driver<'p> {
         Ok(())
     }
 
-    /// Refuses an output directory that holds a file which this job or an earlier one reads, side files included. What
-    /// a job of this program has written, a later one may replace.
+    /// Rejects an output directory with a file that this job or an earlier one reads, including side files. A
+    /// later job may replace the output of an earlier one.
     fn check_reads(&mut self, plan: &JobPlan) -> Result<(), Error> {
         let inputs = plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
         let reads = inputs.chain(self.files.values());
@@ -241,8 +238,8 @@ impl<'p> Driver<'p> {
         Ok(())
     }
 
-    /// Before the first job of a chain: claims `--output`, unless this job does, and makes a place for what
-    /// jobs pass on to each other. The chain of the job, on a cluster.
+    /// Prepares the first job of a chain: claims `--output`, unless this job does, and creates the
+    /// intermediate directory. Returns the chain of the job on a cluster.
     fn begin_chain(&mut self, output: &Path) -> Result<Option<u128>, Error> {
         if !self.is_chain {
             return Ok(None);
@@ -276,7 +273,7 @@ impl<'p> Driver<'p> {
         Ok(self.chain.token())
     }
 
-    /// Lets a job have `--output` that writes there.
+    /// Releases the claim on `--output` for a job that writes there.
     fn give_way(&mut self, output: &Path) -> Result<(), Error> {
         if !lies_within(output, &self.run.output) {
             return Ok(());
@@ -285,7 +282,7 @@ impl<'p> Driver<'p> {
         self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
     }
 
-    /// Where tasks read what `path` means, if it can be read once only.
+    /// Returns the copy that tasks read, if `path` can be read only once.
     fn kept(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
         let Some(name) = passing(&path) else { return Ok(path) };
         if self.is_elsewhere() {
@@ -303,12 +300,12 @@ impl<'p> Driver<'p> {
         Ok(self.spooled.entry(name).or_insert(spooled).path())
     }
 
-    /// Whether tasks are no children of this process, and have another current directory.
+    /// Returns whether tasks are not children of this process and have another working directory.
     fn is_elsewhere(&self) -> bool {
         self.cluster.is_some() || self.engine_kind.is_some()
     }
 
-    /// The engine to run on, started; `None` without `--on`.
+    /// Starts the engine if necessary and returns it; `None` without `--on`.
     fn engine(&mut self) -> Result<Option<&mut Engine>, Error> {
         let Some(kind) = &self.engine_kind else { return Ok(None) };
         if self.engine.is_none() {
@@ -319,7 +316,7 @@ impl<'p> Driver<'p> {
         Ok(self.engine.as_mut())
     }
 
-    /// What the next job gets of `--deadline`, which all jobs of a chain share.
+    /// Sets the next job's part of `--deadline`, which all jobs of a chain share.
     fn share_deadline(&self, definition: &str, plan: &mut JobPlan) {
         if let Some(deadline) = self.deadline.as_ref().filter(|_| self.is_chain) {
             let is_last = lies_within(&plan.output, &self.run.output);
@@ -331,7 +328,7 @@ impl<'p> Driver<'p> {
         self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
 
-    /// As many reduces as can run at once.
+    /// Returns as many reduces as can run at once.
     fn default_reduces(&mut self) -> Result<u32, Error> {
         let slots = self.slots();
         match (self.run.slots, &mut self.cluster) {
@@ -375,7 +372,7 @@ impl Drop for Driver<'_> {
     }
 }
 
-/// What a chain has its directory beside: the output, unless it is said, or nothing is a directory there.
+/// Returns the path next to which a chain's directory is created: the output by default.
 fn chain_place(run: &RunArguments) -> PathBuf {
     let name = run.output.file_name().unwrap_or("output".as_ref());
     match (&run.intermediate, StorageScheme::of(&run.output)) {
@@ -385,7 +382,7 @@ fn chain_place(run: &RunArguments) -> PathBuf {
     }
 }
 
-/// Whether a path is a directory or leads into it, whatever it is spelled like.
+/// Returns whether a path is a directory or inside it, after resolving both.
 fn lies_within(path: &Path, directory: &Path) -> bool {
     let resolved = directory.canonicalize().ok();
     path.ancestors()

@@ -1,16 +1,14 @@
-//! Which paths are of which input of a job: `users=PATH orders=PATH`.
-//!
-//! Owns the reading of names. Does not own what a path means (`input`).
+//! Assignment of paths to the named inputs of a job: `users=PATH orders=PATH`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A path, and the name of its input if it was given one.
+/// A path and the name of its input, if given.
 pub(super) type NamedPath = (Option<String>, PathBuf);
 
-/// The paths of each input, in the order of `names`, from those that were `typed` and those that were `given`
-/// with their names. An input without a name takes paths as they were typed.
+/// Returns the paths of each input, in the order of `names`, from those that were `typed` and those that were
+/// `given` with their names. An input without a name takes paths as typed.
 pub(super) fn by_input(
     names: &[Option<String>],
     typed: &[PathBuf],
@@ -33,7 +31,7 @@ pub(super) fn by_input(
     }
 }
 
-/// The input that a typed path belongs to, and the path without its name.
+/// Returns the index of a typed path's input, and the path without the name.
 fn resolve(names: &[Option<String>], typed: &Path) -> Result<(usize, PathBuf), String> {
     let bytes = typed.as_os_str().as_bytes();
     let equals = bytes.iter().position(|byte| *byte == b'=');

@@ -1,6 +1,4 @@
-//! What a driver reads of its jobs' outputs, for the next ones.
-//!
-//! Owns which files of an output are its parts. Does not own formats (`input`).
+//! Reading the outputs of jobs in a driver.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,8 +11,8 @@ use crate::program::Error;
 use crate::records::TypedRecords;
 
 impl Driver<'_> {
-    /// What a job has written to a directory, as text: all parts, one after the other. For outputs that fit
-    /// into memory, such as what a round of a computation has found for the next one.
+    /// Reads the output of a job as text, all parts concatenated. For outputs that fit into memory, such as
+    /// the result of one round of an iterative computation.
     pub fn read_text(&self, output: impl AsRef<Path>) -> Result<String, Error> {
         let mut text = String::new();
         for file in parts(output.as_ref())? {
@@ -23,8 +21,8 @@ impl Driver<'_> {
         Ok(text)
     }
 
-    /// Reads what a job has written, in any format that jobs read: each record of each part, in order.
-    /// Outputs with a name are not read; give the path of their files, or a glob, for that.
+    /// Reads the output of a job in any input format: each record of each part, in order.
+    /// Named outputs are not included; to read them, pass the path of their files or a glob.
     ///
     /// ```
     /// use napreduce::input::TextLines;
@@ -59,7 +57,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The typed records that a job has written with [`Records`](crate::records::Records), for outputs that
+    /// Reads typed records that a job has written with [`Records`](crate::records::Records), for outputs that
     /// fit into memory.
     ///
     /// ```
@@ -103,7 +101,7 @@ fn read_text(file: &InputFile) -> Result<String, InputError> {
     read().map_err(|error| InputError::unreadable(&file.path, error))
 }
 
-/// The part files of an output, without those of outputs with a name; or what else a path means.
+/// Returns the part files of an output without named outputs; expands any other path as an input.
 fn parts(output: &Path) -> Result<Vec<InputFile>, InputError> {
     let mut files = expand(&[output], false)?;
     if output.is_dir() {

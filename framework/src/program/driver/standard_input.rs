@@ -1,6 +1,5 @@
-//! Inputs that can be read once only: standard input, under the name `-`, and named pipes.
-//!
-//! Each is kept in a file which has no name any more, so that nothing stays behind however the program ends.
+//! Inputs that can be read only once: standard input, under the name `-`, and named pipes. Each is copied to
+//! an unlinked file, which the kernel removes however the program ends.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,11 +11,11 @@ use crate::program::Error;
 
 /// The name of standard input.
 pub(super) const DASH: &str = "-";
-/// Links that are followed from one to the next.
+/// Maximum number of symbolic links followed.
 const LINKS_MAX: usize = 40;
 
-/// Under which name an input is kept that can be read once only, or means another file in each process: `/dev/stdin`
-/// and what `<(command)` gives. `None` of all others.
+/// Returns the name under which an input is copied that can be read only once, or that refers to another file
+/// in each process: `/dev/stdin` and the paths of `<(command)`. Returns `None` for all others.
 pub(super) fn passing(path: &Path) -> Option<PathBuf> {
     if path == Path::new(DASH) {
         return Some(path.to_owned());
@@ -28,7 +27,7 @@ pub(super) fn passing(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The descriptor of this process that a path leads to.
+/// Returns the descriptor of this process to which a path leads.
 fn own_descriptor(path: &Path) -> Option<u32> {
     let own = fs::canonicalize("/proc/self").ok()?;
     let mut path = path.to_owned();
@@ -43,13 +42,13 @@ fn own_descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// All that was read from such an input.
+/// The copy of such an input.
 pub(super) struct SpooledInput {
     file: File,
 }
 
 impl SpooledInput {
-    /// Reads the input of this name, one that is [`passing`], to its end.
+    /// Reads the input of this name, for which [`passing`] returned a name, to its end.
     pub(super) fn read(name: &Path) -> Result<SpooledInput, Error> {
         if name == Path::new(DASH) {
             return SpooledInput::spool("standard input", &mut io::stdin().lock());
@@ -63,7 +62,7 @@ impl SpooledInput {
         SpooledInput::spool(&shown, &mut from)
     }
 
-    /// Reads to the end, into a file of the directory for temporary files.
+    /// Reads to the end, into a file in the directory for temporary files.
     fn spool(name: &str, from: &mut impl Read) -> Result<SpooledInput, Error> {
         let directory = std::env::temp_dir();
         let spooled = unnamed_file(&directory).and_then(|mut file| {
@@ -78,7 +77,7 @@ impl SpooledInput {
         })
     }
 
-    /// Where processes of this machine find it, as long as this one runs.
+    /// Returns a path valid for all processes of this machine while this one runs.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
     }

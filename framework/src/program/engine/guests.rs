@@ -1,4 +1,4 @@
-//! Another engine, by the crate that is the feature `guests`.
+//! External engines, with the feature `guests`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(super) fn kind(on: &str, arguments: &EngineArguments) -> Result<EngineKind, 
     EngineKind::of(&flags).map_err(Error::Usage)
 }
 
-/// An engine that runs jobs of this program; it ends with this value.
+/// An engine that runs jobs of this program; stopped when dropped.
 pub(in crate::program) struct Engine {
     engine: GuestEngine,
     paths: TypedPaths,
@@ -45,7 +45,7 @@ impl Engine {
         Ok(Engine { engine, paths })
     }
 
-    /// Runs a job to its end. What is said of its paths is said as they were typed.
+    /// Runs a job to its end. Messages show its paths as typed.
     pub(in crate::program) fn run(
         &mut self,
         mut plan: JobPlan,

@@ -1,7 +1,4 @@
-//! `--on`: running a program's jobs on an engine of somebody else.
-//!
-//! Owns the flags, and that none of them is without effect. Does not own the engines: they are the feature
-//! `guests`.
+//! `--on`: running a program's jobs on an external engine. The engines are behind the feature `guests`.
 
 #[cfg(feature = "guests")]
 mod guests;
@@ -50,7 +47,7 @@ pub(crate) struct EngineArguments {
 }
 
 impl EngineArguments {
-    /// The engine to run on, if it is one. Flags that would do nothing are refused.
+    /// Returns the engine to run on, if any. Fails if a flag would have no effect.
     pub(super) fn kind(&self) -> Result<Option<EngineKind>, Error> {
         let Some(on) = &self.on else {
             let given = [
@@ -69,8 +66,8 @@ impl EngineArguments {
         engines::kind(on, self).map(Some)
     }
 
-    /// Refuses flags that are about our own clusters, which another engine makes nothing of. A cluster that
-    /// only a variable names is not meant.
+    /// Rejects flags for napreduce clusters, which have no effect on another engine. A cluster named only by
+    /// an environment variable is ignored.
     pub(super) fn beside(&self, cluster: &ClusterArguments, slots: Option<u32>) -> Result<(), Error> {
         let given = cluster.named().then_some("--cluster").or_else(|| cluster.cluster_only());
         let given = given.or(slots.map(|_| "--slots"));

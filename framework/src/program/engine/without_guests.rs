@@ -1,4 +1,4 @@
-//! What a program says of other engines that was built without the feature `guests`.
+//! External engines in a program built without the feature `guests`: every use is an error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,16 +12,16 @@ use napreduce_task::Definitions;
 use super::super::error::Error;
 use super::EngineArguments;
 
-/// The first arguments of processes that an engine starts, or that are between it and them.
+/// The first arguments of processes started by an engine or on its behalf.
 const MARKERS: [&str; 2] = ["--napreduce-guest", "--napreduce-hadoop"];
-/// By which an engine is told that no other try can help (docs/guests.md).
+/// The exit status that tells an engine not to retry (docs/guests.md).
 const FATAL: u8 = 65;
 
-/// There is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(in crate::program) enum EngineKind {}
 
-/// There is none.
+/// Uninhabited.
 pub(in crate::program) enum Engine {}
 
 pub(super) fn kind(on: &str, _: &EngineArguments) -> Result<EngineKind, Error> {
@@ -30,12 +30,12 @@ pub(super) fn kind(on: &str, _: &EngineArguments) -> Result<EngineKind, Error> {
     )))
 }
 
-/// Whether an engine has started this process.
+/// Returns whether an engine has started this process.
 pub(in crate::program) fn requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
 }
 
-/// Refuses what an engine has started it for.
+/// Fails with a message that the feature is missing.
 pub(in crate::program) fn run(_: &dyn Definitions) -> ExitCode {
     print_error(
         "to run on another engine needs the feature `guests` of napreduce; build this program with it",
