@@ -1,7 +1,5 @@
-//! Byte strings of constant length.
-//!
-//! Owns `[u8; N]`, handed around by value, and `&'static [u8; N]`, handed around by reference for the longer
-//! ones. Both are encoded as they are. Does not own byte strings of any length.
+//! Byte strings of constant length: `[u8; N]`, passed by value, and `&'static [u8; N]`, passed by reference,
+//! for longer ones. Both are encoded unchanged.
 
 use super::{DecodeError, Key, Scratch, Value, measure_fixed};
 

@@ -1,7 +1,5 @@
-//! What derived code and the built-in composites are made of.
-//!
-//! Owns the steps over one field of a composite. Does not own the composites. Public for `napreduce-derive`
-//! alone.
+//! Steps over one field of a composite, for derived code and the built-in composites. Public only for
+//! `napreduce-derive`.
 
 pub use super::{DecodeError, GroupBy, Key, Scratch, Value};
 
@@ -17,7 +15,7 @@ pub fn decode_field<'a, V: Value>(
     V::decode(input, last, scratch).map_err(|error| error.after(before))
 }
 
-/// Moves `at` behind the field of a composite that begins there.
+/// Moves `at` past the field of a composite that begins there.
 #[inline]
 pub fn measure_field<V: Value>(
     bytes: &[u8],
@@ -25,7 +23,7 @@ pub fn measure_field<V: Value>(
     last: bool,
     flip: u8,
 ) -> Result<(), DecodeError> {
-    // A measured length never exceeds the bytes it was measured on, so `at` stays inside.
+    // A measured length never exceeds the measured bytes, so `at` stays in bounds.
     *at += V::measure(&bytes[*at..], last, flip).map_err(|error| error.after(*at))?;
     Ok(())
 }
@@ -38,7 +36,7 @@ pub fn take_tag(input: &mut &[u8]) -> Option<u8> {
     Some(*tag)
 }
 
-/// The fixed length of several fields together, where each of them has one.
+/// Returns the fixed length of several fields together, if each has one.
 pub const fn fixed_sum_of(fields: &[Option<usize>]) -> Option<usize> {
     let mut sum = 0;
     let mut next = 0;

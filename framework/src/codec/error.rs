@@ -1,11 +1,8 @@
-//! What is wrong with bytes that do not decode.
-//!
-//! Owns the error of the codec. Does not own what a task makes of it: the record's file and task are named
-//! there.
+//! The error for bytes that cannot be decoded. A task adds the file and position of the record.
 
 use std::borrow::Cow;
 
-/// Bytes that are not the encoding of the wanted type: what was expected, and where.
+/// The error for bytes that are not an encoding of the wanted type.
 ///
 /// ```
 /// use napreduce::Value;
@@ -26,23 +23,23 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// `expected` is not what the bytes hold at byte `at`, counted from the start of the value being decoded.
+    /// Creates an error: the bytes at `at`, counted from the start of the value, are not `expected`.
     #[cold]
     pub fn new(expected: impl Into<Cow<'static, str>>, at: usize) -> Self {
         DecodeError { expected: expected.into(), at }
     }
 
-    /// What should have been there.
+    /// Returns a description of the expected bytes.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// Where, in bytes from the start of the value that was being decoded.
+    /// Returns the position in bytes from the start of the decoded value.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The same error seen from a value that holds `bytes` bytes before the field that failed.
+    /// Returns the same error relative to a value with `bytes` bytes before the failed field.
     #[must_use]
     #[cold]
     pub fn after(mut self, bytes: usize) -> Self {

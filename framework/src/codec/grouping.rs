@@ -1,7 +1,4 @@
-//! Groups made by the first fields of a key.
-//!
-//! Owns the length of such a prefix and its decoding. Does not own grouping itself: the data plane compares
-//! the prefixes.
+//! Groups by the first fields of a key: the length of such a prefix and its decoding.
 
 use super::{DecodeError, Key, Scratch};
 
@@ -30,8 +27,8 @@ use super::{DecodeError, Key, Scratch};
     note = "group `(A, B, C)` by `A` or by `(A, B)`"
 )]
 pub trait GroupBy<G: Key>: Key {
-    /// The length in bytes of the part of the encoded key that makes its group. Bytes that are no encoding of
-    /// this key are a group of their own as a whole.
+    /// Returns the length in bytes of the prefix of the encoded key that defines its group. Bytes that are
+    /// not an encoding of this key are a separate group.
     #[inline]
     fn prefix_length(encoded: &[u8]) -> usize {
         G::skip(encoded, false).unwrap_or(encoded.len())

@@ -1,8 +1,5 @@
-//! Typed keys and values as bytes, and back.
-//!
-//! Owns the traits `Value`, `Key` and `GroupBy` and the encodings of all built-in types. Order is defined by
-//! the encoded bytes alone: the data plane never calls back into these types to compare. Does not own
-//! records, blocks or text.
+//! Encodings of typed keys and values. Their order is that of the encoded bytes, so the data plane never
+//! calls these types to compare.
 //!
 //! ```
 //! use std::cmp::Reverse;
@@ -39,8 +36,8 @@ mod serde_value;
 mod strings;
 mod tuples;
 
-/// What decoding puts somewhere because the bytes do not hold it as it is: text with escapes, reversed
-/// fields. Reset between records, it costs no allocation for each.
+/// Memory for decoded data that the encoded bytes do not contain literally: text with escapes, reversed
+/// fields. It is reset between records, so it costs no allocation for each.
 ///
 /// ```
 /// use std::cmp::Reverse;
@@ -62,15 +59,15 @@ pub use self::error::DecodeError;
 pub use self::grouping::GroupBy;
 pub use self::serde_value::Serde;
 
-/// A type whose values travel as bytes, written as a *family*: the type names what is meant, `Ref<'a>` what
-/// is handed around. `String` is emitted and received as `&str`, `Vec<u8>` as `&[u8]`, `(String, u64)` as
-/// `(&str, u64)`, `u64` as itself, so that reading a value copies and allocates nothing.
+/// A type whose values can be encoded, written as a *family*: the type is the name, `Ref<'a>` the value
+/// passed around. `String` is emitted and received as `&str`, `Vec<u8>` as `&[u8]`, `(String, u64)` as
+/// `(&str, u64)`, `u64` as itself, so reading a value copies and allocates nothing.
 ///
-/// Every [`Key`] is a value with the same encoding; [`Serde`] makes one of any serde type; `#[derive(Value)]`
-/// of a struct or enum whose fields are values.
+/// Every [`Key`] is a value with the same encoding; [`Serde`] makes a value of any serde type;
+/// `#[derive(Value)]` works on a struct or enum whose fields are values.
 ///
-/// An encoding has two forms. As the *last* field of a record its end is the end of the bytes. Anywhere else
-/// it ends itself, and no such encoding is a prefix of another one.
+/// An encoding has two forms. The *last* field of a record ends with the bytes. Any other field is
+/// self-delimiting: no such encoding is a prefix of another one.
 ///
 /// ```
 /// use napreduce::codec::Scratch;
@@ -90,23 +87,23 @@ pub use self::serde_value::Serde;
     note = "derive(Value) or derive(Key) for it, or wrap a serde type: `Serde<{Self}>`"
 )]
 pub trait Value: 'static {
-    /// A value as it is emitted and received; borrows where that saves a copy.
+    /// An emitted or received value; borrows where that avoids a copy.
     type Ref<'a>;
 
     /// A value that borrows nothing, which a combiner can keep and fold into.
     type Owned: Send + 'static;
 
-    /// The length of every encoding in bytes, where it is the same for all values and in both forms.
+    /// The length of the encoding in bytes, if it is the same for all values and in both forms.
     const FIXED: Option<usize>;
 
-    /// Appends the encoding of `value` to `out`. With `last` nothing follows it in the record.
+    /// Appends the encoding of `value` to `out`. `last` is set for the last field of a record.
     fn encode(value: Self::Ref<'_>, last: bool, out: &mut Vec<u8>);
 
-    /// As [`encode`](Value::encode), for a value that is held in its owned form.
+    /// As [`encode`](Value::encode), for a value in owned form.
     fn encode_owned(owned: &Self::Owned, last: bool, out: &mut Vec<u8>);
 
-    /// The encoding of `value` as the only field of a record. Text and bytes are returned as they are,
-    /// without a copy; everything else is written into `buffer`, whose content is replaced.
+    /// Returns the encoding of `value` as the only field of a record. Text and bytes are returned without a
+    /// copy; other types are written into `buffer`, whose content is replaced.
     #[inline]
     fn bytes<'b, 'a: 'b>(value: Self::Ref<'a>, buffer: &'b mut Vec<u8>) -> &'b [u8] {
         buffer.clear();
@@ -114,22 +111,23 @@ pub trait Value: 'static {
         buffer
     }
 
-    /// Takes one value off the front of `input`. What cannot be borrowed from `input` is put into `scratch`,
-    /// which the caller resets between records. After an error `input` stands anywhere.
+    /// Decodes one value from the front of `input` and advances it. Data that cannot be borrowed from `input`
+    /// is put into `scratch`, which the caller resets between records. After an error the position of `input`
+    /// is unspecified.
     fn decode<'a>(
         input: &mut &'a [u8],
         last: bool,
         scratch: &'a Scratch,
     ) -> Result<Self::Ref<'a>, DecodeError>;
 
-    /// The length in bytes of the encoding at the front of `bytes`, whose every byte was complemented where
-    /// `flip` is `0xFF`, and none where it is 0. Looks only at the bytes that decide the length.
+    /// Returns the length in bytes of the encoding at the front of `bytes`. All bytes are complemented if
+    /// `flip` is `0xFF`, and none if it is 0. Reads only the bytes that determine the length.
     fn measure(bytes: &[u8], last: bool, flip: u8) -> Result<usize, DecodeError>;
 
     /// Copies what `value` borrows.
     fn to_owned(value: Self::Ref<'_>) -> Self::Owned;
 
-    /// The length in bytes of the encoding at the front of `bytes`.
+    /// Returns the length in bytes of the encoding at the front of `bytes`.
     ///
     /// ```
     /// use napreduce::Value;
@@ -145,7 +143,7 @@ pub trait Value: 'static {
         Self::measure(bytes, last, 0)
     }
 
-    /// Decodes `bytes` as the only field of a record, of which nothing may be left over.
+    /// Decodes `bytes` as the only field of a record. Fails if bytes are left over.
     #[inline]
     fn decode_whole<'a>(bytes: &'a [u8], scratch: &'a Scratch) -> Result<Self::Ref<'a>, DecodeError> {
         let mut rest = bytes;
@@ -166,12 +164,12 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
     DecodeError::new("the end", bytes.len() - rest.len())
 }
 
-/// A [`Value`] whose encodings compare, byte by byte and the shorter prefix first, as its values do.
+/// A [`Value`] whose encodings compare like its values: byte by byte, the shorter prefix first.
 ///
 /// Keys are integers, floats (−0 and 0 are one key, so are all NaN; NaN comes last), `bool`, `char`, `()`,
 /// `String`, `Vec<u8>`, `[u8; N]`, `Option` (`None` first), [`Reverse`](std::cmp::Reverse), tuples of up to
-/// six, and structs and enums with `#[derive(Key)]`. Of these, `&'static str`, `&'static [u8]` and `&'static
-/// [u8; N]` are further names of the families of borrowed text and bytes.
+/// six, and structs and enums with `#[derive(Key)]`. `&'static str`, `&'static [u8]` and `&'static [u8; N]`
+/// are further names of the families of borrowed text and bytes.
 ///
 /// ```
 /// use napreduce::{Key, Value};
@@ -193,8 +191,8 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 /// assert!(encoded("ann", 10) < encoded("anna", 1));
 /// ```
 ///
-/// An implementation by hand promises that order, and that no encoding in the form that is not last is a
-/// prefix of another. One that only gives another type a name is made of the methods of that:
+/// A manual implementation must guarantee that order, and that no encoding in the self-delimiting form is a
+/// prefix of another. A wrapper of another type delegates to its methods:
 ///
 /// ```
 /// use napreduce::codec::{DecodeError, Scratch};
@@ -244,7 +242,7 @@ fn left_over(bytes: &[u8], rest: &[u8]) -> DecodeError {
 )]
 pub trait Key: Value {}
 
-/// The length of an encoding that is `length` bytes long whatever they are.
+/// Returns the length of a fixed-length encoding.
 #[inline]
 pub(crate) fn measure_fixed(
     bytes: &[u8],

@@ -1,12 +1,10 @@
-//! Integers, floats, `bool`, `char` and `()`.
-//!
-//! Owns their encodings of constant length: big-endian, the sign bit turned so that negative comes first.
-//! Does not own composites.
+//! Fixed-length encodings of integers, floats, `bool`, `char` and `()`: big-endian, with the sign bit flipped
+//! so that negative numbers come first.
 
 use super::{DecodeError, Key, Scratch, Value, measure_fixed};
 
-/// A key that is its own reference and owned form and takes `$length` bytes: `$write` makes them, `$read`
-/// reads them.
+/// Implements a key that is its own reference and owned form and takes `$length` bytes, with `$write` and
+/// `$read`.
 macro_rules! plain_key {
     ($type:ty, $length:expr, $expected:expr, $write:expr, $read:expr) => {
         impl Value for $type {
@@ -70,7 +68,7 @@ macro_rules! signed_keys {
     )*};
 }
 
-/// Negative floats have all bits turned, so that larger magnitudes come first; others only the sign bit.
+/// Negative floats have all bits flipped, so that larger magnitudes come first; others only the sign bit.
 macro_rules! float_keys {
     ($($type:ty, $bits:ty, $signed:ty: $expected:literal),*) => {$(
         plain_key!(
@@ -109,7 +107,7 @@ signed_keys!(
 );
 float_keys!(f32, u32, i32: "an f32 (4 bytes)", f64, u64, i64: "an f64 (8 bytes)");
 
-// The machine's word travels as 64 bits, so that a file does not depend on the machine that wrote it.
+// Always 64 bits, so that a file does not depend on the machine that wrote it.
 plain_key!(usize, 8, "a usize (8 bytes)", |value: usize| (value as u64).to_be_bytes(), |bytes| {
     usize::try_from(u64::from_be_bytes(bytes)).ok()
 });

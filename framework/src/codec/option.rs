@@ -1,6 +1,4 @@
-//! `Option` as a key or value.
-//!
-//! Owns its tag byte: 0 is `None` and comes first, 1 is `Some`. Does not own the encoding of what is inside.
+//! `Option` as a key or value, with a tag byte: 0 for `None`, which comes first, and 1 for `Some`.
 
 use super::{DecodeError, Key, Scratch, Value};
 

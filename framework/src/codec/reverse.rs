@@ -1,7 +1,6 @@
-//! `Reverse`: the descending order of a key.
-//!
-//! Owns the complement of an encoding. It is always that of the form which ends itself, also where nothing
-//! follows: only where no encoding is a prefix of another does the complement turn the order round.
+//! `Reverse`: a key in descending order, encoded as the complement of the inner encoding. This is always the
+//! self-delimiting form, even in the last field: the complement reverses the order only if no encoding is a
+//! prefix of another.
 
 use std::cmp::Reverse;
 

@@ -1,6 +1,4 @@
-//! Any serde type as a value.
-//!
-//! Owns the postcard encoding of `Serde<T>`. It has no order, so it is no key.
+//! Any serde type as a value, in postcard encoding. The encoding has no order, so it cannot be a key.
 
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -10,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::{DecodeError, Scratch, Value};
 
-/// Length in bytes of what is not last is written first, as a u32.
+/// The length prefix of a field that is not last, a u32.
 const LENGTH_BYTES: usize = 4;
 
 /// The family of values of a serde type: `Emit<String, Serde<Page>>` emits and receives a `Page`.
@@ -34,8 +32,8 @@ const LENGTH_BYTES: usize = 4;
 ///
 /// # Panics
 ///
-/// Encoding panics, and so fails the task, where the type's own `Serialize` returns an error or asks for what
-/// postcard cannot write (a sequence of unknown length, a flattened map).
+/// Encoding panics, which fails the task, if the type's own `Serialize` returns an error or uses a feature
+/// that postcard does not support (a sequence of unknown length, a flattened map).
 pub struct Serde<T>(PhantomData<fn() -> T>);
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {

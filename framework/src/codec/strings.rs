@@ -1,13 +1,11 @@
-//! Text and bytes of any length.
-//!
-//! Owns the two forms of a byte string: as it is when last, otherwise with 00 escaped as 00 FF and ended by
-//! 00 00. Does not own byte strings of constant length.
+//! Text and bytes of any length. The last field is encoded unchanged; in others 00 is escaped as 00 FF, and
+//! 00 00 is the end.
 
 use super::{DecodeError, Key, Scratch, Value};
 
 const END_EXPECTED: &str = "the end of a byte string (00 00)";
 
-/// Appends `bytes` in the form that ends itself.
+/// Appends `bytes` in the self-delimiting form.
 #[inline]
 fn encode_terminated(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 2);
@@ -64,7 +62,7 @@ fn unescape<'a>(escaped: &[u8], scratch: &'a Scratch) -> &'a [u8] {
         let part = zero + 1;
         plain[to..to + part].copy_from_slice(&escaped[from..from + part]);
         to += part;
-        // Measuring saw to it that FF follows.
+        // Measuring checked that FF follows.
         from += part + 1;
     }
     plain[to..].copy_from_slice(&escaped[from..]);
@@ -83,7 +81,8 @@ fn not_text(bytes: &[u8], valid: usize, last: bool) -> DecodeError {
     DecodeError::new("UTF-8 text", valid + escapes)
 }
 
-/// A family of borrowed bytes or text: `$family` travels as `&'a $borrowed` and is kept as `$owned`.
+/// Implements a family of borrowed bytes or text: `$family` is passed as `&'a $borrowed` and owned as
+/// `$owned`.
 macro_rules! string_key {
     ($family:ty, $borrowed:ty, $owned:ty, $view:expr, $decode:expr) => {
         impl Value for $family {

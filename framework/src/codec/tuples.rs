@@ -1,7 +1,5 @@
-//! Tuples of one to six fields.
-//!
-//! Owns their encoding: the fields one after another, the last one in the form of the whole. Does not own
-//! grouping by the first fields.
+//! Tuples of one to six fields, encoded as their fields in sequence; the last one is in the form of the
+//! whole.
 
 use super::derive_support::{decode_field, fixed_sum_of, measure_field};
 use super::{DecodeError, Key, Scratch, Value};

@@ -12,9 +12,9 @@ use super::lines::{LineBlocks, for_each_line, lines_splitting};
 /// Lines of UTF-8 text, as `&str`.
 ///
 /// A line ends at `\n`; one `\r` before that is removed too. The last line needs no newline. A line may be as
-/// long as the task's memory. Files ending in `.gz` and `.zst` are decompressed. A UTF-8 byte order mark at the
-/// start of a file is not part of its first line; files with a mark of UTF-16 or UTF-32 fail the job. A `\r`
-/// elsewhere is part of its line: read files whose lines end in `\r` alone with
+/// long as the task's memory. Files ending in `.gz` and `.zst` are decompressed. A UTF-8 byte order mark at
+/// the start of a file is not part of its first line; files with a mark of UTF-16 or UTF-32 fail the job. A
+/// `\r` elsewhere is part of its line: read files whose lines end in `\r` alone with
 /// [`TextRecords::delimited_by("\r")`](crate::input::TextRecords::delimited_by).
 ///
 /// ```
@@ -28,7 +28,7 @@ use super::lines::{LineBlocks, for_each_line, lines_splitting};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextLines;
 
-/// Lines of any bytes, as `&[u8]`, with a byte order mark if there is one; otherwise as [`TextLines`].
+/// Lines of arbitrary bytes, as `&[u8]`, including any byte order mark; otherwise as [`TextLines`].
 ///
 /// ```
 /// use napreduce::Job;
@@ -41,8 +41,8 @@ pub struct TextLines;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByteLines;
 
-/// Lines of text, as `&str`: what is no UTF-8 becomes U+FFFD, one for each sequence of bytes that cannot
-/// begin or go on as a letter. Otherwise as [`TextLines`], and as fast where all is UTF-8.
+/// Lines of text, as `&str`. Each invalid UTF-8 sequence becomes U+FFFD. Otherwise as [`TextLines`], and as
+/// fast for valid UTF-8.
 ///
 /// ```
 /// use napreduce::Job;
@@ -70,7 +70,7 @@ pub struct LossyLineReader {
     blocks: LineBlocks,
 }
 
-/// A format of lines and its reader: `each_of` hands out the lines of a block.
+/// Defines a format of lines and its reader; `each_of` passes on the lines of a block.
 macro_rules! line_format {
     ($format:ident, $reader:ident, $line:ty, $each_of:ident) => {
         impl InputFormat for $format {

@@ -1,6 +1,5 @@
-//! Records of text that are no lines: between delimiters, from one marked line to the next, or paragraphs.
-//!
-//! Where they begin and end is the same for a reader that begins in the middle of a file.
+//! Text records other than lines: separated by delimiters, beginning with marked lines, or paragraphs. The
+//! boundaries are the same for a reader that begins in the middle of a file.
 
 use std::path::Path;
 
@@ -15,12 +14,12 @@ use super::lines::{MARK_BYTES, mark_length};
 use super::source::Source;
 use super::window::Window;
 
-/// Bytes in which blank lines are looked for backwards at a time.
+/// Bytes per read when searching backwards for blank lines.
 const LOOK_BACK_BYTES: usize = 4 << 10;
 
 /// Records of UTF-8 text over any number of lines, as `&str`. A record may be as long as the task's memory.
-/// Files are cut between records, but for compressed ones, and for delimiters that can overlap themselves
-/// (`abab`), which are not cut. A UTF-8 byte order mark at the start of a file is not part of its first record.
+/// Files are cut between records, except for compressed files and for delimiters that can overlap themselves
+/// (`abab`). A UTF-8 byte order mark at the start of a file is not part of its first record.
 ///
 /// ```
 /// use napreduce::Job;
@@ -44,16 +43,16 @@ pub struct TextRecords {
 
 #[derive(Clone, Debug)]
 enum Boundary {
-    /// What stands between two records and belongs to neither.
+    /// The delimiter between two records.
     Delimiter(Vec<u8>),
-    /// A newline and what begins the next record.
+    /// A newline and the beginning of the next record.
     Marker(Vec<u8>),
     BlankLines,
 }
 
 impl TextRecords {
-    /// What stands between two occurrences of `delimiter`, which may hold newlines, or none. As with lines,
-    /// one at the end of the file begins no record.
+    /// Records separated by `delimiter`, which may contain newlines. As with lines, a delimiter at the end of
+    /// the file begins no record.
     ///
     /// ```
     /// use napreduce::Job;
@@ -66,18 +65,18 @@ impl TextRecords {
     ///
     /// # Panics
     ///
-    /// When the delimiter is empty.
+    /// Panics if the delimiter is empty.
     pub fn delimited_by(delimiter: &str) -> TextRecords {
         assert!(!delimiter.is_empty(), "records need a delimiter of at least one byte between them");
         TextRecords { boundary: Boundary::Delimiter(delimiter.as_bytes().to_vec()) }
     }
 
-    /// From one line that begins with `marker` to the next one, without the newline at the end. What comes
-    /// before the first such line of a file is a record, too.
+    /// Records from one line that begins with `marker` to the next one, without the newline at the end. Text
+    /// before the first such line of a file is a record too.
     ///
     /// # Panics
     ///
-    /// When the marker is empty or has a newline in it.
+    /// Panics if the marker is empty or contains a newline.
     pub fn beginning_with(marker: &str) -> TextRecords {
         assert!(
             !marker.is_empty() && !marker.contains('\n'),
@@ -86,8 +85,7 @@ impl TextRecords {
         TextRecords { boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()) }
     }
 
-    /// Lines between blank ones, without the newline at the end. A blank line has no character but `\r`, of which
-    /// it may have several.
+    /// Records separated by blank lines, without the newline at the end. A blank line may contain `\r` only.
     ///
     /// ```
     /// use napreduce::Job;
@@ -103,7 +101,7 @@ impl TextRecords {
 }
 
 impl Boundary {
-    /// Whether two occurrences can overlap, so that it depends on what came before which of them counts.
+    /// Returns whether two occurrences can overlap, so that the text before decides which of them counts.
     fn overlaps(&self) -> bool {
         match self {
             Boundary::Delimiter(delimiter) => {
@@ -113,7 +111,7 @@ impl Boundary {
         }
     }
 
-    /// Where to begin to read to see whether a record begins at `offset`.
+    /// Returns where to start reading in order to know whether a record begins at `offset`.
     fn look_back(&self, split: &Split, offset: u64, memory: usize) -> Result<u64, InputError> {
         match self {
             Boundary::Delimiter(delimiter) => Ok(offset.saturating_sub(delimiter.len() as u64)),
@@ -130,11 +128,11 @@ impl Boundary {
     }
 }
 
-/// What is found in the bytes from the start of a record on.
+/// The result of searching for the end of a record.
 enum Found {
-    /// The record's bytes, and where the next one begins.
+    /// The end of the record, and the start of the next one.
     Record { end: usize, next: usize },
-    /// No end before this byte; more is to be read.
+    /// No end before this byte; read more.
     Nothing { searched: usize },
 }
 
@@ -175,17 +173,17 @@ pub struct TextRecordReader {
     window: Window,
     boundary: Boundary,
     finder: Finder<'static>,
-    /// While the first record is still to be found: it begins here at the earliest.
+    /// Earliest start of the first record, until that is found.
     begins_at: Option<u64>,
     /// Records that begin here or later belong to the next split.
     end: u64,
-    /// Bytes available that are known to end no record.
+    /// Available bytes that do not end a record.
     searched: usize,
     position: ReadPosition,
 }
 
 impl TextRecordReader {
-    /// Looks for the end of the record that begins with `bytes[start..]`.
+    /// Searches for the end of the record that begins with `bytes[start..]`.
     fn find(&self, bytes: &[u8], from: usize, ended: bool) -> Found {
         let width = self.finder.needle().len();
         let mut from = from;
@@ -207,7 +205,7 @@ impl TextRecordReader {
         self.window.fill(&mut self.source, self.end)
     }
 
-    /// Goes to the first record that begins in the split; false if none does.
+    /// Advances to the first record that begins in the split; returns false if there is none.
     fn enter(&mut self, earliest: u64) -> Result<bool, InputError> {
         if self.window.offset() == 0 && matches!(self.boundary, Boundary::BlankLines) {
             while self.window.available().len() < MARK_BYTES && !self.window.ended() {
@@ -226,8 +224,8 @@ impl TextRecordReader {
                     if self.window.offset() >= earliest {
                         return Ok(true);
                     }
-                    // A marker is found again by the newline before it, a blank line by the one it
-                    // begins with.
+                    // The search for a marker needs the newline before it, that for a blank line the newline
+                    // at its start.
                 }
                 Found::Nothing { .. } if self.window.ended() => return Ok(false),
                 Found::Nothing { searched } => {
@@ -253,7 +251,7 @@ impl TextRecordReader {
         }
     }
 
-    /// The last record of a file, which may end with a newline that does not end it.
+    /// Returns the last record of a file without its final newline, if that is not part of it.
     fn without_newline<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         match self.boundary {
             Boundary::Delimiter(_) => record,
@@ -273,7 +271,7 @@ impl TextRecordReader {
     }
 }
 
-/// Bytes of the blank lines that `bytes` begins with; `None` where that is not seen yet.
+/// Returns the length of the blank lines at the start of `bytes`; `None` if more bytes are needed.
 fn blank_lines(bytes: &[u8], ended: bool) -> Option<usize> {
     let mut blank = 0;
     loop {
@@ -288,8 +286,8 @@ fn blank_lines(bytes: &[u8], ended: bool) -> Option<usize> {
     }
 }
 
-/// Where the newline before the last blank line in front of `offset` stands, or what is there instead of one; 0
-/// where that is the start of the file. A line that `offset` cuts counts as blank if it is so before it.
+/// Returns the offset of the newline before the last blank line in front of `offset`, or of the bytes there;
+/// 0 at the start of the file. A line cut by `offset` counts as blank if its part before is blank.
 fn before_blank_line(split: &Split, offset: u64, memory: usize) -> Result<u64, InputError> {
     let mut end = offset;
     let mut buffer = vec![0; LOOK_BACK_BYTES];
@@ -361,8 +359,8 @@ impl RecordReader<TextRecords> for TextRecordReader {
 }
 
 impl TextRecordReader {
-    /// Hands out the records that are whole in the window; how many bytes they are, and how many behind them
-    /// end none.
+    /// Passes on the complete records in the window. Returns their length, and the number of bytes after them
+    /// known not to end a record.
     fn pass_records<E: From<InputError>>(
         &self,
         base: u64,

@@ -1,4 +1,4 @@
-//! Files as records.
+//! Whole files as records.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use super::error::InputError;
 use super::format::{InputFormat, RecordReader, Splitting};
 use super::source::Source;
 
-/// Bytes by which a decompressed file is expected to grow at least.
+/// Minimum growth of the buffer for a decompressed file.
 const GROWTH_BYTES: usize = 64 << 10;
 
-/// One record for each file, as a [`WholeFile`], also for an empty one.
+/// One record per file, as a [`WholeFile`]; also for an empty file.
 ///
-/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others
-/// are as they are stored, archives too.
+/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others,
+/// including archives, are read as stored.
 ///
 /// ```
 /// use napreduce::Job;
@@ -48,12 +48,12 @@ pub struct WholeFile<'a> {
 pub struct WholeFileReader {
     path: PathBuf,
     source: Source,
-    /// Length of the file as it is stored.
+    /// Stored length of the file.
     stored: u64,
     expected: usize,
     memory: usize,
     bytes: Vec<u8>,
-    /// Whether the file was handed out.
+    /// Whether the file was returned.
     done: bool,
 }
 
@@ -65,13 +65,13 @@ impl InputFormat for WholeFiles {
         Splitting::Whole
     }
 
-    /// Whoever wants whole files may want archives, as they are.
+    /// Archives are allowed as whole files.
     fn check(&self, _: &Path) -> Result<(), InputError> {
         Ok(())
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<WholeFileReader, InputError> {
-        // One that is done is not read again; its length is known.
+        // A finished file is not read again; its length is known.
         let source = Source::open(split, 0, memory)?;
         let expected =
             if source.is_compressed() { GROWTH_BYTES.min(memory) } else { clamped(split.file_length) };
@@ -101,7 +101,7 @@ fn too_long(path: &Path, memory: usize) -> InputError {
 
 impl WholeFileReader {
     fn read_all(&mut self) -> Result<(), InputError> {
-        // One byte of room more than may be read, to see the end and what goes beyond the limit.
+        // One extra byte of room, to detect the end and files beyond the limit.
         let mut filled = 0;
         self.bytes.resize(self.expected + 1, 0);
         loop {
@@ -135,7 +135,7 @@ impl RecordReader<WholeFiles> for WholeFileReader {
         Ok(true)
     }
 
-    /// Any offset but 0 means that the file is done, also that of an empty one.
+    /// Any offset other than 0 means that the file is done, even if it is empty.
     fn offset(&self) -> u64 {
         if self.done { (self.bytes.len() as u64).max(1) } else { 0 }
     }

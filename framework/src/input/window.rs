@@ -1,27 +1,25 @@
-//! The reused buffer between a source and the records in it.
-//!
-//! What is left over is carried to its front; it grows for one huge record and shrinks afterwards.
+//! The reused buffer between a source and its records. Unconsumed bytes are moved to the front. The buffer
+//! grows for a huge record and shrinks afterwards.
 
 use super::error::InputError;
 use super::source::Source;
 
-/// What a buffer usually holds; it is larger only for a record that needs it.
+/// Usual size of a buffer.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
-/// The share of the memory limit that a buffer usually takes at most.
+/// Share of the memory limit for a buffer of usual size.
 const MEMORY_SHARE: usize = 16;
-/// A buffer doubles up to here and then grows by a quarter: what a huge record does not need counts in its
-/// memory too.
+/// A buffer doubles up to this size and then grows by a quarter, since unused room counts as memory too.
 const DOUBLED_BYTES: usize = 4 << 20;
-/// How much larger than usual a buffer stays after a huge record.
+/// Maximum size after a huge record, as a multiple of the usual size.
 const SLACK: usize = 16;
 
-/// A buffer-full of a file.
+/// A buffer of a file's bytes.
 pub(crate) struct Window {
-    /// All of it is initialised; `start..filled` is read and not taken yet.
+    /// Fully initialised; `start..filled` is read but not consumed.
     bytes: Vec<u8>,
     start: usize,
     filled: usize,
-    /// Where in the file `bytes` begins.
+    /// Offset of `bytes` in the file.
     base: u64,
     usual: usize,
     limit: usize,
@@ -29,11 +27,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A buffer for what begins at `offset`, of at most `limit` bytes. No more than `expected` bytes will be
-    /// read, if that is known. It holds a multiple of `unit` bytes, and at least one.
+    /// Creates a buffer for the bytes from `offset` on, of at most `limit` bytes. At most `expected` bytes
+    /// will be read, if that is known. Its size is a multiple of `unit` bytes, and at least one.
     pub(crate) fn new(offset: u64, expected: Option<u64>, unit: usize, limit: usize) -> Self {
         let share = (limit / MEMORY_SHARE).clamp(1, BUFFER_BYTES);
-        // One byte of room more than is there, to see the end without growing.
+        // One extra byte of room, to detect the end without growing.
         let expected = expected.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
         let usual = (share.min(expected.saturating_add(1)).div_ceil(unit) * unit).min(limit.max(unit));
         Window {
@@ -47,34 +45,34 @@ impl Window {
         }
     }
 
-    /// What is read and not taken.
+    /// Returns the bytes read but not consumed.
     #[inline]
     pub(crate) fn available(&self) -> &[u8] {
         &self.bytes[self.start..self.filled]
     }
 
-    /// Where in the file [`available`](Window::available) begins.
+    /// Returns the offset of [`available`](Window::available) in the file.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// Whether the source has ended, so that nothing will follow what is available.
+    /// Returns whether the source has ended, so that no bytes follow the available ones.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Marks the first `bytes` of what is available as done.
+    /// Consumes the first `bytes` of the available ones.
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) {
         self.start += bytes;
     }
 
-    /// Reads on until the buffer is full, the source ends, or the file is read up to `end`; then at least a
-    /// little.
+    /// Reads until the buffer is full, the source ends, or the file is read up to `end`; in the last case at
+    /// least a few bytes.
     ///
     /// # Errors
-    /// `LineTooLong` where the buffer is as large as it may get and full.
+    /// Fails with `LineTooLong` if the buffer is full at its maximum size.
     pub(crate) fn fill(&mut self, source: &mut Source, end: u64) -> Result<(), InputError> {
         if !self.make_room() {
             // The last byte is for the newline.
@@ -89,7 +87,7 @@ impl Window {
             }
             let wanted = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
             let free = self.bytes.len() - self.filled;
-            // Behind the end of a split one record at most is wanted.
+            // After the end of a split at most one record is needed.
             let wanted = if wanted == 0 { free.min(BUFFER_BYTES / 4) } else { free.min(wanted) };
             let read = source.read(&mut self.bytes[self.filled..self.filled + wanted])?;
             self.filled += read;
@@ -99,7 +97,7 @@ impl Window {
         Ok(())
     }
 
-    /// Brings what is left over to the front, and grows where it fills the buffer.
+    /// Moves the unconsumed bytes to the front, and grows the buffer if they fill it.
     fn make_room(&mut self) -> bool {
         let left = self.start..self.filled;
         if left.len() < self.usual && self.bytes.len() > self.usual.saturating_mul(SLACK) {

@@ -1,7 +1,5 @@
-//! The tasks of a job, attempt by attempt, in the test's own thread.
-//!
-//! Owns what a worker and a coordinator would do: descriptions of tasks, places of files, what becomes of an
-//! attempt that was interrupted. Does not own when that happens (`interruptions`).
+//! Runs the tasks of a job, attempt by attempt, in the test's own thread. It takes the place of a worker and
+//! a coordinator: task descriptions, file locations, and retries after interruptions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +16,13 @@ use crate::builder::Job;
 use crate::input::{InputFile, InputSplit, Split};
 use crate::settings::Settings;
 
-/// No test needs more; an attempt that never gets anywhere is noticed.
+/// More than any test needs; detects attempts that make no progress.
 const ATTEMPTS_MAX: u32 = 100_000;
 
-/// The user's counters are global to the process, and a trial resets them.
+/// User counters are global to the process, and a trial resets them.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Keeps trials of other tests from resetting the user's counters.
+/// Prevents trials of other tests from resetting the user counters.
 pub(crate) fn counters_alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -34,25 +32,25 @@ pub(super) struct Trial<'t, J> {
     test: &'t JobTest<J>,
     settings: Settings,
     folder: Folder,
-    /// Boundaries of each task when undisturbed; empty until that is known.
+    /// Boundaries of each task in an undisturbed run; empty until known.
     boundaries: &'t [u64],
-    /// Damages each checkpoint that was made; attempts may refuse it and fail then.
+    /// Damages each new checkpoint; attempts may then reject it and fail.
     tamper: Option<&'t dyn Fn(&Path)>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(super) struct Ran {
     pub(super) output: JobOutput,
     /// Boundaries of each task's last attempt, maps first.
     pub(super) boundaries: Vec<u64>,
-    /// Attempts in all.
+    /// Total number of attempts.
     pub(super) attempts: u64,
-    /// What attempts said of checkpoints that were tampered with.
+    /// Errors of attempts about damaged checkpoints.
     #[cfg_attr(not(test), expect(dead_code, reason = "nothing is tampered with outside of this crate"))]
     pub(super) complaints: Vec<String>,
 }
 
-/// The attempt of a task that came to its end.
+/// The successful attempt of a task.
 struct Ended {
     attempt: AttemptId,
     part: Option<PartOutput>,
@@ -137,7 +135,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         Ran { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
     }
 
-    /// A new one for each attempt, as in a process of its own.
+    /// Builds a new job for each attempt, as in a separate process.
     fn job(&self) -> Job {
         let mut job = (self.test.job)();
         job.pipeline.check().unwrap_or_else(|error| panic!("{error}"));
@@ -145,7 +143,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         job
     }
 
-    /// The files of each input.
+    /// Returns the files of each input.
     fn files(&self, job: &Job) -> Vec<Vec<InputFile>> {
         let names = job.pipeline.input_names();
         let mut files = vec![Vec::new(); names.len()];
@@ -159,7 +157,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         files
     }
 
-    /// Attempt after attempt until one comes to its end.
+    /// Runs attempts until one succeeds.
     fn run_task(
         &mut self,
         kind: TaskKind,
@@ -218,7 +216,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
                 fs::remove_dir_all(&path)
                     .unwrap_or_else(|error| panic!("cannot remove {}: {error}", path.display()));
             }
-            // All that was written before the description.
+            // All files were written before the description.
             Some(Preemption::KillWhileSaving) => remove(self.checkpoint(attempt).join("checkpoint")),
             Some(Preemption::CheckpointElsewhere) => {
                 *saved = Some(attempt);
@@ -230,7 +228,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             tamper(&self.checkpoint(attempt));
         }
         let scratch = self.folder.path().join(format!("scratch-{attempt}"));
-        // What an attempt leaves there goes with it.
+        // Files in the scratch directory are removed with it.
         let _ = fs::remove_dir_all(scratch);
     }
 
@@ -282,7 +280,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         }
     }
 
-    /// The files of a task, which have to be what the attempt says.
+    /// Collects the files of a task and checks them against its report.
     fn collect(&self, ended: &Ended, output: &mut JobOutput) {
         let path = self.output(ended.attempt);
         let said = ended.part.as_ref().unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
@@ -295,7 +293,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
     }
 }
 
-/// The bytes of a file, which are so many, with this digest.
+/// Reads a file and checks its length and digest.
 fn written(path: &Path, length: u64, digest: u64) -> Vec<u8> {
     let bytes = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     let found = (bytes.len() as u64, xxhash_rust::xxh3::xxh3_64(&bytes));
@@ -310,7 +308,7 @@ impl<J> JobTest<J> {
     }
 }
 
-/// What has come of the tasks so far.
+/// The progress of the tasks.
 struct Progress<'s> {
     schedule: &'s Schedule,
     counters: CounterValues,
@@ -320,14 +318,14 @@ struct Progress<'s> {
 }
 
 impl Progress<'_> {
-    /// What an attempt says is wrong, and with reason only where something was tampered with.
+    /// Records the error of an attempt; fails the test unless the checkpoint was damaged.
     fn complain(&mut self, is_expected: bool, what: String, reason: &str) {
         assert!(is_expected, "{what}, {}: {reason}", self.schedule);
         self.complaints.push(reason.to_owned());
     }
 }
 
-/// What the context is to do, and how the attempt ends if it does not come to its own end.
+/// Returns the actions of the context, and the interruption that ends the attempt, if any.
 fn script(interruptions: &[Interruption]) -> (Script, Option<Preemption>) {
     let ask = |how| if how == Preemption::Suspend { Ask::Suspend } else { Ask::Checkpoint };
     let asks = interruptions.iter().map(|interruption| (interruption.boundary, ask(interruption.how)));
@@ -336,7 +334,7 @@ fn script(interruptions: &[Interruption]) -> (Script, Option<Preemption>) {
     (Script::new(asks), end)
 }
 
-/// The user's counters, borrowed from whoever else counts in this process.
+/// Exclusive use of the global user counters.
 struct Counted {
     before: CounterValues,
     _alone: MutexGuard<'static, ()>,

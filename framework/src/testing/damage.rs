@@ -1,7 +1,4 @@
-//! Damaged checkpoints: whatever happens to any file of one, the output is right.
-//!
-//! Owns the damage, to each file in turn. Does not own the file that describes a checkpoint (tested where it
-//! is written).
+//! Damaged checkpoints: damage to any file of one must not change the output.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,14 +13,14 @@ use crate::{Emit, Job, words};
 
 const LINES: &str = "a rose is a rose\nis a rose\nand a nose\nis no rose\n";
 
-/// What is done to a file.
+/// A kind of damage to a file.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     Removed,
     Emptied,
     LastByteCut,
     ByteAdded,
-    /// A bit at so many thousandths of the file.
+    /// One flipped bit, at this position in thousandths of the file.
     BitFlipped(usize),
 }
 
@@ -58,7 +55,7 @@ impl Damage {
     }
 }
 
-/// The files of a checkpoint, by their names without the numbers in them.
+/// Returns the files of a checkpoint, with numbers removed from their names.
 fn files(directory: &Path) -> Vec<(String, PathBuf)> {
     let mut files: Vec<(String, PathBuf)> = fs::read_dir(directory)
         .expect("a checkpoint")
@@ -72,8 +69,7 @@ fn files(directory: &Path) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Damages, one after the other, every kind of file that checkpoints of these tasks have; answers what kinds
-/// there were.
+/// Damages every kind of file in the checkpoints of these tasks, one after the other; returns the kinds.
 fn damage_everything<J: Fn() -> Job>(test: &JobTest<J>, boundary: u64) -> BTreeSet<String> {
     let schedule = Schedule::Once(Interruption { boundary, how: Preemption::Checkpoint });
     let expected = test.run();

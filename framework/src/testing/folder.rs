@@ -1,6 +1,4 @@
-//! A folder of a test's own.
-//!
-//! Owns its making, its moving elsewhere and its removal. Does not own what is in it.
+//! A temporary folder of one test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Removed when it is dropped.
+/// Removed when dropped.
 pub(super) struct Folder {
     path: PathBuf,
 }
@@ -29,14 +27,14 @@ impl Folder {
         &self.path
     }
 
-    /// An existing folder in it.
+    /// Returns an existing folder in it.
     pub(super) fn inner(&self, name: &str) -> PathBuf {
         let path = self.path.join(name);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
         path
     }
 
-    /// Everything in it is found under another path from now on, and nowhere else.
+    /// Moves the folder to another path.
     pub(super) fn go_elsewhere(&mut self) {
         let path = unused();
         fs::rename(&self.path, &path)
@@ -47,7 +45,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that cannot be removed is no reason to fail a test, least of all one that fails already.
+        // Failing to remove a folder must not fail a test, least of all one that already fails.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

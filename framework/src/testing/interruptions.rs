@@ -1,26 +1,24 @@
-//! Which attempt is interrupted where, and how.
-//!
-//! Owns the schedules of a test. Does not own their carrying out (`attempts`).
+//! Schedules of interruptions: which attempt is interrupted where, and how.
 
 use std::fmt;
 
-/// How an attempt is interrupted.
+/// A kind of interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preemption {
-    /// It waits and goes on.
+    /// The attempt is suspended and resumed.
     Suspend,
-    /// It is saved; the next attempt goes on from there.
+    /// The attempt is checkpointed; the next one restores the checkpoint.
     Checkpoint,
-    /// The same, and the next attempt finds every file under another path, as on another worker.
+    /// As `Checkpoint`, but the next attempt finds all files under another path, as on another worker.
     CheckpointElsewhere,
-    /// It is ended; the next attempt goes on from the last checkpoint, or starts from scratch.
+    /// The attempt is killed; the next one restores the last checkpoint or starts from scratch.
     Kill,
-    /// It is ended while it writes a checkpoint, of which some files are there already.
+    /// The attempt is killed while it writes a checkpoint, of which some files exist already.
     KillWhileSaving,
 }
 
 impl Preemption {
-    /// Every one.
+    /// All kinds.
     pub const ALL: [Preemption; 5] = [
         Preemption::Suspend,
         Preemption::Checkpoint,
@@ -35,36 +33,36 @@ impl Preemption {
 pub struct Interruption {
     /// The boundary, counted from 1 in the attempt: the first one is before its first record or group.
     pub boundary: u64,
-    /// What happens there.
+    /// The kind of interruption.
     pub how: Preemption,
 }
 
-/// What happens to every task of a job.
+/// The interruptions of all tasks of a job.
 #[derive(Debug, Clone)]
 pub(super) enum Schedule {
-    /// Nothing; no boundary is looked at.
+    /// None; boundaries are not counted.
     Undisturbed,
-    /// Nothing, at each of its boundaries.
+    /// None; boundaries are counted.
     Counted,
     /// The first attempt of each task, at one boundary.
     Once(Interruption),
     /// The first attempt of each task is suspended at each of its boundaries.
     SuspendEverywhere,
-    /// Each attempt is preempted so after so many pieces of work, for ever.
+    /// Each attempt is interrupted after this many units of work.
     Repeatedly { how: Preemption, after: u64 },
-    /// Anything, anywhere.
+    /// Random interruptions.
     Random {
         seed: u64,
-        /// Interruptions are this many boundaries apart at most.
+        /// Maximum distance of interruptions in boundaries.
         distance_max: u64,
     },
 }
 
-/// Kills without a checkpoint in between come to an end: each would throw away what the others have done.
+/// Limits kills without a checkpoint in between: each discards the work of earlier attempts.
 const KILLS_MAX: u32 = 3;
 
 impl Schedule {
-    /// What happens to one attempt of a task, numbered from 1; `index` tells the tasks of the job apart.
+    /// Returns the interruptions of one attempt, numbered from 1; `index` is that of the task in the job.
     pub(super) fn of_attempt(&self, index: u64, number: u32, boundaries: u64) -> Vec<Interruption> {
         let kills = |how| matches!(how, Preemption::Kill | Preemption::KillWhileSaving);
         match self {
@@ -75,7 +73,7 @@ impl Schedule {
                 (1..=boundaries).map(|boundary| Interruption { boundary, how: Preemption::Suspend }).collect()
             }
             Schedule::Repeatedly { how, .. } if kills(*how) && number > KILLS_MAX => Vec::new(),
-            // The first boundary of an attempt is before its first piece of work.
+            // The first boundary of an attempt is before its first unit of work.
             Schedule::Repeatedly { how, after } => vec![Interruption { boundary: after + 1, how: *how }],
             Schedule::Random { seed, distance_max } => random(*seed, *distance_max, index, number),
         }

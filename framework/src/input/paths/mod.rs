@@ -1,6 +1,4 @@
-//! The files that INPUT arguments mean.
-//!
-//! A file is read once, however often it is named.
+//! Expansion of INPUT arguments to files. Each file is read once, even if it is listed twice.
 
 mod pattern;
 #[cfg(feature = "storage")]
@@ -25,36 +23,37 @@ use super::error::InputError;
 pub struct InputFile {
     /// Its path, beginning as the argument did.
     pub path: PathBuf,
-    /// Its size in bytes as it is stored.
+    /// Its stored size in bytes.
     pub size: u64,
-    /// The version of an object in a store; a file has none.
+    /// The version of an object in a store; `None` for a file.
     pub version: Option<String>,
 }
 
 impl InputFile {
-    /// All of it as one split.
+    /// Returns one split of the whole file.
     pub fn whole(&self) -> Split {
         Split { version: self.version.clone(), ..Split::whole(&self.path, self.size) }
     }
 }
 
-/// The files that `inputs` mean, sorted by path, each known to be readable. A file is there once, under the
-/// first of its names: links, hard and symbolic, are names of one file.
+/// Expands `inputs` to files, sorted by path and checked to be readable. Each file appears once, under the
+/// first of its names; hard and symbolic links count as names of one file.
 ///
-/// An object in a store is named by `s3://bucket/key`; what begins with a key and a slash is its directory.
+/// An object in a store is given as `s3://bucket/key`; all keys that begin with a key and a slash are in the
+/// directory of that key.
 ///
-/// A directory means the files directly in it, or with `recursive` all files below it; one with directories
-/// in it is refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches
-/// them without spelling that first letter. A directory that a glob matches is a directory argument.
+/// A directory stands for the files directly in it, or with `recursive` all files below it; without it
+/// subdirectories are an error. Names starting with `_` or `.` are skipped in directories and by globs that
+/// do not spell that first letter. A directory that a glob matches is treated like a directory argument.
 ///
-/// `{a,b}` stands for two arguments, and `file:///path` for a path.
+/// `{a,b}` expands to two arguments, and `file:///path` to a path.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     inputs.iter().try_for_each(|input| expansion.add_argument(&local_path(input.as_ref())))?;
     Ok(expansion.in_order())
 }
 
-/// The path that is meant by a URI of this machine's files, as Hadoop writes them; other paths as they are.
+/// Returns the path of a local file URI as Hadoop writes it; returns other paths unchanged.
 pub(crate) fn local_path(path: &Path) -> PathBuf {
     let uri = path.to_str().and_then(|text| text.strip_prefix("file:"));
     let local =
@@ -85,10 +84,10 @@ fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino())
 }
 
-/// The path and what it leads to.
+/// A path and the metadata of its target.
 type Entry = (PathBuf, Metadata);
 
-/// What is in a directory and not hidden, by name.
+/// Returns the visible entries of a directory, by name.
 fn entries(directory: &Path) -> Result<Vec<Entry>, InputError> {
     let listed = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let listed = listed.map_err(|error| InputError::unreadable(directory, error))?;
@@ -102,10 +101,10 @@ fn entries(directory: &Path) -> Result<Vec<Entry>, InputError> {
     paths.into_iter().map(followed).collect()
 }
 
-/// The paths under which one device and inode were met.
+/// The paths with the same device and inode.
 struct Names {
     first: PathBuf,
-    /// Where they really lead, once there are two.
+    /// Their canonical paths, filled when there are two.
     resolved: HashSet<PathBuf>,
 }
 
@@ -115,7 +114,7 @@ struct Expansion {
     files: BTreeMap<PathBuf, u64>,
     objects: BTreeMap<OsString, InputFile>,
     known: HashMap<Identity, Names>,
-    /// Whose files are taken; so a link that leads back up ends there.
+    /// Visited directories; a link to a parent ends there.
     directories: HashSet<Identity>,
 }
 
@@ -127,7 +126,7 @@ impl Expansion {
             None => Some(fs::metadata(path)),
         };
         match (found, path.to_str()) {
-            // What exists under this very name is meant by it, also with the letters of a glob.
+            // An existing file of exactly this name has priority over a glob.
             (Some(Ok(metadata)), _) => return self.add(path, &metadata, &HashSet::new()),
             (Some(Err(error)), _) if !is_absent(&error) => return Err(unreadable(path, error)),
             (_, Some(text)) => {
@@ -146,8 +145,7 @@ impl Expansion {
         }
     }
 
-    /// Adds what a path means. Directories that are `covered` are arguments themselves, wherever
-    /// they are met.
+    /// Adds the files of a path. Directories in `covered` are arguments themselves, however they are reached.
     fn add(
         &mut self,
         path: &Path,
@@ -164,7 +162,7 @@ impl Expansion {
     }
 
     fn add_file(&mut self, path: &Path, metadata: &Metadata) -> Result<(), InputError> {
-        // Better to know now than in a task.
+        // Fail now instead of in a task.
         File::open(path).map_err(|error| unreadable(path, error))?;
         if self.is_new(path, metadata)? {
             self.files.insert(path.to_owned(), metadata.len());
@@ -172,8 +170,8 @@ impl Expansion {
         Ok(())
     }
 
-    /// Whether no other path was met that leads to this file. There are file systems that give files one
-    /// number between them; so a file without hard links is known by where its path leads as well.
+    /// Returns whether no earlier path led to this file. Some file systems give several files the same inode,
+    /// so a file without hard links is also compared by its canonical path.
     fn is_new(&mut self, path: &Path, metadata: &Metadata) -> Result<bool, InputError> {
         let mut is_first = false;
         let names = self.known.entry(identity(metadata)).or_insert_with(|| {
@@ -210,11 +208,11 @@ impl Expansion {
         Ok(())
     }
 
-    /// Adds what the name of an object means.
+    /// Adds the objects of a name in a store.
     #[cfg(feature = "storage")]
     fn add_objects(&mut self, path: &Path, _: StorageScheme) -> Result<(), InputError> {
         for object in stored::expand(path, self.recursive)? {
-            // As text: paths that are equal may be the names of two objects.
+            // As text: equal paths may be names of different objects.
             self.objects.insert(object.path.clone().into_os_string(), object);
         }
         Ok(())
@@ -226,7 +224,7 @@ impl Expansion {
         Err(InputError::NoStorage { path, store, feature: scheme.feature() })
     }
 
-    /// What was added, in the order of paths.
+    /// Returns the files in the order of paths.
     fn in_order(self) -> Vec<InputFile> {
         let files = self.files.into_iter().map(|(path, size)| InputFile { path, size, version: None });
         let mut files: Vec<InputFile> = files.chain(self.objects.into_values()).collect();

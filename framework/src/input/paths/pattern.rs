@@ -1,7 +1,5 @@
-//! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`.
-//!
-//! The crate `glob` matches one name; the walk from directory to directory treats hidden names and links that lead back as
-//! people expect.
+//! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`. The crate `glob` matches one name. The directory walk
+//! is separate, to skip hidden names and stop at link cycles.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,13 +11,13 @@ use glob::Pattern;
 use super::{Entry, Identity, identity, is_absent, is_hidden, unreadable};
 use crate::input::error::InputError;
 
-/// Whether an argument that names nothing may be a glob.
+/// Returns whether an argument that does not exist may be a glob.
 pub(super) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// What the first `{a,b}` of an argument stands for: the argument with each in its place. `None` without one;
-/// braces in brackets, and those without a comma, are letters of names.
+/// Expands the first `{a,b}` of an argument; returns `None` without one. Braces in brackets, and braces
+/// without a comma, are literal.
 pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
     let (mut depth, mut in_brackets) = (0, false);
     let (mut begin, mut commas) = (0, Vec::new());
@@ -50,17 +48,17 @@ pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
     None
 }
 
-/// A glob, name by name.
+/// A glob, split by name.
 pub(super) struct PathPattern {
     parts: Vec<Part>,
-    /// It ends with a slash.
+    /// The glob ends with a slash.
     directories_only: bool,
 }
 
 enum Part {
-    /// This name.
+    /// A literal name.
     Name(OsString),
-    /// Names like this.
+    /// A pattern of names.
     Like { pattern: Pattern, spells_hidden: bool },
     /// Any number of directories: `**`.
     Deep,
@@ -72,7 +70,7 @@ impl PathPattern {
             pattern: text.to_owned(),
             reason: error.to_string(),
         };
-        // As a whole, for the place of an error.
+        // Parsed as a whole first, for the position in an error.
         Pattern::new(text).map_err(bad)?;
         let part = |component: Component<'_>| {
             let name = component.as_os_str();
@@ -89,7 +87,7 @@ impl PathPattern {
         Ok(PathPattern { parts, directories_only: text.ends_with('/') })
     }
 
-    /// What is there and matches, in the order of names.
+    /// Returns the existing matches in the order of names.
     pub(super) fn matches(&self) -> Result<Vec<Entry>, InputError> {
         let mut walk = Walk { matches: Vec::new(), searched: HashSet::new() };
         walk.follow(PathBuf::new(), &self.parts)?;
@@ -100,7 +98,7 @@ impl PathPattern {
 
 #[cfg(feature = "storage")]
 impl PathPattern {
-    /// The names before the first that is not spelled out: everything that matches begins with them.
+    /// Returns the literal names at the start: all matches begin with them.
     pub(super) fn spelled(&self) -> Vec<&str> {
         let spelled = self.parts.iter().map_while(|part| match part {
             Part::Name(name) => name.to_str(),
@@ -109,8 +107,8 @@ impl PathPattern {
         spelled.collect()
     }
 
-    /// Whether something of these names matches, or a directory that it is in: how many names are left below
-    /// that, at least.
+    /// Returns how many names are left at least below the part of `names` that matches, or `None` if neither
+    /// they nor a directory on the way match.
     pub(super) fn left_below(&self, names: &[&str]) -> Option<usize> {
         let left = left_below(&self.parts, names)?;
         (left > 0 || !self.directories_only).then_some(left)
@@ -132,7 +130,7 @@ fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
         }
         Part::Deep => {
             let here = left_below(rest, names);
-            // The last name is no directory.
+            // The last name is not a directory.
             let deeper = first
                 .filter(|(name, below)| !below.is_empty() && !is_hidden((**name).as_ref()))
                 .and_then(|(_, below)| left_below(parts, below));
@@ -143,7 +141,7 @@ fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
 
 struct Walk {
     matches: Vec<Entry>,
-    /// Directories that were searched at any depth, each with the number of parts that were left.
+    /// Directories searched at any depth, each with the number of remaining parts.
     searched: HashSet<(usize, Identity)>,
 }
 
@@ -177,7 +175,7 @@ impl Walk {
         }
     }
 
-    /// Follows `rest` from this directory on, and from each one below it.
+    /// Matches `rest` in this directory and in all below it.
     fn search(&mut self, path: PathBuf, rest: &[Part]) -> Result<(), InputError> {
         let here = here_if_empty(path.clone());
         match fs::metadata(&here) {
@@ -195,12 +193,12 @@ impl Walk {
     }
 }
 
-/// An empty path is the current directory, and what is in it has paths without it.
+/// Returns `.` for an empty path: the current directory, whose entries have no prefix.
 fn here_if_empty(path: PathBuf) -> PathBuf {
     if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
 }
 
-/// The names in a directory, in order; none where there is no directory.
+/// Returns the sorted names in a directory; empty if it is not a directory.
 fn names(path: &Path) -> Result<Vec<OsString>, InputError> {
     let path = here_if_empty(path.to_owned());
     let listed = fs::read_dir(&path).and_then(|entries| {

@@ -1,7 +1,5 @@
-//! The objects that an INPUT argument in a store means.
-//!
-//! Keys mean what paths of files would: directories are what is before a slash, hidden names are left out, and globs match from
-//! slash to slash.
+//! Expansion of INPUT arguments in a store. Keys are treated like paths of files: slashes separate
+//! directories, hidden names are skipped, and globs match names between slashes.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +10,7 @@ use super::{InputFile, is_hidden};
 use crate::input::error::InputError;
 use crate::input::objects;
 
-/// The objects of one argument.
+/// Returns the objects of one argument.
 pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let failed = |error: StorageError| InputError::unreadable(argument, std::io::Error::other(error));
     let uri = ObjectUri::parse(argument).map_err(failed)?;
@@ -31,7 +29,7 @@ pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>,
 
 type Failed<'f> = &'f dyn Fn(StorageError) -> InputError;
 
-/// The object of this name, or those in the directory of this name.
+/// Returns the object of this name, or those in the directory of this name.
 fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
     let folder = uri.key().trim_end_matches('/');
     if !folder.is_empty() && folder == uri.key() {
@@ -53,7 +51,7 @@ fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<Fou
     directly(below.collect(), recursive)
 }
 
-/// The objects that a glob matches, and those in the directories that it matches.
+/// Returns the objects that a glob matches, and those in matching directories.
 fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
     let whole = |error: InputError| match error {
         InputError::BadPattern { reason, .. } => InputError::BadPattern { pattern: uri.to_string(), reason },
@@ -61,7 +59,7 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
     };
     let pattern = PathPattern::parse(uri.key()).map_err(whole)?;
     let listed = list(&uri.with_key(&pattern.spelled().join("/"))).map_err(failed)?;
-    // What exists under this very name is meant by it, also with the letters of a glob.
+    // An existing object of exactly this name has priority over a glob.
     let literal = uri.key().trim_end_matches('/');
     if let Some(at) = listed.iter().position(|object| object.uri.key() == uri.key()) {
         return Ok(vec![listed[at].clone()]);
@@ -86,7 +84,7 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
     directly(matched, recursive)
 }
 
-/// Of objects and how many of their names are below what was asked for: those that a directory means.
+/// Selects the objects of a directory; each comes with the number of its names below the argument.
 fn directly(found: Vec<(FoundObject, usize)>, recursive: bool) -> Result<Vec<FoundObject>, InputError> {
     let mut meant = Vec::new();
     for (object, left) in found {
