@@ -1,7 +1,4 @@
-//! Which engine a user means by `--on`, and how it is started.
-//!
-//! Owns what the flags mean, and that none of them is without effect. Does not own how engines are found
-//! (`spark`, `hadoop`) nor what passes between this program and an engine (`submit`).
+//! Choice of the engine for `--on`, with its flags. Every flag must have an effect.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +12,13 @@ use crate::hadoop::{self, Hadoop};
 use crate::spark::Spark;
 use crate::submit::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 
-/// With what an engine is named that is a program of one's own.
+/// Prefix of `--on` for a custom engine program.
 const EXECUTED: &str = "exec:";
-/// How often guests save their work unless that is said, and at most.
+/// Default and maximum interval of checkpoints of guests.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// The flags that are about an engine, as they were given.
+/// The engine flags as given.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineFlags<'a> {
     pub on: &'a str,
@@ -47,10 +44,10 @@ enum Runner {
     Executed(PathBuf),
 }
 
-/// Why an engine was not started.
+/// The reason why an engine was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// It is not on this machine; what to do about that.
+    /// It is not on this machine; the text contains a remedy.
     #[error("{0}")]
     NotFound(String),
     #[error(transparent)]
@@ -58,10 +55,10 @@ pub enum EngineError {
 }
 
 impl EngineKind {
-    /// The engine that is meant.
+    /// Returns the engine that the flags select.
     ///
     /// # Errors
-    /// What is wrong with the flags.
+    /// Fails if the flags are invalid.
     pub fn of(flags: &EngineFlags<'_>) -> Result<EngineKind, String> {
         let EngineFlags { on, on_submit, .. } = *flags;
         let settings = settings(flags.on_conf)?;
@@ -78,10 +75,10 @@ impl EngineKind {
         Ok(EngineKind { runner, settings, checkpoints: checkpoints(flags)? })
     }
 
-    /// Starts it for the jobs of the program of this name.
+    /// Starts the engine for the jobs of the program of this name.
     ///
     /// # Errors
-    /// It is not there, or cannot be started.
+    /// Fails if the engine is missing or cannot be started.
     pub fn start(
         &self,
         name: &str,

@@ -1,14 +1,12 @@
-//! An entry point for fuzzing: whatever an engine may bring, as plain bytes.
-//!
-//! Owns what must hold for any bytes. Does not own the fuzzer (`runtime/protocol/fuzz`).
+//! An entry point for fuzzing the input from an engine. The fuzzer is in `runtime/protocol/fuzz`.
 
 use crate::forms::{GuestFrameReader, GuestFrameSequence, GuestPlan, GuestReport};
 
-/// The bytes as what an engine hands to a reduce: no frame is more than what came, and each is written as it
-/// was read. What is in one is read as plan and report, too.
+/// Reads the bytes as the frames of a reduce: no frame may exceed the input, and each must be written as it
+/// was read. Payloads are also read as plan and report.
 ///
 /// # Panics
-/// When the bytes have found an error.
+/// Panics if a check fails.
 pub fn read_guest_frames(bytes: &[u8]) {
     let (Ok(_) | Err(_)) = GuestPlan::from_json(bytes);
     let mut sequence = GuestFrameSequence::new(1, 6, 3);

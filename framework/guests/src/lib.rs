@@ -1,9 +1,6 @@
-//! Running a job program on an engine of somebody else, such as Spark or Hadoop: its tasks are guests there.
-//!
-//! Owns all that is different then: how an engine is found and started, what passes between it and the program
-//! that submits, what a guest does around its task, and the forms of what they say to each other
-//! (docs/guests.md). Does not own the work of a task nor the commit of an output, which are those of every job,
-//! nor the command line (`napreduce`, of which this is the feature `guests`).
+//! Running a job program on an external engine, such as Spark or Hadoop, with its tasks as guests. This crate
+//! is the feature `guests` of `napreduce`. It starts the engine, submits jobs, runs guest tasks, and defines
+//! the messages between them (docs/guests.md).
 
 mod choice;
 mod forms;
@@ -22,12 +19,12 @@ use napreduce_task::Definitions;
 pub use choice::{EngineError, EngineFlags, EngineKind};
 pub use submit::GuestEngine;
 
-/// Whether an engine has started this process: as a guest, or to be between it and its guests.
+/// Returns whether an engine has started this process, as a guest or as a bridge to its guests.
 pub fn requested() -> bool {
     task::guest_requested() || hadoop::is_requested()
 }
 
-/// Does what it was started for.
+/// Runs the guest or bridge.
 pub fn run(definitions: &dyn Definitions) -> ExitCode {
     if task::guest_requested() {
         task::guest_main(definitions);

@@ -1,6 +1,5 @@
-//! Spark: which masters it has, where its `spark-submit` is, and the command that runs our driver in it.
-//!
-//! Owns finding and starting it. Does not own what the driver does (`spark_driver.py`).
+//! Spark: valid masters, the search for `spark-submit`, and the command that runs the driver
+//! (`spark_driver.py`) in it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,33 +10,33 @@ use std::process::{Command, Stdio};
 use napreduce_protocol::JobError;
 
 const DRIVER: &str = include_str!("spark_driver.py");
-/// The file of the driver beside those that pass between it and this program.
+/// The driver's file name in the engine directory.
 const DRIVER_NAME: &str = "napreduce_driver.py";
 const SUBMIT: &str = "spark-submit";
 const DEPLOY_MODE: &str = "spark.submit.deployMode";
-/// With what its masters begin.
+/// Prefixes of masters.
 const MASTERS: [&str; 5] = ["local", "spark://", "yarn", "k8s://", "local-cluster["];
-/// Prints where the module is, which has a Spark in it.
+/// Prints the directory of the Python module that contains a Spark.
 const FIND_MODULE: &str = "import importlib.util as u; s = u.find_spec('pyspark'); print(s.submodule_search_locations[0] if s else '')";
 
 /// A Spark, by its master.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Spark {
     master: String,
-    /// The `spark-submit` that was named.
+    /// The `spark-submit` given on the command line.
     named: Option<PathBuf>,
 }
 
-/// A `spark-submit` that is there.
+/// An existing `spark-submit`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Submit {
     path: PathBuf,
-    /// What it has to be told, if it is that of a Python module: its home, and which Python has the module.
+    /// For the `spark-submit` of a Python module: its home, and the Python that has the module.
     module: Option<(PathBuf, OsString)>,
 }
 
 impl Spark {
-    /// Of a master, as Spark spells it.
+    /// Parses a Spark master.
     pub(super) fn of(
         master: &str,
         named: Option<PathBuf>,
@@ -85,7 +84,7 @@ impl Spark {
                 ))
             };
         }
-        // The one of a module in PATH is the one of that module.
+        // A `spark-submit` in PATH may belong to a Python module.
         let paths = variable("PATH").unwrap_or_default();
         let in_path =
             std::env::split_paths(&paths).map(|folder| folder.join(SUBMIT)).find(|path| path.is_file());
@@ -102,7 +101,7 @@ impl Spark {
         })
     }
 
-    /// The command that runs the driver, for the directory by which it is told.
+    /// Returns the command that runs the driver for an engine directory.
     pub(super) fn command(
         &self,
         submit: &Submit,
@@ -122,8 +121,8 @@ impl Spark {
                 .env("PYSPARK_DRIVER_PYTHON", python);
         }
         command.arg("--master").arg(with_attempts(&self.master, attempts_max)).arg("--name").arg(name);
-        // A guest whose task is ended is ended with the Python that runs it, which Spark would give
-        // two seconds.
+        // A killed task must also end its guest with the Python process that runs it; Spark would wait two
+        // seconds.
         let own = [
             ("spark.task.maxFailures", attempts_max.to_string()),
             ("spark.python.task.killTimeout", "500ms".to_owned()),
@@ -138,7 +137,7 @@ impl Spark {
     }
 }
 
-/// Whether a master is of a form; some are whole words.
+/// Returns whether a master has a known form; some forms are whole words.
 fn is_of(master: &str, known: &str) -> bool {
     match known {
         "local" => master == known || (master.starts_with("local[") && master.ends_with(']')),
@@ -147,7 +146,7 @@ fn is_of(master: &str, known: &str) -> bool {
     }
 }
 
-/// A Spark of one process tries nothing again unless its master says how often.
+/// Adds the number of attempts to a local master: by default, local Spark does not retry.
 fn with_attempts(master: &str, attempts_max: u32) -> String {
     let threads = match master {
         "local" => Some("1"),
@@ -159,7 +158,7 @@ fn with_attempts(master: &str, attempts_max: u32) -> String {
     }
 }
 
-/// The Spark inside the Python module of it, if this Python has one.
+/// Returns the Spark inside its Python module, if this Python has one.
 fn module_home(python: &OsString) -> Option<PathBuf> {
     let mut asked = Command::new(python);
     asked.arg("-c").arg(FIND_MODULE).stdin(Stdio::null()).stderr(Stdio::null());

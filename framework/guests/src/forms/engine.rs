@@ -1,6 +1,4 @@
-//! What an engine is told of a job, and what it says of it.
-//!
-//! Owns these forms. Does not own who says it (`submit`, and `hadoop` in the place of an engine).
+//! Messages between the submitter and an engine: job requests and events.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::GuestReport;
 
-/// Version of what an engine is told.
+/// Version of the messages to an engine.
 pub const ENGINE_FORMAT: &str = "napreduce-engine/1";
-/// Begins a line of standard output that is an event: the separator of JSON text sequences.
+/// First byte of an event line on standard output: the separator of JSON text sequences.
 const SEPARATOR: u8 = 0x1e;
 
 /// `engine.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EngineDescription {
     pub format: String,
-    /// The process that submits; an engine ends when it is gone.
+    /// The submitting process; the engine exits when it is gone.
     pub submitter: u32,
     pub name: String,
     #[serde(default)]
@@ -30,18 +28,18 @@ pub struct EngineDescription {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct JobRequest {
     pub format: String,
-    /// Which event is about it.
+    /// The number of the job in events.
     pub number: u32,
     pub job: String,
     pub name: String,
     pub program: PathBuf,
     pub plan: PathBuf,
     pub files: Vec<SideFile>,
-    /// For each map, the one file that it reads, if it is one and its name is text.
+    /// For each map, the file it reads if there is just one and its name is valid UTF-8.
     pub inputs: Vec<Option<String>>,
     pub reduces: u32,
     pub attempts_max: u32,
-    /// Guests write their parts here, each attempt under a name of its own.
+    /// Guests write their parts here, each attempt under its own name.
     pub parts: PathBuf,
 }
 
@@ -52,32 +50,32 @@ pub struct SideFile {
     pub path: PathBuf,
 }
 
-/// What an engine says of a job.
+/// An event of a job.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EngineEvent {
-    /// How far it is.
+    /// Progress of the job.
     Progress {
         number: u32,
         maps: PhaseCounts,
         #[serde(default)]
         reduces: PhaseCounts,
     },
-    /// A task is done: a reduce, or the map of a map-only job.
+    /// A completed task: a reduce, or the map of a map-only job.
     Report { number: u32, report: Box<GuestReport> },
-    /// All tasks are done, and their reports were said.
+    /// All tasks are done and reported.
     Done {
         number: u32,
-        /// Attempts that failed, as far as the engine counts them.
+        /// Failed attempts, as far as the engine counts them.
         #[serde(default)]
         failed_maps: u64,
         #[serde(default)]
         failed_reduces: u64,
     },
-    /// It was not run to its end.
+    /// The job failed.
     Failed {
         number: u32,
-        /// Of one task, if it is known: as `job_0001_m_0003`.
+        /// The failed task, if known, such as `job_0001_m_0003`.
         #[serde(default)]
         task: Option<String>,
         reason: String,
@@ -91,7 +89,7 @@ pub struct PhaseCounts {
 }
 
 impl EngineEvent {
-    /// The number of the job that it is about.
+    /// Returns the number of the job.
     pub fn number(&self) -> u32 {
         match self {
             EngineEvent::Progress { number, .. }
@@ -101,13 +99,13 @@ impl EngineEvent {
         }
     }
 
-    /// Writes the line that says it.
+    /// Writes the event as a line.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let text = serde_json::to_vec(self)?;
         out.write_all(&[&[SEPARATOR], &text[..], b"\n"].concat())
     }
 
-    /// What a line of standard output says; none if it is not for us.
+    /// Parses a line of standard output; `None` if it is not an event.
     pub fn parse(line: &[u8]) -> Option<Result<EngineEvent, String>> {
         let text = line.strip_prefix(&[SEPARATOR])?;
         Some(serde_json::from_slice(text).map_err(|error| error.to_string()))

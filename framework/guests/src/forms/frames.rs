@@ -1,7 +1,4 @@
-//! Frames: in what form a map's sealed blocks, and reports, pass through an engine that knows
-//! nothing of them.
-//!
-//! Owns their bytes. Does not own which frames may follow each other (`sequence`) nor what is in them.
+//! Frames: the binary form in which sealed blocks of maps, and reports, pass opaquely through an engine.
 //!
 //! ```text
 //! u32 partition, u32 map, u32 number, u32 length     big-endian: their first 12 bytes, compared as bytes, put the frames of
@@ -11,15 +8,16 @@
 
 use std::io::{self, Read, Write};
 
-/// The longest chunk of blocks that a map writes.
+/// Maximum length of a chunk of blocks that a map writes.
 pub const GUEST_CHUNK_BYTES: usize = 1 << 20;
-/// The longest frame that is read: an extent describes each block, and a chunk may be any other engine's.
+/// Maximum length of a frame when reading: an extent describes each block, and other programs may write
+/// longer chunks.
 pub const GUEST_FRAME_BYTES_MAX: u32 = 64 << 20;
-/// The partition of reports, behind all others.
+/// The partition of reports, after all others.
 const REPORT: u32 = u32::MAX;
 const HEADER_BYTES: usize = 16;
 
-/// What stands before the bytes of a frame.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GuestFrame {
     pub partition: u32,
@@ -28,7 +26,7 @@ pub struct GuestFrame {
     pub length: u32,
 }
 
-/// A rule about frames that was broken, by its name.
+/// A violated rule about frames.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestFrameError {
     #[error("cannot read frames: {0}")]
@@ -64,7 +62,7 @@ pub enum GuestFrameError {
 }
 
 impl GuestFrame {
-    /// That of the report of a map.
+    /// Returns the frame of a map's report.
     pub fn of_report(map: u32, length: u32) -> GuestFrame {
         GuestFrame { partition: REPORT, map, number: 0, length }
     }
@@ -92,7 +90,7 @@ impl GuestFrame {
         }
     }
 
-    /// Writes the frame with what is in it, which is as long as it says.
+    /// Writes the frame with its payload, whose length must match.
     pub fn write(&self, payload: &[u8], to: &mut impl Write) -> io::Result<()> {
         debug_assert_eq!(payload.len(), self.length as usize);
         to.write_all(&self.encode())?;
@@ -100,7 +98,7 @@ impl GuestFrame {
     }
 }
 
-/// Frames from a stream, one after the other. Memory follows from what came, not from what a frame claims.
+/// Reads frames from a stream. Memory grows with received bytes, not with the claimed length.
 #[derive(Debug)]
 pub struct GuestFrameReader<R> {
     source: R,
@@ -112,7 +110,7 @@ impl<R: Read> GuestFrameReader<R> {
         GuestFrameReader { source, payload: Vec::new() }
     }
 
-    /// The next frame and what is in it; nothing at the end of the stream.
+    /// Returns the next frame and its payload; `None` at the end of the stream.
     ///
     /// # Errors
     /// `CutShort`, `TooLong`, `Io`.

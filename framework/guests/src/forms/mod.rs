@@ -1,7 +1,5 @@
-//! What a guest task and the engine that runs it say to each other: frames, the plan and reports.
-//!
-//! Owns their forms, which outlive no job but are read by engines of other people, and so say which version
-//! they are of. Does not own what a guest does (`task`) nor who starts it (`submit`).
+//! Messages between a guest task and its engine: frames, plans and reports. Third-party engines read them, so
+//! each has a format version.
 
 mod engine;
 mod frames;

@@ -1,6 +1,4 @@
-//! The plan file: all that guests of a job are told, whatever engine runs them.
-//!
-//! Owns its form. Does not own how a submitter comes to it, nor where it lies.
+//! The plan file of a job for its guests, independent of the engine.
 
 use std::path::PathBuf;
 
@@ -11,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::text_forms::{self, GuestTextError};
 
 const FORMAT: &str = "napreduce-guest-plan/1";
-/// Of a plan whose guests save their work: one that cannot has to refuse it.
+/// Format of a plan with checkpoints: guests that do not support it must fail.
 const FORMAT_SAVING: &str = "napreduce-guest-plan/2";
 
-/// What the tasks of a job are told.
+/// The plan of a job for its tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestPlan {
     format: String,
@@ -22,12 +20,12 @@ pub struct GuestPlan {
     pub job: JobId,
     /// Name of the job, for people.
     pub name: String,
-    /// Which definition of the program to build, and its encoded parameters.
+    /// The definition of the program to build, and its encoded parameters.
     pub definition: String,
     pub parameters: String,
-    /// How many reduces; 0 makes the job map-only.
+    /// Number of reduces; 0 makes the job map-only.
     pub reduces: u32,
-    /// One map each.
+    /// One map per split.
     pub splits: Vec<InputSplit>,
     /// The cut keys of a range partitioner, encoded, in hexadecimal.
     #[serde(with = "text_forms::keys")]
@@ -35,29 +33,29 @@ pub struct GuestPlan {
     pub compress: bool,
     /// Memory that one attempt may use, in bytes.
     pub task_memory: u64,
-    /// Whether a part is on the disk before it is reported.
+    /// Whether parts are synced to disk before they are reported.
     pub durable: bool,
-    /// Where guests save their work, if they do.
+    /// Set if guests save checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<GuestCheckpoints>,
 }
 
-/// Where the guests of one submission save their work, and how often.
+/// Location and interval of the checkpoints of one submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestCheckpoints {
-    /// A directory that every host of the engine sees, or the beginning of names in a store, for this
-    /// submission alone: nobody can guess it.
+    /// A directory visible to all hosts of the engine, or a prefix of names in a store; unique to this
+    /// submission and not guessable.
     #[serde(with = "napreduce_protocol::path_bytes")]
     pub directory: PathBuf,
-    /// What an attempt has done in this time is worth saving.
+    /// Minimum work since the last checkpoint.
     pub interval_millis: u64,
 }
 
 impl GuestPlan {
-    /// Of a plan whose parameters are text, as those of job programs are.
+    /// Creates a plan; the parameters must be text, as those of job programs are.
     ///
     /// # Errors
-    /// What the plan has that a file of this form cannot say.
+    /// Fails if the job's plan cannot be represented.
     pub fn of(job: JobId, plan: &JobPlan) -> Result<GuestPlan, String> {
         let parameters = String::from_utf8(plan.parameters.clone())
             .map_err(|_| format!("the parameters of {} are no text", plan.definition))?;
@@ -77,12 +75,12 @@ impl GuestPlan {
         })
     }
 
-    /// The same for guests that save their work.
+    /// Returns the plan for guests that save checkpoints.
     pub fn saving(self, checkpoints: GuestCheckpoints) -> GuestPlan {
         GuestPlan { format: FORMAT_SAVING.to_owned(), checkpoints: Some(checkpoints), ..self }
     }
 
-    /// How many maps there are.
+    /// Returns the number of maps.
     pub fn maps(&self) -> u32 {
         u32::try_from(self.splits.len()).unwrap_or(u32::MAX)
     }
@@ -92,10 +90,10 @@ impl GuestPlan {
         Ok(serde_json::to_vec_pretty(self)?)
     }
 
-    /// Reads what `to_json` wrote.
+    /// Reads the output of `to_json`.
     ///
     /// # Errors
-    /// It is another text, or of another version than what it asks for.
+    /// Fails if the text is invalid or has another version.
     pub fn from_json(text: &[u8]) -> Result<GuestPlan, GuestTextError> {
         let plan: GuestPlan = text_forms::read(text, &[FORMAT, FORMAT_SAVING])?;
         let expected: &[&str] = if plan.checkpoints.is_some() { &[FORMAT_SAVING] } else { &[FORMAT] };

@@ -1,6 +1,4 @@
-//! Reports: what a guest that has done its task says of it.
-//!
-//! Owns their form. Does not own what the submitter does about a part (`submit`).
+//! Reports of completed guest tasks.
 
 use std::path::PathBuf;
 
@@ -12,35 +10,35 @@ use super::text_forms::{self, GuestTextError};
 
 const FORMAT: &str = "napreduce-guest-report/1";
 
-/// What a guest says of its task.
+/// The report of a completed task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestReport {
     format: String,
     #[serde(with = "text_forms")]
     pub task: TaskId,
     pub counters: CounterValues,
-    /// Frames that it wrote, or read; reports are not counted.
+    /// Frames written or read, without reports.
     pub frames: u64,
-    /// What a reduce passes on of maps.
+    /// Reports of maps that a reduce passes on.
     #[serde(default, skip_serializing_if = "MapsReport::is_empty")]
     pub maps: MapsReport,
-    /// Of a reduce, or of the map of a map-only job.
+    /// For a reduce, or the map of a map-only job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<GuestPart>,
 }
 
-/// Reports of maps that came with the frames of a reduce.
+/// Map reports that came with the frames of a reduce.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MapsReport {
-    /// Which, in ascending order.
+    /// The maps, in ascending order.
     pub indices: Vec<u32>,
-    /// Theirs, put together.
+    /// The sum of their counters.
     pub counters: CounterValues,
     /// Frames that they wrote, for all reduces.
     pub frames: u64,
 }
 
-/// A part file that waits for its commit.
+/// A part file waiting for commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestPart {
     pub records: u64,
@@ -48,14 +46,14 @@ pub struct GuestPart {
     /// xxh3-64 of the file.
     #[serde(with = "text_forms::hexadecimal")]
     pub digest: u64,
-    /// What was written to outputs with a name.
+    /// Parts of named outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<GuestNamedPart>,
-    /// By what the submitter commits it.
+    /// The location for the commit.
     pub pending: PendingPart,
 }
 
-/// A part of an output with a name; it lies beside the part file, with `.` and this name behind its own.
+/// A part of a named output, next to the part file, with `.` and this name appended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestNamedPart {
     pub name: String,
@@ -65,11 +63,11 @@ pub struct GuestNamedPart {
     pub digest: u64,
 }
 
-/// How a part that is written, and does not count yet, is found again.
+/// The location of a part before commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingPart {
-    /// It is a file, below the job's own directory.
+    /// A file below the job's own directory.
     File(#[serde(with = "napreduce_protocol::path_bytes")] PathBuf),
 }
 
@@ -89,17 +87,17 @@ impl GuestReport {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads what `to_json` wrote.
+    /// Reads the output of `to_json`.
     ///
     /// # Errors
-    /// It is another text, or of another version.
+    /// Fails if the text is invalid or has another version.
     pub fn from_json(text: &[u8]) -> Result<GuestReport, GuestTextError> {
         text_forms::read(text, &[FORMAT])
     }
 }
 
 impl GuestPart {
-    /// A part as its task has written it to a file.
+    /// Creates a part that its task has written to a file.
     pub fn in_file(part: PartOutput, path: PathBuf) -> GuestPart {
         let named =
             |NamedPart { name, records, bytes, digest, .. }| GuestNamedPart { name, records, bytes, digest };
@@ -108,7 +106,7 @@ impl GuestPart {
         GuestPart { records, bytes, digest, named, pending: PendingPart::File(path) }
     }
 
-    /// What was written.
+    /// Returns the written output.
     pub fn output(&self) -> PartOutput {
         let named = |part: &GuestNamedPart| NamedPart {
             name: part.name.clone(),

@@ -1,46 +1,43 @@
-//! Which frames a reduce may be given, and in which order: those of its partition, and the reports
-//! of some maps.
-//!
-//! Owns the rules. Does not own what is in the frames. Maps come in any order and may be mixed; the frames of
-//! one map come in theirs. The report of map `m` comes to reduce `m mod reduces`, behind what that map has
-//! for it.
+//! Rules for the order of frames in a reduce: those of its partition, and the reports of some maps. Maps may
+//! be interleaved in any order; the frames of one map are in sequence. Reduce `m mod reduces` receives the
+//! report of map `m`, after the frames of that map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::frames::{GuestFrame, GuestFrameError};
 
-/// What a frame that may come here holds.
+/// The content of an accepted frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestFrameKind {
-    /// Where the blocks of a map lie and what is in them.
+    /// Position and description of a map's blocks.
     Extent,
     /// Bytes of its blocks.
     Chunk,
-    /// What the map has counted.
+    /// The counters of the map.
     Report,
 }
 
-/// The frames of one reduce as they come.
+/// The checked sequence of frames of one reduce.
 #[derive(Debug)]
 pub struct GuestFrameSequence {
     partition: u32,
     maps: u32,
     reduces: u32,
-    /// The next number, of maps that have begun.
+    /// The next number for each map that has begun.
     next: BTreeMap<u32, u32>,
     reported: BTreeSet<u32>,
 }
 
 impl GuestFrameSequence {
-    /// Of the reduce of one of so many partitions.
+    /// Creates the sequence of one reduce.
     pub fn new(partition: u32, maps: u32, reduces: u32) -> GuestFrameSequence {
         GuestFrameSequence { partition, maps, reduces, next: BTreeMap::new(), reported: BTreeSet::new() }
     }
 
-    /// Takes in the next frame.
+    /// Accepts the next frame.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// Fails with the violated rule.
     pub fn accept(&mut self, frame: &GuestFrame) -> Result<GuestFrameKind, GuestFrameError> {
         let GuestFrame { partition, map, number, .. } = *frame;
         if map >= self.maps {
@@ -82,7 +79,7 @@ impl GuestFrameSequence {
         }
     }
 
-    /// Says whether all reports have come, when nothing more comes.
+    /// Checks at the end that all reports were received.
     ///
     /// # Errors
     /// `MissingReport`.
@@ -99,7 +96,7 @@ impl GuestFrameSequence {
 mod tests {
     use super::*;
 
-    /// Reduce 1 of 3, where there are 6 maps: it takes the reports of maps 1 and 4.
+    /// Checks frames of reduce 1 of 3 with 6 maps: it takes the reports of maps 1 and 4.
     fn taken(frames: &[(u32, u32, u32)]) -> Result<(), String> {
         let mut sequence = GuestFrameSequence::new(1, 6, 3);
         let reports = [(u32::MAX, 1, 0), (u32::MAX, 4, 0)];

@@ -1,6 +1,4 @@
-//! How plans and reports are read and written as JSON: only what is of the format that this program writes.
-//!
-//! Owns the check of the format, and bytes and ids as text. Does not own what is in them.
+//! Reading and writing of plans and reports as JSON, with a check of the format version.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,7 +6,7 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Why a text is no plan, or no report.
+/// The error for a text that is not a valid plan or report.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestTextError {
     #[error("it is no JSON of a guest: {0}")]
@@ -17,7 +15,7 @@ pub enum GuestTextError {
     OtherFormat { found: String, expected: &'static [&'static str] },
 }
 
-/// Reads JSON of one of these formats.
+/// Reads JSON in one of these formats.
 pub(super) fn read<T: DeserializeOwned>(
     text: &[u8],
     expected: &'static [&'static str],
@@ -46,7 +44,7 @@ where
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// A digest in hexadecimal, since JSON numbers are not read exactly everywhere.
+/// A digest in hexadecimal, since some JSON readers lose precision of large numbers.
 pub(super) mod hexadecimal {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,8 +1,5 @@
-//! The command that Hadoop runs as a mapper or a reducer: a guest, and what is between its frames and
+//! The command that Hadoop runs as a mapper or reducer: it runs a guest and converts between its frames and
 //! Hadoop's records.
-//!
-//! Owns what a task of Hadoop means for a guest. Does not own the form of records (`typed_bytes`), nor what
-//! the guest does.
 
 use std::env;
 use std::ffi::OsStr;
@@ -20,17 +17,17 @@ use napreduce_protocol::printing::print_error;
 use super::request::{Failure, Shipment, read};
 use super::typed_bytes::Frame;
 
-/// A task of Hadoop that says nothing for ten minutes is ended by it.
+/// Hadoop kills a task without progress for ten minutes.
 const ALIVE: Duration = Duration::from_secs(30);
-/// Between two looks at whether Hadoop's task is still there.
+/// Interval of checks whether Hadoop's task still runs.
 const LOOK: Duration = Duration::from_millis(500);
-/// The status of a task that was told to end.
+/// Exit status of a terminated task.
 const ENDED: i32 = 143;
-/// So much of what a guest printed last is told when it fails.
+/// Length of the end of a guest's output that is quoted on failure.
 const QUOTED_BYTES: usize = 4 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Which of the two commands this is.
+/// The mapper or the reducer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Map,
@@ -46,17 +43,17 @@ impl Side {
     }
 }
 
-/// An attempt, by what Hadoop says of it in the environment.
+/// An attempt, as described by Hadoop's environment variables.
 struct Attempt {
-    /// Hadoop's own id, which no other attempt has.
+    /// Hadoop's id, unique to the attempt.
     id: String,
     /// From 1.
     number: u32,
-    /// Of a reduce, which partition it has.
+    /// The partition of a reduce.
     partition: Option<u32>,
 }
 
-/// Runs what Hadoop has for this task; its exit status is that of the guest.
+/// Runs the guest of this task; returns its exit status.
 pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
     let task = parent_id();
     thread::spawn(move || stay_with(task));
@@ -77,8 +74,7 @@ pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
     })
 }
 
-/// Tells Hadoop's task that this one is at work, and ends when that is gone; the guest ends with this
-/// process.
+/// Reports progress to Hadoop's task, and exits when that is gone; the guest exits with this process.
 fn stay_with(task: u32) -> ! {
     let mut told = Instant::now();
     loop {
@@ -88,17 +84,17 @@ fn stay_with(task: u32) -> ! {
         }
         if told.elapsed() >= ALIVE {
             told = Instant::now();
-            // Nobody hears it who has ended a moment ago.
+            // The task may have just ended.
             let _ = writeln!(io::stderr(), "reporter:status:at work");
         }
     }
 }
 
-/// A map of Hadoop has one line of input for each of ours.
+/// Runs the map of each input line; Hadoop gives each task one.
 fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
     for line in io::stdin().lines() {
         let line = line.map_err(|error| format!("cannot read which map to run: {error}"))?;
-        // What stands in front of a tab is where the line begins in its file.
+        // The text before a tab is the offset of the line in its file.
         let text = line.rsplit_once('\t').map_or(line.as_str(), |(_, text)| text);
         let (task, input_file): (Option<u32>, Option<String>) =
             serde_json::from_str(text).map_err(|error| format!("{line:?} names no map: {error}"))?;
@@ -115,7 +111,7 @@ fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
     Ok(0)
 }
 
-/// A record for every reduce: of one without any, Hadoop throws away what it writes.
+/// Writes a record for every reduce: Hadoop discards the output of a reduce without input.
 fn wake(reduces: u32) -> io::Result<()> {
     let mut hadoop = BufWriter::new(io::stdout().lock());
     (0..reduces).try_for_each(|partition| Frame::wake(partition).write_record(&mut hadoop, reduces))?;
@@ -135,7 +131,7 @@ impl Attempt {
     }
 }
 
-/// One guest.
+/// The bridge to one guest.
 struct Bridge<'a> {
     side: Side,
     shipment: &'a Shipment,
@@ -145,23 +141,23 @@ struct Bridge<'a> {
 }
 
 impl Bridge<'_> {
-    /// As our programs call it.
+    /// Returns the name of the task in napreduce.
     fn name(&self) -> String {
         format!("{}_{}_{:04}", self.shipment.job, &self.side.word()[..1], self.task)
     }
 
-    /// Runs it to its end; its status, or why it could not be run.
+    /// Runs the guest to its end; returns its status.
     fn run(&self) -> Result<i32, String> {
         let work =
             env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
         let work = work.join(format!("napreduce-work-{}", self.task));
         let ran = self.run_in(&work);
-        // Hadoop removes what this leaves behind.
+        // Hadoop removes the rest.
         let _ = fs::remove_dir_all(&work);
         let (status, reason) = match ran {
             Ok((0, _)) => return Ok(0),
             Ok((status, reason)) => (status, reason),
-            // Of the guest it is not known whether another try helps.
+            // It is unknown whether a retry of the guest helps.
             Err(why) => {
                 print_error(&why);
                 (64, why)
@@ -183,13 +179,13 @@ impl Bridge<'_> {
         let said = thread::spawn(move || pass_on(errors, io::stderr()));
         let moved = self.move_records(&mut guest);
         if moved.is_err() {
-            // Nobody reads what it writes any more.
+            // Its output is no longer read.
             let _ = guest.kill();
         }
         let status = guest.wait().map_err(|error| format!("cannot await the guest: {error}"))?;
         let said = said.join().unwrap_or_default();
         match (status.code(), moved) {
-            // A guest that failed says more than what came of it.
+            // The guest's own error is the more specific one.
             (Some(0), Ok(Moved::All)) => Ok((0, said)),
             (Some(0), Ok(Moved::NoReport)) => {
                 Err(format!("{} broke a rule: there was no report", self.name()))
@@ -231,14 +227,14 @@ impl Bridge<'_> {
         command.spawn().map_err(|error| format!("cannot start {}: {error}", shipment.program))
     }
 
-    /// What the guest writes goes to Hadoop; of a reduce, what Hadoop has goes to the guest before that.
+    /// Copies the guest's output to Hadoop; for a reduce, first copies Hadoop's records to the guest.
     fn move_records(&self, guest: &mut Child) -> Result<Moved, String> {
         let failed = |error: io::Error| format!("between Hadoop and {}: {error}", self.name());
         let output = guest.stdout.take().ok_or("the guest has no standard output")?;
         let mut output = BufReader::with_capacity(BUFFER_BYTES, output);
         let mut hadoop = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
         if let Some(input) = guest.stdin.take() {
-            // It says nothing before it has all frames.
+            // A guest writes nothing before it has all frames.
             feed(input).map_err(failed)?;
             let mut report = Vec::new();
             output.read_to_end(&mut report).map_err(failed)?;
@@ -264,14 +260,14 @@ impl Bridge<'_> {
     }
 }
 
-/// How the output of a guest ended.
+/// The end of a guest's output.
 enum Moved {
     All,
-    /// A guest that fails ends its output first, and then has to be left to say why.
+    /// A failing guest closes its output first and then needs time to report the reason.
     NoReport,
 }
 
-/// Hands Hadoop's records to a reduce. One that ends before it has all of them has a status that says why.
+/// Copies Hadoop's records to a reduce. If the reduce exits early, its status contains the reason.
 fn feed(guest: impl Write) -> io::Result<()> {
     let mut guest = BufWriter::with_capacity(BUFFER_BYTES, guest);
     let mut hadoop = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
@@ -289,13 +285,13 @@ fn feed(guest: impl Write) -> io::Result<()> {
     }
 }
 
-/// A report as one line, which Hadoop keeps as the output of the task.
+/// Writes a report as one line, which Hadoop keeps as the output of the task.
 fn write_report(hadoop: &mut impl Write, report: &[u8]) -> io::Result<()> {
     let value: serde_json::Value = serde_json::from_slice(report)?;
     writeln!(hadoop, "{value}")
 }
 
-/// Passes on what a guest says, into the log of its task; its last words.
+/// Copies the guest's messages to the log of its task; returns the last ones.
 fn pass_on(errors: impl Read, mut log: impl Write) -> String {
     let mut errors = BufReader::new(errors);
     let (mut last, mut line) = (Vec::new(), Vec::new());
@@ -305,7 +301,7 @@ fn pass_on(errors: impl Read, mut log: impl Write) -> String {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        // A log that cannot be written is Hadoop's trouble.
+        // Failing to write the log is not an error of the task.
         let _ = log.write_all(&line);
         last.extend_from_slice(&line);
         last.drain(..last.len().saturating_sub(QUOTED_BYTES));
@@ -313,17 +309,18 @@ fn pass_on(errors: impl Read, mut log: impl Write) -> String {
     String::from_utf8_lossy(&last).trim().to_owned()
 }
 
-/// The arguments behind the marker, if they are those of this command.
+/// Parses the argument after the marker.
 pub(super) fn side_of(word: &OsStr) -> Option<Side> {
     [Side::Map, Side::Reduce].into_iter().find(|side| word == side.word())
 }
 
-/// What Hadoop is told to run: words of a command line that need no quotes.
+/// Returns the command for Hadoop: words that need no quotes.
 pub(super) fn command_line(program: &str, marker: &str, side: Side, shipment: &str) -> String {
     format!("./{program} {marker} {} {shipment}", side.word())
 }
 
-/// Where a file of the directory of an engine is found by those commands: it is shipped under its own name.
+/// Returns the name under which commands find a file of the engine directory; files are shipped under their
+/// own names.
 pub(super) fn shipped_name(path: &Path) -> Result<String, String> {
     let name = path.file_name().and_then(OsStr::to_str);
     name.map(str::to_owned).ok_or_else(|| format!("{} has no name that is text", path.display()))

@@ -1,7 +1,5 @@
-//! The process between the program that submits and Hadoop: it runs each job as one of Hadoop's streaming.
-//!
-//! Owns what Hadoop is asked to do, and what of its answer the submitter is told. Does not own the tasks
-//! (`bridge`), nor outputs, which the submitter commits.
+//! The process between the submitter and Hadoop: it runs each job as a Hadoop Streaming job and reports its
+//! events.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,13 +23,13 @@ use super::{Installed, JAR, MARKER};
 use crate::forms::{ENGINE_FORMAT, EngineDescription, EngineEvent, GuestReport, JobRequest, PhaseCounts};
 
 const TICK: Duration = Duration::from_millis(100);
-/// As much of what Hadoop printed is quoted when a job fails and no task of it said why.
+/// Lines of Hadoop's output quoted when a job fails without an error of a task.
 const QUOTED_LINES: usize = 30;
 /// Names in the directory for parts.
 const TASKS: &str = "napreduce-tasks";
 const REPORTS: &str = "napreduce-reports";
 
-/// Runs jobs until the submitter wants no more, or is gone.
+/// Runs jobs until the submitter ends.
 pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     let ran = read::<EngineDescription>(&directory.join("engine.json")).and_then(|engine| {
         if engine.format != ENGINE_FORMAT {
@@ -59,7 +57,7 @@ pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     }
 }
 
-/// Whether the submitter is there, and may want more.
+/// Returns whether the submitter still runs and may send more jobs.
 fn is_wanted(engine: &EngineDescription, directory: &Path) -> bool {
     Path::new(&format!("/proc/{}", engine.submitter)).exists()
         && directory.is_dir()
@@ -74,7 +72,7 @@ struct Submission<'a> {
     request: &'a JobRequest,
 }
 
-/// How Hadoop's client ended, and what it said.
+/// The result of Hadoop's client and its output.
 struct Answer {
     status: ExitStatus,
     last_lines: Vec<String>,
@@ -82,14 +80,14 @@ struct Answer {
     failed_reduces: u64,
 }
 
-/// Says an event; there is nobody to tell when the submitter has ended.
+/// Writes an event; errors are ignored, because the submitter may have ended.
 fn say(event: &EngineEvent) {
     let mut out = io::stdout().lock();
     let _ = event.write(&mut out).and_then(|()| out.flush());
 }
 
 impl Submission<'_> {
-    /// Runs it, and says how it ended.
+    /// Runs the job and reports its end.
     fn run(&self) {
         let number = self.request.number;
         let ended = self.prepare().and_then(|command| self.follow(command));
@@ -111,7 +109,7 @@ impl Submission<'_> {
         }
     }
 
-    /// Writes what the tasks need; the command that runs them.
+    /// Writes the files of the tasks; returns the command that runs them.
     fn prepare(&self) -> Result<Command, String> {
         let JobRequest { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
         if format != ENGINE_FORMAT {
@@ -124,7 +122,7 @@ impl Submission<'_> {
         }
         let mut lines = String::new();
         if inputs.is_empty() {
-            // One that only wakes the reduces.
+            // A task that only wakes the reduces.
             lines.push_str("[null,null]\n");
         }
         for (task, input) in inputs.iter().enumerate() {
@@ -176,7 +174,7 @@ impl Submission<'_> {
         command
     }
 
-    /// What Hadoop is told besides; what was said for it wins.
+    /// Returns further Hadoop settings; those of the user take precedence.
     fn settings(&self) -> BTreeMap<String, String> {
         let JobRequest { name, attempts_max, reduces, .. } = self.request;
         // Frames from maps to reduces, text for everything else.
@@ -198,7 +196,7 @@ impl Submission<'_> {
         settings
     }
 
-    /// Runs the command to its end, or ends the job where it is of no use any more.
+    /// Runs the command to its end, or kills the job when it is no longer needed.
     fn follow(&self, mut command: Command) -> Result<Answer, String> {
         let shown = self.installed.command.display();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -221,7 +219,7 @@ impl Submission<'_> {
             }
         };
         for reader in readers.into_iter().flatten() {
-            // It has nothing to say but lines, which are in the channel.
+            // The lines are already in the channel.
             let _ = reader.join();
         }
         heard.take(&lines, self.request);
@@ -229,7 +227,7 @@ impl Submission<'_> {
         Ok(Answer { status, last_lines, failed_maps, failed_reduces })
     }
 
-    /// Why a job is to be ended that runs.
+    /// Returns the reason to kill a running job, if any.
     fn why_end(&self) -> Option<String> {
         let cancel = self.directory.join(format!("jobs/{}.cancel", self.request.number));
         if cancel.exists() || !is_wanted(self.engine, self.directory) {
@@ -238,7 +236,7 @@ impl Submission<'_> {
         Failure::worst(&self.request.parts).filter(Failure::is_fatal).map(|failure| failure.reason)
     }
 
-    /// Ends the job on the cluster, if it is known by then, and its client.
+    /// Kills the job on the cluster, if it is known yet, and its client.
     fn end(&self, child: &mut Child, job: Option<&str>) {
         if let Some(job) = job {
             let mut kill = Command::new(&self.installed.command);
@@ -252,7 +250,7 @@ impl Submission<'_> {
         let _ = child.wait();
     }
 
-    /// What the tasks that wrote parts have reported: the output of Hadoop's job, a line each.
+    /// Returns the reports of the tasks that wrote parts: the output of Hadoop's job, one per line.
     fn reports(&self, answer: &Answer) -> Result<Vec<GuestReport>, String> {
         if !answer.status.success() {
             return Err(format!("Hadoop: {}\n{}", answer.status, answer.last_lines.join("\n")));
@@ -275,7 +273,7 @@ impl Submission<'_> {
     }
 }
 
-/// What has been heard of a client so far.
+/// The output of a client so far.
 #[derive(Default)]
 struct Heard {
     job: Option<String>,
@@ -305,19 +303,19 @@ impl Heard {
     }
 }
 
-/// Reads lines until there are no more; they are in the engine's log, too.
+/// Reads lines to the end and copies them to the engine's log.
 fn listen(from: impl Read + Send + 'static, said: Sender<String>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
             print_error(&line);
-            // Whoever listened has ended the job.
+            // The receiver has killed the job.
             let _ = said.send(line);
         }
     })
 }
 
-/// A path as Hadoop takes one that is on no file system of its own.
+/// Returns a path as a Hadoop URI of the local file system.
 fn uri(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for &byte in path.as_os_str().as_bytes() {

@@ -1,7 +1,5 @@
-//! Hadoop by its streaming: where its command and its jar are, and what this program is to them.
-//!
-//! Owns finding them, and which of the three processes this one is: who submits, who runs the jobs, or a
-//! command of a task. Does not own these (`jobs`, `bridge`).
+//! Hadoop Streaming: the search for its command and jar, and the entry point of the processes between Hadoop
+//! and guests.
 //!
 //! ```text
 //! program --on hadoop  ->  program --napreduce-hadoop jobs  ->  hadoop jar streaming.jar
@@ -25,29 +23,29 @@ use std::process::{Command, ExitCode};
 use napreduce_protocol::JobError;
 use napreduce_protocol::printing::print_error;
 
-/// How the engine is named.
+/// The name of the engine.
 pub(super) const NAME: &str = "hadoop";
-/// The first argument of the processes that Hadoop's jobs are made of.
+/// The first argument of processes in Hadoop jobs.
 const MARKER: &str = "--napreduce-hadoop";
-/// Behind it, the process that runs the jobs.
+/// The argument after it for the process that runs the jobs.
 const JOBS: &str = "jobs";
-/// A setting that is for this program: where the jar is.
+/// A setting of this program: the path of the jar.
 const JAR: &str = "napreduce.streaming.jar";
-/// Below its home or beside it, the places of distributions.
+/// Folders of the jar in distributions, relative to the home or its parent.
 const JAR_FOLDERS: [&str; 4] = ["share/hadoop/tools/lib", "contrib/streaming", "tools/lib", "."];
 const SYSTEM_JAR_FOLDERS: [&str; 3] =
     ["/usr/lib/hadoop-mapreduce", "/usr/lib/hadoop/tools/lib", "/opt/hadoop/share/hadoop/tools/lib"];
 
-/// A Hadoop, by how it is found.
+/// How to find a Hadoop.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hadoop {
-    /// The command that was named.
+    /// The command given on the command line.
     named: Option<PathBuf>,
-    /// The jar that was named.
+    /// The jar given in the settings.
     jar: Option<PathBuf>,
 }
 
-/// A command and a jar that are there.
+/// An existing command and jar.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Installed {
     command: PathBuf,
@@ -75,7 +73,7 @@ impl Hadoop {
                 Err(format!("--on-conf {JAR}={} is no file; name Hadoop's streaming jar", named.display()))
             };
         }
-        // Of a command in a folder `bin`, the home is above that.
+        // For a command in a folder `bin`, the home is the parent of that.
         let real = fs::canonicalize(&command).unwrap_or_else(|_| command.clone());
         let above = real.parent().and_then(Path::parent).map(Path::to_owned);
         let homes = home.into_iter().chain(variable("HADOOP_MAPRED_HOME").map(PathBuf::from)).chain(above);
@@ -110,7 +108,7 @@ impl Hadoop {
 }
 
 impl Installed {
-    /// The command that runs jobs, for the directory by which it is told.
+    /// Returns the command that runs jobs for an engine directory.
     pub(super) fn jobs(&self, directory: &Path) -> Result<Command, JobError> {
         let own = env::current_exe().map_err(|error| JobError::io("find this program", error))?;
         let mut command = Command::new(own);
@@ -119,7 +117,7 @@ impl Installed {
     }
 }
 
-/// The first in the order of names.
+/// Returns the first jar by name.
 fn streaming_jar(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let named = entries.filter(|entry| {
@@ -129,12 +127,12 @@ fn streaming_jar(folder: &Path) -> Option<PathBuf> {
     named.map(|entry| entry.path()).min()
 }
 
-/// Whether Hadoop, or the program that submits to it, has started this process.
+/// Returns whether Hadoop, or the program that submits to it, has started this process.
 pub(super) fn is_requested() -> bool {
     env::args_os().nth(1).is_some_and(|first| first == MARKER)
 }
 
-/// What this process does then.
+/// Runs this process in its role.
 pub(super) fn main() -> ExitCode {
     let words: Vec<OsString> = env::args_os().skip(2).collect();
     let status = match &words[..] {

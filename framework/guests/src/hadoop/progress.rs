@@ -1,23 +1,21 @@
-//! What Hadoop's client prints while a job runs.
-//!
-//! Owns reading it. Does not own what is done about it.
+//! Parser of the progress output of Hadoop's client.
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// The id that Hadoop gave the job.
     Job(String),
-    /// How far maps and reduces are, in percent.
+    /// Progress of maps and reduces in percent.
     Percent {
         maps: u32,
         reduces: u32,
     },
-    /// So many attempts of the kind failed.
+    /// Number of failed attempts of the kind.
     FailedMaps(u64),
     FailedReduces(u64),
 }
 
-/// Nothing where a line says something else.
+/// Parses a line; returns `None` for any other text.
 pub(super) fn parse(line: &str) -> Option<Said> {
     if let Some((_, id)) = line.split_once("Running job: ") {
         return Some(Said::Job(id.trim().to_owned()));
@@ -34,8 +32,8 @@ pub(super) fn parse(line: &str) -> Option<Said> {
     Some(Said::Percent { maps: maps.parse().ok()?, reduces: reduces.parse().ok()? })
 }
 
-/// Of so many tasks, those that are done when so much of all of them is; as Hadoop tells it, running ones
-/// count by how far they are.
+/// Estimates the number of completed tasks from a percentage; in Hadoop's figure running tasks count by their
+/// progress.
 pub(super) fn done(tasks: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(tasks) * u64::from(percent.min(100)) / 100).unwrap_or(tasks)
 }

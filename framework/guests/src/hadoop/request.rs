@@ -1,6 +1,4 @@
-//! What passes between the process that runs Hadoop's jobs and the commands of its tasks.
-//!
-//! Owns these forms. Does not own what is done about them, nor what an engine is told (`forms`).
+//! Files passed between the process that runs Hadoop's jobs and the commands of its tasks.
 
 use std::fs;
 use std::io;
@@ -9,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// In the directory for parts: what attempts that failed have said.
+/// Directory for messages of failed attempts, in the directory for parts.
 const FAILURES: &str = "napreduce-failures";
 
-/// What a command of a task reads, in the directory where Hadoop puts what it ships.
+/// The input of a task's command, in the directory of shipped files.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Shipment {
     pub(super) job: String,
@@ -21,11 +19,11 @@ pub(super) struct Shipment {
     /// File names there.
     pub(super) program: String,
     pub(super) plan: String,
-    /// Side files: what the task calls them, and what they are called there.
+    /// Side files: the name in the task and the shipped name.
     pub(super) files: Vec<(String, String)>,
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) task: String,
@@ -34,13 +32,12 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Has a place for them among the parts of a job.
+    /// Creates the directory for failures among the parts of a job.
     pub(super) fn place(parts: &Path) -> io::Result<()> {
         fs::create_dir_all(parts.join(FAILURES))
     }
 
-    /// Writes it where whoever submits finds it; there is one for each attempt. The place is gone when the
-    /// job is.
+    /// Writes the failure for the submitter, one per attempt. The directory is removed with the job.
     pub(super) fn write(&self, parts: &Path, attempt: &str) -> io::Result<()> {
         let folder = parts.join(FAILURES);
         let unfinished = folder.join(format!(".{attempt}"));
@@ -48,7 +45,7 @@ impl Failure {
         fs::rename(&unfinished, folder.join(attempt))
     }
 
-    /// Of a job: one that no other try can help, else the one that was written last.
+    /// Returns the failure of a job to report: a fatal one, else the last one.
     pub(super) fn worst(parts: &Path) -> Option<Failure> {
         let entries = fs::read_dir(parts.join(FAILURES)).ok()?.flatten();
         let finished = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
@@ -61,7 +58,7 @@ impl Failure {
         found.map(|(_, _, failure)| failure)
     }
 
-    /// Whether no other try can help.
+    /// Returns whether retries cannot help.
     pub(super) fn is_fatal(&self) -> bool {
         self.status == 65
     }

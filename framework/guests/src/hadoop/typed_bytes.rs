@@ -1,35 +1,33 @@
-//! Frames as typed bytes, which are Hadoop's binary records between its tasks and commands.
+//! Frames as typed bytes, Hadoop's binary records between its tasks and commands. The keys are chosen so that
+//! Hadoop's partitioner sends each frame to its reduce and the sort orders them.
 //!
-//! Owns the form of a record, and keys that Hadoop's own partitioner sends to the reduce of a frame and its
-//! sort brings into order. Does not own who reads and writes them (`bridge`).
-//!
-//! A record is a key and a value, each of them a byte that says "bytes" (0), a length in four bytes,
-//! big-endian, and so many bytes. A key is the first twelve bytes of a frame's header and three of salt: the
-//! hash of such an object is one over all of its bytes, so that there is always a salt for every partition.
+//! A record is a key and a value, each of them a type byte "bytes" (0), a big-endian length in four bytes,
+//! and the bytes. A key is the first twelve bytes of a frame's header and three bytes of salt. Hadoop's hash
+//! covers all bytes, so there is a salt for every partition.
 
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Partition, map and number.
 pub(super) const PLACE_BYTES: usize = 12;
-/// Those and the length of the payload.
+/// The place and the length of the payload.
 pub(super) const HEADER_BYTES: usize = PLACE_BYTES + 4;
-/// In the place of a partition, it says that a frame is a report.
+/// Partition number of reports.
 pub(super) const REPORT: u32 = u32::MAX;
-/// No payload is longer (docs/guests.md).
+/// Maximum length of a payload (docs/guests.md).
 const PAYLOAD_MAX: u32 = 64 << 20;
 
 const SALT_BYTES: usize = 3;
 const KEY_BYTES: usize = PLACE_BYTES + SALT_BYTES;
-/// Of an object that is bytes.
+/// Type code of bytes.
 const BYTES_CODE: u8 = 0;
-/// What a hash is multiplied by for each byte.
+/// Factor of the hash for each byte.
 const FACTOR: i32 = 31;
-/// What three bytes can add to a hash: all numbers between three times the least and three times the largest.
+/// Possible contributions of three bytes to a hash.
 const SALT_RANGE: std::ops::RangeInclusive<i32> = -128 * 993..=127 * 993;
-/// For more there might be none.
+/// Above this number some partitions may have no salt.
 pub(super) const PARTITIONS_MAX: u32 = 100_000;
 
-/// A frame: where it belongs, and what is in it.
+/// A frame: place and payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) place: [u8; PLACE_BYTES],
@@ -37,7 +35,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The next one that a guest wrote; nothing at its end.
+    /// Reads the next frame of a guest; `None` at the end.
     pub(super) fn read(guest: &mut impl Read) -> io::Result<Option<Frame>> {
         let mut header = [0; HEADER_BYTES];
         if !fill(guest, &mut header)? {
@@ -48,7 +46,7 @@ impl Frame {
         Ok(Some(Frame { place: array(place), payload }))
     }
 
-    /// Hands it to a guest.
+    /// Writes the frame to a guest.
     pub(super) fn write(&self, guest: &mut impl Write) -> io::Result<()> {
         guest.write_all(&self.place)?;
         guest.write_all(&length_of(&self.payload)?)?;
@@ -63,7 +61,7 @@ impl Frame {
         self.word(0) == REPORT
     }
 
-    /// One that no map writes, and no guest is given.
+    /// Returns a frame that wakes a reduce; it is not passed to the guest.
     pub(super) fn wake(partition: u32) -> Frame {
         let words = [partition, u32::MAX, u32::MAX].map(u32::to_be_bytes);
         Frame { place: array(words.as_flattened()), payload: Vec::new() }
@@ -73,12 +71,12 @@ impl Frame {
         self.word(1) == u32::MAX && self.word(2) == u32::MAX
     }
 
-    /// The reduce that is to have it.
+    /// Returns the reduce of the frame.
     fn partition(&self, partitions: u32) -> u32 {
         if self.is_report() { self.word(1) % partitions } else { self.word(0) }
     }
 
-    /// The next record that Hadoop hands to a reduce, as a frame; nothing at the end.
+    /// Reads the next record of a reduce as a frame; `None` at the end.
     pub(super) fn read_record(hadoop: &mut impl Read) -> io::Result<Option<Frame>> {
         let mut key = [0; 5 + KEY_BYTES];
         if !fill(hadoop, &mut key)? {
@@ -93,7 +91,7 @@ impl Frame {
         Ok(Some(Frame { place: array(&key[5..5 + PLACE_BYTES]), payload }))
     }
 
-    /// Hands it to Hadoop, whose partitioner sends it to its reduce, which is one of so many.
+    /// Writes the frame as a record that Hadoop's partitioner sends to its reduce.
     pub(super) fn write_record(&self, hadoop: &mut impl Write, partitions: u32) -> io::Result<()> {
         let mut key = [0; 5 + KEY_BYTES];
         key[0] = BYTES_CODE;
@@ -111,23 +109,23 @@ impl Frame {
     }
 }
 
-/// As Hadoop hashes bytes, each of which it takes to have a sign, behind what was hashed before.
+/// Continues Hadoop's hash, which treats bytes as signed, from `before`.
 fn hash(before: i32, bytes: &[u8]) -> i32 {
     bytes
         .iter()
         .fold(before, |hash, byte| hash.wrapping_mul(FACTOR).wrapping_add(i32::from(byte.cast_signed())))
 }
 
-/// What its partitioner makes of a hash.
+/// Returns the partition that Hadoop's partitioner derives from a hash.
 fn chosen(hash: i32, partitions: u32) -> u32 {
     (hash.cast_unsigned() & 0x7fff_ffff) % partitions
 }
 
-/// Three bytes that lead to a partition behind those with this hash.
+/// Returns three bytes of salt that lead to a partition after bytes with this hash.
 fn salt_for(before: i32, partition: u32, partitions: u32) -> Option<[u8; SALT_BYTES]> {
     let base = (0..SALT_BYTES).fold(before, |hash, _| hash.wrapping_mul(FACTOR));
     let leads = |added: &i32| chosen(base.wrapping_add(*added), partitions) == partition;
-    // From zero up, where it is found after as many steps as there are partitions, unless the sign changes.
+    // Search upwards from zero: found within as many steps as there are partitions, unless the sign changes.
     let upward = (0..=*SALT_RANGE.end()).find(leads);
     let added = upward.or_else(|| (*SALT_RANGE.start()..0).rev().find(leads))?;
     let digit = |rest: i32, weight: i32| (rest / weight).clamp(-128, 127);
@@ -137,7 +135,7 @@ fn salt_for(before: i32, partition: u32, partitions: u32) -> Option<[u8; SALT_BY
     Some([first, second, third].map(|byte| (byte as i8).cast_unsigned()))
 }
 
-/// Fills a buffer; whether there was anything. What ends in the middle is an error.
+/// Fills a buffer; returns false at the end of input. Fails if the input ends inside.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     let mut filled = 0;
     while filled < buffer.len() {

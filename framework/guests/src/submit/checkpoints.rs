@@ -1,8 +1,5 @@
-//! Where the guests of one job save their work: a directory of its own below the one that was named, or names
-//! of its own in a store.
-//!
-//! Owns its name, which no other job can know, whether the job may have one, and its removal. Does not own
-//! what guests make of it (`task`).
+//! The checkpoint directory of a submission, or its names in a store: creation under a name that is not
+//! guessable, and removal.
 
 use std::fs;
 use std::io;
@@ -16,30 +13,30 @@ use napreduce_task::object_stores;
 
 use crate::forms::GuestCheckpoints;
 
-/// What an attempt that counts no more may still make is removed as well, within this time.
+/// Time limit for removing what attempts that no longer count may still create.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 const REMOVAL_WAIT: Duration = Duration::from_millis(100);
-/// The object that is written first in a store: whose the others are.
+/// The first object written in a store; it identifies the owner of the others.
 const SUBMISSION: &str = "submission.json";
 
-/// Whether and how guests save their work.
+/// Whether and how guests save checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestCheckpointSettings {
-    /// A directory that every host of the engine sees under this path, or a place in a store.
+    /// A directory visible to all hosts of the engine under this path, or a place in a store.
     pub directory: PathBuf,
-    /// How often a guest saves.
+    /// Interval of checkpoints.
     pub interval: Duration,
 }
 
-/// What guests are told of the directory of one job, which is removed with this value.
+/// The checkpoint directory of one job; removed when dropped.
 #[derive(Debug)]
 pub(super) struct SubmissionCheckpoints(pub(super) GuestCheckpoints);
 
 impl SubmissionCheckpoints {
-    /// Makes it, if guests of this job are to save their work.
+    /// Creates the directory, if guests of this job are to save checkpoints.
     ///
     /// # Errors
-    /// The job's code cannot be saved, there is no such directory, or the store takes nothing.
+    /// Fails if the job's code does not support it, the directory is missing, or the store is not writable.
     pub(super) fn make(
         settings: Option<&GuestCheckpointSettings>,
         plan: &JobPlan,
@@ -98,7 +95,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Learns at once what guests would learn later: that the store is known and takes something.
+/// Checks early that the store is known and writable, before guests find out.
 fn begin_in_store(submission: &Path, name: &str) -> Result<(), JobError> {
     let (stores, place) = in_store(submission).map_err(JobError::Plan)?;
     let text = serde_json::json!({ "job": name }).to_string();
@@ -107,7 +104,7 @@ fn begin_in_store(submission: &Path, name: &str) -> Result<(), JobError> {
     stores.put(&object, text.as_bytes(), PutCondition::Always).map(drop).map_err(refused)
 }
 
-/// All objects of a submission, and what guests that were just killed may still write.
+/// Removes all objects of a submission, and objects that just-killed guests may still write.
 fn remove_from_store(submission: &Path) -> Result<(), String> {
     let (stores, place) = in_store(submission)?;
     let in_words = |error: StoreError| error.message;

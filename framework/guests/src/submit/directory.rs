@@ -1,6 +1,4 @@
-//! The directory by which this program and an engine hear of each other.
-//!
-//! Owns what is written there, and that nobody else can read it. Does not own the engine's process.
+//! The directory for messages between this program and an engine, readable by this user only.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -15,14 +13,14 @@ use napreduce_protocol::{Digest, JobError, JobPlan};
 use super::engine::GuestEngineSettings;
 use crate::forms::{ENGINE_FORMAT, EngineDescription, GuestCheckpoints, GuestPlan, JobRequest, SideFile};
 
-/// As much of what an engine printed is quoted when it ends without a word.
+/// Length of the quoted end of an engine's output if it exits without an error event.
 const QUOTED_BYTES: u64 = 4 << 10;
 
-/// The directory, which is removed with this value.
+/// The directory; removed when dropped.
 #[derive(Debug)]
 pub(super) struct EngineDirectory {
     path: PathBuf,
-    /// This program under a name that says which one it is, once a job has wanted it.
+    /// Link to this program under a name with its digest, once a job has needed it.
     program: Option<PathBuf>,
 }
 
@@ -32,7 +30,7 @@ impl EngineDirectory {
         let random = getrandom::u64().map_err(|error| failed(error.into()))?;
         let path = std::env::temp_dir().join(format!("napreduce-engine-{random:016x}"));
         let path = std::path::absolute(path).map_err(failed)?;
-        // Parameters may be nobody else's business.
+        // Parameters may be confidential.
         DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
         let directory = EngineDirectory { path, program: None };
         fs::create_dir(directory.path.join("jobs")).map_err(failed)?;
@@ -59,7 +57,7 @@ impl EngineDirectory {
             .map_err(|error| JobError::io(format!("write {}", path.display()), error))
     }
 
-    /// The last lines that the engine printed.
+    /// Returns the last lines of the engine's output.
     pub(super) fn last_words(&self) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.path.join("log"))?;
@@ -73,7 +71,7 @@ impl EngineDirectory {
         text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "it has printed nothing".to_owned())
     }
 
-    /// Tells the engine of a job.
+    /// Writes the request of a job.
     pub(super) fn request(
         &mut self,
         (number, job): (u32, JobId),
@@ -123,7 +121,7 @@ impl EngineDirectory {
         fs::rename(from, to).map_err(|error| JobError::io("hand the job to the engine", error))
     }
 
-    /// This program, linked under a name with its digest.
+    /// Returns this program, linked under a name with its digest.
     fn program(&mut self) -> Result<PathBuf, JobError> {
         if let Some(program) = &self.program {
             return Ok(program.clone());
@@ -163,7 +161,7 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, JobError> {
         .map_err(|error| JobError::Internal(format!("no JSON for an engine: {error}")))
 }
 
-/// Of several files there is none to name for a whole task.
+/// Returns the file of a split; `None` if there are several.
 fn one_file(parts: &[napreduce_protocol::Split]) -> Option<String> {
     match parts {
         [part] => part.path.to_str().map(str::to_owned),

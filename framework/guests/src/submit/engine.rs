@@ -1,6 +1,4 @@
-//! The process of an engine: started before the first job, and ended behind the last.
-//!
-//! Owns it and what it prints. Does not own what a job comes to (`run`).
+//! The process of an engine: started before the first job and stopped after the last.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,42 +17,41 @@ use super::checkpoints::GuestCheckpointSettings;
 use super::directory::EngineDirectory;
 use crate::forms::EngineEvent;
 
-/// An engine that is told to end does so in this time, or is told again, and then killed.
+/// Time to exit after each request to stop, before the next and stronger one.
 const END_MAX: Duration = Duration::from_secs(10);
 const END_TICK: Duration = Duration::from_millis(20);
 
-/// How an engine is used.
+/// Settings of an engine.
 #[derive(Debug, Clone)]
 pub struct GuestEngineSettings {
     /// The name of the program, for people.
     pub name: String,
-    /// What was said about the engine, in its own words.
+    /// Settings passed to the engine.
     pub settings: BTreeMap<String, String>,
-    /// Whether guests save their work.
+    /// Set if guests save checkpoints.
     pub checkpoints: Option<GuestCheckpointSettings>,
     /// When progress is shown.
     pub progress: ProgressMode,
-    /// Nothing but errors of the job on standard error; wins over `progress`.
+    /// Print only errors of the job on standard error; overrides `progress`.
     pub quiet: bool,
 }
 
-/// An engine of somebody else, such as Spark, that runs the jobs of this program. Ended when it is dropped.
+/// An external engine, such as Spark, that runs the jobs of this program. Stopped when dropped.
 #[derive(Debug)]
 pub struct GuestEngine {
     pub(super) directory: EngineDirectory,
     pub(super) settings: GuestEngineSettings,
     pub(super) events: UnboundedReceiver<Result<EngineEvent, String>>,
-    /// How many jobs it was given.
+    /// Number of jobs so far.
     pub(super) jobs: u32,
     child: Child,
 }
 
 impl GuestEngine {
-    /// Starts what `command` makes of the directory by which the engine is told, in a process group
-    /// of its own.
+    /// Starts the command returned by `command` for the engine directory, in its own process group.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if the command cannot be started.
     pub fn start(
         settings: GuestEngineSettings,
         command: impl FnOnce(&std::path::Path) -> Result<Command, JobError>,
@@ -62,7 +59,7 @@ impl GuestEngine {
         let directory = EngineDirectory::make(&settings)?;
         let mut command = command(directory.path())?;
         let shown = PathBuf::from(command.get_program());
-        // A signal to this program is this program's business: the engine is told in its turn.
+        // Signals to this program must not reach the engine directly; it is stopped in order.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(directory.log()?);
         let mut child = command
             .spawn()
@@ -75,20 +72,20 @@ impl GuestEngine {
         Ok(GuestEngine { directory, settings, events, jobs: 0, child })
     }
 
-    /// How the process has ended, if it has.
+    /// Returns the exit status of the process, if it has ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Ends it when it has nothing to do.
+    /// Stops the idle engine.
     fn end(&mut self) {
-        // One that cannot be told so is told by signals.
+        // Fall back to signals if the request fails or times out.
         if self.directory.end().is_err() || !self.wait(END_MAX) {
             self.end_at_once();
         }
     }
 
-    /// Ends it: what it runs is of no use to anybody.
+    /// Stops the engine at once; its work is no longer needed.
     pub(super) fn end_at_once(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         for signal in [Signal::TERM, Signal::KILL] {
@@ -121,7 +118,7 @@ impl Drop for GuestEngine {
     }
 }
 
-/// Passes events on until the engine prints nothing more; anything else goes into the log.
+/// Forwards events until the output ends; writes all other lines to the log.
 fn listen(printed: ChildStdout, heard: &UnboundedSender<Result<EngineEvent, String>>, mut log: File) {
     let mut printed = BufReader::new(printed);
     let mut line = Vec::new();
@@ -132,9 +129,9 @@ fn listen(printed: ChildStdout, heard: &UnboundedSender<Result<EngineEvent, Stri
             Ok(_) => {}
         }
         match EngineEvent::parse(&line) {
-            // The engine is being ended, and nobody listens.
+            // The engine is being stopped, and the receiver is gone.
             Some(event) => drop(heard.send(event)),
-            // What cannot be kept is not missed.
+            // Failing to write the log is not an error.
             None => drop(log.write_all(&line)),
         }
     }

@@ -1,9 +1,6 @@
-//! Jobs whose tasks run on an engine of somebody else, such as Spark: as guests, which are this program
-//! executed again.
-//!
-//! Owns what the submitter does: it claims the output, writes plans, hears from the engine, commits each part
-//! that it was handed once, and discards everything else. Does not own the guests (`task`) nor any
-//! engine: that is a process which is told and answers in files and lines (docs/guests.md).
+//! Submission of jobs to an external engine, whose tasks are guests. The submitter claims the output, writes
+//! plans, receives events, commits each part once and discards everything else. The engine is a separate
+//! process with messages in files and lines (docs/guests.md).
 //!
 //! ```text
 //! DIR/engine.json                       who submits, and the settings that were given for the engine

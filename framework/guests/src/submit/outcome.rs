@@ -1,6 +1,4 @@
-//! What the guests of a job have brought: reports, each task's once, and what they add up to.
-//!
-//! Owns the check that nothing is missing and nothing there twice. Does not own the commit (`output`).
+//! The reports of a job's guests: a check that each task reported exactly once, and their totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +7,10 @@ use napreduce_protocol::{Counter, CounterValues, JobPlan};
 
 use crate::forms::{GuestPart, GuestReport};
 
-/// The only attempt of a task whose part counts is known by this number.
+/// The number of the one attempt of a task whose part counts.
 const COUNTED: u32 = 1;
 
-/// What was reported of a job.
+/// The reports of a job.
 #[derive(Debug)]
 pub(super) struct GuestOutcome {
     job: JobId,
@@ -39,7 +37,7 @@ impl GuestOutcome {
         }
     }
 
-    /// The kind of the tasks that write parts, and how many there are.
+    /// Returns the kind of the tasks that write parts, and their number.
     fn writers(&self) -> (TaskKind, u32) {
         match self.reduces {
             0 => (TaskKind::Map, self.maps),
@@ -47,10 +45,10 @@ impl GuestOutcome {
         }
     }
 
-    /// Takes in the report of a task.
+    /// Adds the report of a task.
     ///
     /// # Errors
-    /// Why it cannot be one of this job.
+    /// Fails if it does not belong to this job.
     pub(super) fn take(&mut self, report: GuestReport) -> Result<(), String> {
         let (kind, tasks) = self.writers();
         let GuestReport { task, counters, frames, maps, part, .. } = report;
@@ -78,10 +76,10 @@ impl GuestOutcome {
         Ok(())
     }
 
-    /// Says what is missing when the engine has done all tasks.
+    /// Checks for completeness when the engine has completed all tasks.
     ///
     /// # Errors
-    /// A task that was not reported, or frames that were lost on their way.
+    /// Fails if a task has not reported, or frames were lost.
     pub(super) fn check(&self) -> Result<(), String> {
         let (kind, tasks) = self.writers();
         if let Some(index) = (0..tasks).find(|index| !self.parts.contains_key(index)) {
@@ -104,14 +102,14 @@ impl GuestOutcome {
         }
     }
 
-    /// The attempts that wrote a part, in the order of their tasks.
+    /// Returns the attempts that wrote a part, in the order of their tasks.
     pub(super) fn parts(&self) -> impl Iterator<Item = (AttemptId, &GuestPart)> {
         let (kind, _) = self.writers();
         let attempt = move |index| AttemptId { task: TaskId { job: self.job, kind, index }, number: COUNTED };
         self.parts.iter().map(move |(index, part)| (attempt(*index), part))
     }
 
-    /// The counters of the job; so many attempts have failed.
+    /// Returns the counters of the job, with the number of failed attempts.
     pub(super) fn counters(&self, failed_maps: u64, failed_reduces: u64) -> CounterValues {
         let mut counters = self.counters.clone();
         let launched = |tasks: u32, failed: u64| u64::from(tasks).saturating_add(failed);

@@ -1,7 +1,4 @@
-//! One job on an engine, from the claim of its output to the commit.
-//!
-//! Owns the order of things, and what a signal to this program means. Does not own the steps of claim and
-//! commit (`napreduce-local`), which are those of every job.
+//! One job on an engine, from the claim of its output to the commit, with signal handling.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,13 +17,12 @@ use super::outcome::GuestOutcome;
 use crate::forms::{EngineEvent, PendingPart, PhaseCounts};
 use crate::task::guest_requested;
 
-/// How often other hosts are told that the claim is alive; a quarter of the time after which they
-/// would take it.
+/// Interval of renewing the claim; a quarter of the time after which other hosts take it over.
 const RENEWAL: Duration = Duration::from_secs(15);
-/// How long an engine may take to end a job that is cancelled.
+/// Time limit for the engine to end a cancelled job.
 const CANCEL_MAX: Duration = Duration::from_secs(10);
 
-/// How many attempts have failed, as far as the engine counts them.
+/// Failed attempts, as far as the engine counts them.
 struct Failed {
     maps: u64,
     reduces: u64,
@@ -43,9 +39,9 @@ struct Running<'e> {
 }
 
 impl GuestEngine {
-    /// Runs a job to its end, blocking. Its paths have to be those that every host of the engine sees; guests
-    /// find these files by name. While it runs, SIGINT, SIGTERM and SIGHUP end it; a second one ends the
-    /// program at once.
+    /// Runs a job to its end, blocking. Its paths must be visible to all hosts of the engine; guests find
+    /// `files` by name. Meanwhile SIGINT, SIGTERM and SIGHUP cancel the job; a second one ends the program at
+    /// once.
     ///
     /// # Errors
     /// See [`JobError`]. Unless the job succeeded, no part of it is left in the output directory.
@@ -71,7 +67,7 @@ impl GuestEngine {
         let unhandled = |error| JobError::io("handle signals", error);
         let mut interrupts = Interrupts::install().map_err(unhandled)?;
         let job = next_job();
-        // Removed when nothing of the job runs any more.
+        // Removed when no process of the job runs any more.
         let checkpoints = SubmissionCheckpoints::make(self.settings.checkpoints.as_ref(), plan)?;
         let output = GuestOutput::claim(job, plan)?;
         self.jobs += 1;
@@ -108,7 +104,7 @@ impl GuestEngine {
 }
 
 impl Running<'_> {
-    /// Hears of the job until the engine has done it.
+    /// Handles events until the engine has completed the job.
     async fn follow(&mut self, renew: &impl Fn()) -> Result<Failed, JobError> {
         let mut renewal = interval(RENEWAL);
         loop {
@@ -127,7 +123,7 @@ impl Running<'_> {
                 Some(Err(why)) => {
                     return Err(self.failed(format!("the engine has said what cannot be read: {why}")));
                 }
-                // Of a job that was given up.
+                // An event of a cancelled job.
                 Some(Ok(event)) if event.number() != self.number => {}
                 Some(Ok(EngineEvent::Progress { maps, reduces, .. })) => self.show(maps, reduces),
                 Some(Ok(EngineEvent::Report { report, .. })) => {
@@ -152,7 +148,8 @@ impl Running<'_> {
         JobError::Failed { job: self.job, reason: format!("{} failed: {reason}", self.job) }
     }
 
-    /// What is said when the engine is gone; its status may come a little later than the end of its output.
+    /// Returns the error for an engine that has exited; its status may arrive slightly after the end of its
+    /// output.
     fn engine_ended(&mut self) -> String {
         let began = Instant::now();
         let status = loop {
@@ -177,7 +174,7 @@ impl Running<'_> {
         self.display.show(&progress);
     }
 
-    /// Has the engine end the job; one that does not in time is ended itself, and with it all that it runs.
+    /// Cancels the job; stops the engine with all its processes if that takes too long.
     async fn cancel(&mut self) {
         let (number, engine) = (self.number, &mut *self.engine);
         let asked = engine.directory.cancel(number);
@@ -199,7 +196,7 @@ impl Running<'_> {
         }
     }
 
-    /// Commits what was handed over, or discards all of it.
+    /// Commits the parts, or discards all of them.
     fn settle(
         &self,
         ended: Result<Failed, JobError>,

@@ -1,6 +1,4 @@
-//! The command line of a guest: `--napreduce-guest map|reduce --plan F --task N --scratch D ...`.
-//!
-//! Owns its words. Does not own the plan. It is no command line for people, and no part of `--help`.
+//! The internal command line of a guest: `--napreduce-guest map|reduce --plan F --task N --scratch D ...`.
 
 use std::path::PathBuf;
 

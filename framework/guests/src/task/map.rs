@@ -1,6 +1,4 @@
-//! A map of a guest: run as under a worker, its sealed output written as frames, its report behind them.
-//!
-//! Owns the cutting into frames. Does not own their form (`forms`).
+//! A guest map: runs as under a worker, then writes its sealed output as frames, followed by its report.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,12 +52,12 @@ fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> R
     body.run_map(&task, &round.context)
 }
 
-/// Whoever was to read the frames is gone.
+/// Converts a write error: the reader of the frames is gone.
 pub(super) fn unheard(error: io::Error) -> GuestError {
     GuestError::io("write to the engine")(error)
 }
 
-/// Writes the sealed blocks of each partition that has any; how many frames they are.
+/// Writes the sealed blocks of each nonempty partition; returns the number of frames.
 fn send(segment: &Path, guest: &Guest, out: &mut impl Write) -> Result<u64, GuestError> {
     let unreadable = |error: &dyn std::fmt::Display| TaskError::retryable(error.to_string());
     let opened = File::open(segment);

@@ -1,10 +1,7 @@
 //! Guests: task processes that another engine starts, such as Spark. They have no worker and no control
-//! channel: they are told all by their arguments and a plan file, and say how it went by a report and their
-//! exit status.
+//! channel. Their input is the arguments and a plan file, their result a report and an exit status.
 //!
-//! Owns the order of things around one attempt, and the statuses. Does not own the work itself, which the
-//! same two calls do as under a worker, nor what engines do about a status. docs/guests.md is for those who
-//! write them.
+//! For authors of engines, see docs/guests.md.
 
 mod arguments;
 mod map;
@@ -38,16 +35,16 @@ use crate::forms::{GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsRepor
 /// The first argument of a guest.
 const MARKER: &str = "--napreduce-guest";
 
-/// The task failed; another try may help.
+/// The task failed; a retry may help.
 const FAILED: i32 = 64;
-/// No other try can help.
+/// Retries cannot help.
 const FATAL: i32 = 65;
-/// What a reduce was given is lost or damaged.
+/// The input of a reduce is lost or damaged.
 const INPUT_LOST: i32 = 66;
-/// It was told to end (SIGTERM), as a shell would say it.
+/// Terminated by SIGTERM, with the status of a shell.
 const TOLD_TO_END: i32 = 143;
 
-/// How a guest ends that has not done its task.
+/// The error of a guest.
 #[derive(Debug, thiserror::Error)]
 enum GuestError {
     #[error("{0}")]
@@ -90,12 +87,12 @@ impl From<TaskError> for GuestError {
     }
 }
 
-/// Whether this process was started as a guest.
+/// Returns whether this process was started as a guest.
 pub fn guest_requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| first == MARKER)
 }
 
-/// Runs the one attempt that the arguments name, and exits.
+/// Runs the attempt given by the arguments, and exits.
 pub fn guest_main(definitions: &dyn Definitions) -> ! {
     let status = match serve(definitions) {
         Ok(()) => 0,
@@ -108,13 +105,13 @@ pub fn guest_main(definitions: &dyn Definitions) -> ! {
     std::process::exit(status)
 }
 
-/// What a guest knows of its attempt.
+/// The attempt of a guest.
 struct Guest {
     plan: GuestPlan,
     arguments: GuestArguments,
     attempt: AttemptId,
     began: Instant,
-    /// How it saves its work, if that is wanted.
+    /// Set if it saves checkpoints.
     saving: Option<Saving>,
 }
 
@@ -126,7 +123,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
         die_with(OsStr::new(&parent.to_string())).map_err(|error| TaskError::retryable(error.to_string()))?;
     }
     exit_when_told().map_err(GuestError::io("handle signals"))?;
-    // A reduce may be given all maps at once, and has a file for each.
+    // A reduce may receive all maps at once, with a file for each.
     raise_descriptors();
     let plan = read_plan(&arguments.plan)?;
     let task = TaskId { job: plan.job, kind: arguments.kind(), index: arguments.task };
@@ -134,7 +131,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
     let saving = plan.checkpoints.as_ref().map(Saving::begin).transpose()?;
     let guest = Guest { plan, arguments, attempt, began, saving };
     guest.check()?;
-    // What user code prints is not what the engine reads.
+    // The engine must not read output of user code.
     let mut out = take_output().map_err(GuestError::io("take standard output"))?;
     let input = match guest.arguments.kind() {
         TaskKind::Map => None,
@@ -150,7 +147,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
 }
 
 impl Guest {
-    /// Before anything is done: whether the plan has such a task, and the part of it a place.
+    /// Checks that the plan has such a task, and that a part has a path.
     fn check(&self) -> Result<(), GuestError> {
         let kind = self.arguments.kind();
         let GuestArguments { task, part, .. } = &self.arguments;
@@ -171,7 +168,7 @@ impl Guest {
         }
     }
 
-    /// A call to the user's code, whose panic is the error of the task.
+    /// Calls user code; a panic becomes the error of the task.
     fn call<T>(
         &self,
         definitions: &dyn Definitions,
@@ -184,7 +181,7 @@ impl Guest {
         called.map_err(TaskError::unless_hopeless)
     }
 
-    /// The report of an attempt that is done, with its part if it has one.
+    /// Returns the report of a completed attempt, with its part if any.
     fn report(
         &self,
         context: &TaskContext,
@@ -198,7 +195,7 @@ impl Guest {
         };
         let part = match (part, path) {
             (Some(part), Some(path)) => {
-                // One that counts survives the loss of power, where that is wanted.
+                // With `durable` the part must survive a power loss.
                 prepare_part(&part, path, self.plan.durable)?;
                 Some(GuestPart::in_file(part, path.clone()))
             }
@@ -218,7 +215,7 @@ impl Guest {
             .map_err(|error| TaskError::fatal(format!("the report cannot be written: {error}")).into())
     }
 
-    /// Where this attempt keeps something of its own.
+    /// Returns a path for a file of this attempt.
     fn scratch(&self, name: &str) -> std::path::PathBuf {
         self.arguments.scratch.join(name)
     }
@@ -230,15 +227,15 @@ fn read_plan(path: &Path) -> Result<GuestPlan, GuestError> {
     GuestPlan::from_json(&text).map_err(|error| unusable(error.to_string()))
 }
 
-/// Standard output as a file of its own that no command inherits; what is printed from here on goes where
-/// errors go.
+/// Duplicates standard output for exclusive use, not inherited by commands; later prints go to standard
+/// error.
 fn take_output() -> io::Result<File> {
     let moved = fcntl_dupfd_cloexec(stdout(), 3)?;
     dup2_stdout(stderr())?;
     Ok(File::from(moved))
 }
 
-/// The same of standard input, from which nothing more can be read.
+/// The same for standard input; later reads return nothing.
 fn take_input() -> io::Result<File> {
     let moved = fcntl_dupfd_cloexec(stdin(), 3)?;
     dup2_stdin(File::open("/dev/null")?)?;

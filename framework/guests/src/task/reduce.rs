@@ -1,8 +1,4 @@
-//! A reduce of a guest: frames in any order of maps become a file for each, which is reduced as
-//! under a worker.
-//!
-//! Owns what has come of each map. Does not own the rules of order (`forms`) nor the check of
-//! blocks (`napreduce-data`).
+//! A guest reduce: writes the frames of each map to a file, then reduces these as under a worker.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +16,7 @@ use crate::forms::{
     GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport, MapsReport,
 };
 
-/// How much of the stream is read at once.
+/// Bytes per read of the stream.
 const READ_BYTES: usize = 256 << 10;
 
 pub(super) fn run(
@@ -63,7 +59,7 @@ pub(super) fn run(
     out.write_all(&report).map_err(unheard)
 }
 
-/// A name of what has come of all maps: who made it, and the checksums of its blocks.
+/// Returns a name for the input from all maps: their attempts and the checksums of their blocks.
 fn name_of(described: &BTreeMap<u32, Digest>) -> String {
     let mut digester = Digester::default();
     for (map, Digest(digest)) in described {
@@ -73,12 +69,12 @@ fn name_of(described: &BTreeMap<u32, Digest>) -> String {
     digester.finish().to_string()
 }
 
-/// What has come for a reduce.
+/// The received input of a reduce.
 struct Intake<'a> {
     guest: &'a Guest,
-    /// Of maps of which more is to come.
+    /// Incomplete maps.
     open: BTreeMap<u32, (AttemptId, SegmentAssembly)>,
-    /// Of maps of which all is here.
+    /// Complete maps.
     inputs: BTreeMap<u32, (AttemptId, PathBuf)>,
     /// The extent of each map.
     described: BTreeMap<u32, Digest>,
@@ -106,7 +102,7 @@ impl<'a> Intake<'a> {
         self.keep(map, attempt, assembly)
     }
 
-    /// The attempt whose output it is, if it is what can be expected here.
+    /// Returns the attempt that wrote an extent, after checking the extent.
     fn writer_of(&self, map: u32, extent: &PartitionExtent) -> Result<AttemptId, String> {
         let Guest { plan, arguments, .. } = self.guest;
         let attempt: AttemptId = extent.label().parse().map_err(|error| format!("{error}"))?;
@@ -136,7 +132,7 @@ impl<'a> Intake<'a> {
         self.keep(map, attempt, assembly)
     }
 
-    /// Seals what is whole at once: of those maps no file stays open.
+    /// Seals a complete map at once, so that its file is closed.
     fn keep(&mut self, map: u32, attempt: AttemptId, assembly: SegmentAssembly) -> Result<(), GuestError> {
         match assembly.missing() {
             0 => {
@@ -163,7 +159,7 @@ impl<'a> Intake<'a> {
     fn end(mut self) -> Result<Intake<'a>, GuestError> {
         self.maps.indices.sort_unstable();
         match self.open.pop_first() {
-            // Its error says how much is missing.
+            // Sealing fails with the missing amount.
             Some((map, (_, assembly))) => match assembly.seal() {
                 Err(error) => Err(assembly_error(map, &error)),
                 Ok(_) => Err(GuestFrameError::BadBlock { map, why: "blocks are missing".to_owned() }.into()),
@@ -177,7 +173,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// What came is not what was sealed, or it cannot be kept here.
+/// Converts an error: the received data differs from the sealed data, or cannot be stored here.
 fn assembly_error(map: u32, error: &AssemblyError) -> GuestError {
     match error {
         AssemblyError::Write(_) => TaskError::retryable(error.to_string()).into(),

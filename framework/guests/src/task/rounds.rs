@@ -1,8 +1,5 @@
-//! The work of a guest, in rounds: each ends with the task, or with a checkpoint from which the next one goes
-//! on, as another attempt would.
-//!
-//! Owns the going on, and what becomes of work that cannot be saved. Does not own the time for it (`watch`),
-//! nor its place (`saves`).
+//! The work of a guest in rounds: each ends with the task, or with a checkpoint that the next round restores,
+//! as another attempt would.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,27 +20,27 @@ use super::watch::{Asked, Watch};
 use super::{Guest, GuestError};
 use crate::forms::GuestCheckpoints;
 
-/// What the body is told of a round.
+/// The directories and settings of a round.
 pub(super) struct Round {
     pub(super) context: Arc<TaskContext>,
     /// A directory that is there.
     pub(super) scratch: PathBuf,
-    /// Where a checkpoint is to be made.
+    /// Path of the next checkpoint.
     pub(super) checkpoint: PathBuf,
-    /// The one to go on from.
+    /// Checkpoint to restore.
     pub(super) restore: Option<PathBuf>,
-    /// Whether what is saved is on the disk before it counts.
+    /// Whether checkpoints are synced to disk.
     pub(super) durable: bool,
 }
 
-/// How a guest saves its work.
+/// Checkpointing of a guest.
 pub(super) struct Saving {
     checkpoints: GuestCheckpoints,
     watch: Arc<Watch>,
 }
 
 impl Saving {
-    /// From here on SIGTERM is answered by a checkpoint.
+    /// Begins checkpointing; from now on SIGTERM triggers a checkpoint.
     pub(super) fn begin(checkpoints: &GuestCheckpoints) -> Result<Saving, GuestError> {
         let watch = Watch::begin(Duration::from_millis(checkpoints.interval_millis));
         let watch = watch.map_err(GuestError::io("handle signals"))?;
@@ -52,8 +49,8 @@ impl Saving {
 }
 
 impl Guest {
-    /// Has the body do the task. What it has written, and the surroundings of the round that did; `inputs` is
-    /// a name of what the task works on, which is another one when that is something else.
+    /// Runs the task in rounds. Returns its output and the last round; `inputs` identifies the input of the
+    /// task, so that a checkpoint of other input is not used.
     pub(super) fn work<T>(
         &self,
         definitions: &dyn Definitions,
@@ -92,7 +89,7 @@ impl Guest {
             let (context, checkpoint) = (self.context(number == 1), saves.next());
             let round = Round { context, scratch, checkpoint, restore: restore.take(), durable: true };
             listen(&round, watch, &saves);
-            // What a round has counted is in its checkpoint.
+            // The counters of a round are in its checkpoint.
             set_user_counters(&counted);
             if !watch.enter(&round.context) {
                 return Err(GuestError::ToldToEnd { left: "all of its work is saved".to_owned() });
@@ -113,7 +110,7 @@ impl Guest {
                     Err(error) => {
                         self.go_on_unsaved(error, asked)?;
                         watch.switch_off();
-                        // Nobody else can go on from it.
+                        // The checkpoint is of use to this process only.
                         restore = Some(saves.begun_last());
                     }
                 },
@@ -123,13 +120,13 @@ impl Guest {
                     restore = saves.furthest()?;
                 }
             }
-            // The rest of it is of no use to the next one.
+            // The next round does not need the rest.
             let _ = fs::remove_dir_all(&round.scratch);
         }
         Err(unasked().into())
     }
 
-    /// The surroundings of a round. What came before the first one is time at work, too.
+    /// Returns the context of a round. The first one includes the time before it as work.
     fn context(&self, is_first: bool) -> Arc<TaskContext> {
         let context = TaskContext::new(self.attempt, self.plan.task_memory);
         if is_first {
@@ -138,8 +135,8 @@ impl Guest {
         Arc::new(context)
     }
 
-    /// What could not be saved is done again from what was saved before; it is no failure of the task. Any
-    /// other error is.
+    /// Handles an error of saving: unsaved work is repeated from the previous checkpoint and is not a failure
+    /// of the task. Any other error is.
     fn go_on_unsaved(&self, error: TaskError, asked: Asked) -> Result<(), GuestError> {
         if !asked.to_save || error.place != FaultPlace::SharedStorage {
             return Err(error.into());
@@ -155,7 +152,7 @@ impl Guest {
     }
 }
 
-/// Hears from a round that it goes on from its checkpoint, or that it cannot.
+/// Observes whether a round restores its checkpoint.
 fn listen(round: &Round, watch: &Arc<Watch>, saves: &Saves) {
     let from = round.restore.clone().map(|directory| Origin {
         bytes: bytes_in(&directory),
@@ -167,7 +164,7 @@ fn listen(round: &Round, watch: &Arc<Watch>, saves: &Saves) {
     round.context.gate().attach(Box::new(ear));
 }
 
-/// The checkpoint that a round goes on from.
+/// The checkpoint that a round restores.
 struct Origin {
     directory: PathBuf,
     bytes: u64,
@@ -175,7 +172,7 @@ struct Origin {
     stored: Option<StoredSaves>,
 }
 
-/// In the place of a worker.
+/// The task's channel in place of a worker.
 struct Ear {
     watch: Arc<Watch>,
     context: Weak<TaskContext>,
@@ -192,7 +189,7 @@ impl Supervisor for Ear {
                 counters.add(Counter::CheckpointBytes, from.bytes);
                 counters.add(Counter::CheckpointRestores, u64::from(from.is_of_another));
             }
-            // Nobody is to try it again.
+            // Do not retry it.
             FromTask::RestoreRefused { .. } => {
                 if let Err(error) = Checkpoint::set_aside(&from.directory) {
                     print_error(format_args!("{}: {error}", context.attempt()));
@@ -208,11 +205,11 @@ impl Supervisor for Ear {
         Ok(())
     }
 
-    /// Everything is heard at once.
+    /// Messages are handled immediately.
     fn catch_up(&self) {}
 }
 
-/// A guest is asked for a checkpoint by nobody but its own watch.
+/// Only a guest's own watch requests checkpoints.
 fn unasked() -> TaskError {
     TaskError::fatal("the task saved a checkpoint that nobody has asked for; please report it")
 }
