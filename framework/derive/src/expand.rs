@@ -1,7 +1,5 @@
-//! The generated code, as a whole.
-//!
-//! Owns the implementations of `Value`, `Key` and `GroupBy` and the owned companion of a type that borrows.
-//! Does not own what is accepted, nor the code of single methods.
+//! The generated implementations of `Value`, `Key` and `GroupBy`, and the owned companion of a type that
+//! borrows.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -10,7 +8,7 @@ use syn::{DeriveInput, Error, Lifetime};
 use crate::methods;
 use crate::shape::{self, Body, Members, Shape, Style};
 
-/// Which trait was asked for.
+/// The trait to derive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     Key,
@@ -35,7 +33,7 @@ pub fn expand(input: &DeriveInput, promise: Promise) -> Result<TokenStream, Erro
     })
 }
 
-/// The type itself with `lifetime` in place of its own.
+/// Returns the type with its lifetime replaced by `lifetime`.
 fn with_lifetime(shape: &Shape<'_>, lifetime: &str) -> TokenStream {
     let name = shape.name;
     let lifetime = Lifetime::new(lifetime, name.span());
@@ -45,7 +43,7 @@ fn with_lifetime(shape: &Shape<'_>, lifetime: &str) -> TokenStream {
     }
 }
 
-/// A type that borrows nothing is its own owned form.
+/// Returns the name of the owned form; a type that borrows nothing is its own.
 fn owned_name(shape: &Shape<'_>) -> Ident {
     match shape.lifetime {
         Some(_) => format_ident!("{}Owned", shape.name),
@@ -53,7 +51,8 @@ fn owned_name(shape: &Shape<'_>) -> Ident {
     }
 }
 
-/// The same type with owned fields, for one that borrows. A combiner folds it, by the same field names.
+/// Returns the same type with owned fields, for one that borrows. A combiner folds it, by the same field
+/// names.
 fn owned_type(shape: &Shape<'_>) -> TokenStream {
     if shape.lifetime.is_none() {
         return TokenStream::new();

@@ -1,13 +1,11 @@
-//! The types of fields.
-//!
-//! Owns the way from a field's type to its family (the lifetime becomes `'static`) and to the type that a
-//! reader gets, and the refusal of fields that own their text. Does not own the code that encodes them.
+//! Conversion of a field's type to its family (the lifetime becomes `'static`) and to the received type.
+//! Fields that own their text are errors.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Error, Type};
 
-/// `tokens` with every lifetime `'from` renamed to `'to`.
+/// Returns `tokens` with every lifetime `'from` renamed to `'to`.
 pub fn rename_lifetime(tokens: TokenStream, from: &Ident, to: &str) -> TokenStream {
     let mut after_quote = false;
     tokens
@@ -34,7 +32,7 @@ pub fn rename_lifetime(tokens: TokenStream, from: &Ident, to: &str) -> TokenStre
         .collect()
 }
 
-/// The family of a field of type `field` in a type whose lifetime is `lifetime`.
+/// Returns the family of a field of type `field` in a type with lifetime `lifetime`.
 pub fn family(field: &Type, lifetime: Option<&Ident>) -> TokenStream {
     match lifetime {
         Some(lifetime) => rename_lifetime(field.to_token_stream(), lifetime, "static"),
@@ -42,7 +40,7 @@ pub fn family(field: &Type, lifetime: Option<&Ident>) -> TokenStream {
     }
 }
 
-/// Refuses fields that could only be read by allocating, and says how to write them.
+/// Rejects fields that can only be read by allocating; the error shows the valid type.
 pub fn check(field: &Type, lifetime: Option<&Ident>) -> Result<(), Error> {
     let lifetime = lifetime.map_or("a".to_owned(), Ident::to_string);
     match owned_text(&field.to_token_stream()) {

@@ -1,16 +1,14 @@
-//! The bodies of the generated methods.
-//!
-//! Owns the code for the fields of a struct and for the tag and fields of an enum; both are matches, a
-//! struct's with one arm. Does not own the signatures around them.
+//! The bodies of the generated methods: a match over the variants of an enum; for a struct, a match with one
+//! arm.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::shape::{Body, Field, Members, Shape};
 
-/// One case of a value: the only one of a struct, or a variant of an enum.
+/// A struct, or a variant of an enum.
 struct Case<'a> {
-    /// The tag byte and the name behind `::`, of a variant.
+    /// The tag byte and the name of a variant.
     variant: Option<(u8, &'a Ident)>,
     members: &'a Members<'a>,
 }
@@ -40,7 +38,7 @@ impl Case<'_> {
         quote!(#path { #(#bound),* })
     }
 
-    /// The fields, each with whether it ends the encoding.
+    /// Returns the fields, each with whether it is the last of the encoding.
     fn fields(&self) -> impl Iterator<Item = (&Field<'_>, TokenStream)> {
         let count = self.members.fields.len();
         self.members.fields.iter().enumerate().map(move |(number, field)| {
@@ -49,7 +47,7 @@ impl Case<'_> {
     }
 }
 
-/// What a decoder says when it finds no tag of `shape`.
+/// Returns the decoding error for a missing or invalid tag of `shape`.
 fn tag_expected(shape: &Shape<'_>, cases: usize) -> String {
     format!("the tag of {} (0 to {})", shape.name, cases - 1)
 }

@@ -1,6 +1,4 @@
-//! The errors about types that cannot be derived.
-//!
-//! Owns their wording, as tests. What can be derived is tested where the traits are, in `napreduce`.
+//! Tests of the error messages for types that cannot be derived.
 
 use syn::parse_str;
 

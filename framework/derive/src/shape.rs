@@ -1,7 +1,4 @@
-//! What can be derived.
-//!
-//! Owns the checked description of a struct or enum and the errors about those that are not supported. Does
-//! not own the code made from it.
+//! The checked description of a struct or enum, and the errors for unsupported ones.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident};
@@ -9,7 +6,7 @@ use syn::{Data, DeriveInput, Error, Fields, GenericParam, Index, Visibility};
 
 use crate::field;
 
-/// The most variants that one tag byte can tell apart.
+/// Maximum number of variants with a tag of one byte.
 const VARIANTS_MAX: usize = 256;
 
 /// A struct or enum that can be derived.
@@ -30,7 +27,7 @@ pub struct Variant<'a> {
     pub members: Members<'a>,
 }
 
-/// The fields of a struct or of a variant, and the brackets they are written in.
+/// The fields of a struct or of a variant, and their brackets.
 pub struct Members<'a> {
     pub style: Style,
     pub fields: Vec<Field<'a>>,
@@ -44,12 +41,12 @@ pub enum Style {
 }
 
 pub struct Field<'a> {
-    /// How the field is named in a pattern or an expression with braces: its name or its number.
+    /// The field's name or number, for a pattern or expression with braces.
     pub member: TokenStream,
-    /// The variable that holds it in generated code.
+    /// The variable of the field in generated code.
     pub variable: Ident,
     pub visibility: &'a Visibility,
-    /// The type it is encoded as.
+    /// The type by which it is encoded.
     pub family: TokenStream,
 }
 

@@ -1,4 +1,4 @@
-//! Rows in Avro container files, read; the files themselves are those of `napreduce_connectors::avro`.
+//! Rows of Avro container files, for input. The file format is in `napreduce_connectors::avro`.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::input::{BadRows, InputError, InputFormat, RecordReader, Split, Splitt
 
 /// Rows of Avro container files as values of the serde type `R`; made by [`Job::avro`](crate::Job::avro).
 ///
-/// A struct takes the fields that its own are called like; others are passed over. A union with null is an
-/// `Option`, an enum a unit variant or a text. Logical types are not looked at: a date is its number of days,
-/// a decimal its bytes. Blocks may be in deflate, and in zstandard, snappy, bzip2 and xz with the features of
+/// A struct takes the fields that match its own by name; others are skipped. A union with null is an
+/// `Option`, an enum a unit variant or a text. Logical types are ignored: a date is its number of days, a
+/// decimal its bytes. Blocks may be in deflate, and in zstandard, snappy, bzip2 and xz with the features of
 /// these names. A block belongs to the split that holds the first byte of the marker before it.
 ///
 /// ```
@@ -99,7 +99,7 @@ impl<R: TypedRow> AvroRowReader<R> {
     }
 }
 
-/// The current row, counted in the split.
+/// Describes the current row, counted in the split.
 fn row_in_words(position: &ReadPosition, split: &Split) -> String {
     let number = position.get() - split.offset + 1;
     if split.offset == 0 {
@@ -130,7 +130,7 @@ impl<R: TypedRow> RecordReader<AvroRows<R>> for AvroRowReader<R> {
         Ok(true)
     }
 
-    /// Counts rows, since those of a block share its bytes.
+    /// Counts rows, since the rows of a block share its bytes.
     fn offset(&self) -> u64 {
         self.position.get()
     }

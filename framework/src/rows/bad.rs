@@ -1,4 +1,4 @@
-//! Rows that are not of the job's type: refused, or left out and counted.
+//! Rows that are not of the job's type: they fail the job, or are skipped and counted.
 
 #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 use std::path::Path;
@@ -10,12 +10,12 @@ use napreduce_task::{UserCounter, counter};
 use crate::input::Source;
 use crate::input::{BadRows, InputError, Split, quoted};
 
-/// Rows that are left out, in the report of a job.
+/// Counter of skipped rows in the report of a job.
 const COUNTER: &str = "BAD_ROWS";
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 const READ_BYTES: usize = 64 << 10;
 
-/// What is done about the bad rows of one split.
+/// The handling of bad rows of one split.
 pub(super) struct BadRowGate {
     choice: BadRows,
     counter: UserCounter,
@@ -24,20 +24,20 @@ pub(super) struct BadRowGate {
     memory: usize,
 }
 
-/// A row that cannot be read: where it stands, what stands there and what is wrong with it.
+/// A row that cannot be parsed: its position, its text and the problem.
 pub(super) struct BadRow<'a> {
     pub(super) place: RowPlace,
     pub(super) row: &'a [u8],
     pub(super) reason: String,
 }
 
-/// Where a row stands.
+/// The position of a row.
 #[derive(Debug, Clone)]
 pub(super) enum RowPlace {
     /// A line that begins at this offset.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     Offset(u64),
-    /// In words.
+    /// As text.
     #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
     Row(String),
 }
@@ -54,8 +54,8 @@ impl BadRowGate {
         }
     }
 
-    /// Lets a bad row pass uncounted into the job's output, or refuses it. The count is that of the task, and
-    /// goes on after a checkpoint.
+    /// Skips a bad row if the limit allows it, else fails. The limit is per task; the count survives a
+    /// checkpoint.
     #[cold]
     pub(super) fn pass(&self, bad: BadRow<'_>) -> Result<(), InputError> {
         let before = self.counter.get();
@@ -96,8 +96,8 @@ impl BadRowGate {
         }
     }
 
-    /// The line, counted from the start of the split, so that it takes no longer to find than the
-    /// split to read.
+    /// Returns the line, counted from the start of the split, so that finding it takes no longer than reading
+    /// the split.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     fn line(&self, offset: u64) -> String {
         match (self.newlines_before(offset), self.split.offset) {
@@ -108,7 +108,7 @@ impl BadRowGate {
     }
 
     #[cfg(any(feature = "csv", feature = "json-lines"))]
-    /// `None` where the file cannot be read again, which is not what is wrong here.
+    /// `None` if the file cannot be read again, which is not the error to report here.
     fn newlines_before(&self, offset: u64) -> Option<usize> {
         let mut source = Source::open(&self.split, self.split.offset, self.memory).ok()?;
         let mut left = offset.checked_sub(self.split.offset)?;
@@ -124,7 +124,7 @@ impl BadRowGate {
     }
 }
 
-/// What a format of rows is made with, in errors about the file as a whole.
+/// Creates an error about the file as a whole.
 #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
     InputError::BadTable { path: path.to_owned(), offset, reason }

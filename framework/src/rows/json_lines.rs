@@ -1,6 +1,5 @@
-//! Rows that are a JSON value on each line, in both directions.
-//!
-//! What is in a line is parsed by `napreduce_connectors::json_lines`.
+//! Rows with one JSON value per line, for input and output. The parser is in
+//! `napreduce_connectors::json_lines`.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -18,11 +17,11 @@ use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
 
-/// Rows that are a JSON value on each line, as values of the serde type `R`; made by
+/// Rows with one JSON value per line, as values of the serde type `R`; made by
 /// [`Job::json_lines`](crate::Job::json_lines).
 ///
-/// Members that a struct has no field for are passed over, and so are empty lines. A borrowed `&str` takes
-/// strings without escapes only; `#[serde(borrow)] Cow<str>` takes all. A row is bad if a type that takes any
+/// Members without a field in the struct are skipped, and so are empty lines. A borrowed `&str` takes only
+/// strings without escapes; `#[serde(borrow)] Cow<str>` takes all. A row is bad if a type that takes any
 /// number, such as one behind `#[serde(flatten)]`, would get an integer of more than 64 bits as a double.
 ///
 /// ```
@@ -125,7 +124,7 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
     }
 }
 
-/// A JSON value on each line, one for each serde value.
+/// An output format with one JSON value per line.
 ///
 /// ```
 /// use napreduce::Job;
@@ -156,8 +155,8 @@ impl OutputFormat for JsonLines {
 }
 
 impl Output<JsonLines> {
-    /// Writes one row. A value that JSON has no form for fails the task, such as a map whose keys
-    /// are no strings. Floats that are not finite are written as `null`.
+    /// Writes one row. A value without a JSON form fails the task, such as a map whose keys are not strings.
+    /// Floats that are not finite are written as `null`.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
         self.try_record(|_, out| json_lines::write(row, out));
     }

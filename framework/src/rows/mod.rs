@@ -1,4 +1,4 @@
-//! Typed rows: the records of table-like files as values of a serde type.
+//! Typed rows: records of table-like files as values of a serde type.
 //!
 //! ```
 //! # #[cfg(feature = "csv")] {
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Only the columns that the type names are decoded. A type that borrows is named by
-//! [`borrowed!`](crate::borrowed), and nothing is allocated for its rows. What becomes of a row that is not
-//! of the type is said with `--bad-rows` ([`BadRows`](crate::input::BadRows)).
+//! [`borrowed!`](crate::borrowed), and its rows allocate nothing. `--bad-rows`
+//! ([`BadRows`](crate::input::BadRows)) sets the handling of rows that are not of the type.
 
 #[cfg(feature = "avro")]
 mod avro;
@@ -85,7 +85,7 @@ pub struct BorrowedRow<F: ?Sized> {
     family: PhantomData<fn(Box<F>)>,
 }
 
-/// The type of a row that is lent for so long.
+/// The type of a row that borrows for a lifetime.
 ///
 /// ```
 /// use napreduce::rows::{BorrowedRow, LendRow};
@@ -94,7 +94,7 @@ pub struct BorrowedRow<F: ?Sized> {
 /// # let _ = std::any::type_name::<Word>();
 /// ```
 pub trait LendRow<'a> {
-    /// That type.
+    /// The row type.
     type Of: Deserialize<'a>;
 }
 

@@ -1,7 +1,4 @@
-//! The job of which both sides are commands, given on a command line.
-//!
-//! Owns the parameters of `nap streaming` and the job they make. Does not own the other arguments
-//! (`program`).
+//! The job of `nap streaming`, whose mapper and reducer are commands.
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -71,7 +68,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// A mapper alone, with keys of one field.
+    /// Creates a job with a mapper only, and keys of one field.
     ///
     /// ```
     /// use napreduce::streaming::{Commands, job};
@@ -91,12 +88,12 @@ impl Commands {
         }
     }
 
-    /// The command that is the reducer, if there is one.
+    /// Returns the reducer command, if there is one.
     fn command_of_reduce(&self) -> Option<&str> {
         self.reducer.as_deref().filter(|reducer| *reducer != NONE)
     }
 
-    /// What is said and would be without effect.
+    /// Rejects options without effect.
     fn check(&self) -> Result<(), String> {
         if self.command_of_reduce().is_none() {
             let needless = [
@@ -139,7 +136,7 @@ fn separator(text: &str) -> Result<u8, String> {
     }
 }
 
-/// The job of these commands: text in, text out.
+/// Creates the job of these commands: text in, text out.
 ///
 /// ```
 /// use napreduce::streaming::{Commands, job};
@@ -191,7 +188,7 @@ fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> Comm
     mapper.within(script, others.map(|(role, command)| (role, command.to_owned())).into())
 }
 
-/// A job without reduce: what the command writes of a split is a part file.
+/// Creates a job without reduce: the output of the command for a split is a part file.
 ///
 /// ```
 /// use napreduce::streaming::map_only;

@@ -1,7 +1,4 @@
-//! A command of one attempt: lines in, lines out.
-//!
-//! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between
-//! (live runtime).
+//! The command of one attempt: lines in, lines out.
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
@@ -14,7 +11,7 @@ use crate::output::{Output, Text};
 use crate::task::errors::collect_error;
 use crate::user_code::TaskInfo;
 
-/// What a suspend means to a part of a job whose work is done in its `conversation`.
+/// Forwards a suspend to the command in `conversation`.
 macro_rules! suspended_with_conversation {
     () => {
         fn on_suspend(&mut self) -> Result<(), napreduce_protocol::TaskError> {
@@ -29,11 +26,11 @@ macro_rules! suspended_with_conversation {
 
 pub(super) use suspended_with_conversation;
 
-/// What takes the lines of a command.
+/// A receiver of the command's lines.
 pub(super) trait Lines {
     fn line(&mut self, line: &[u8]);
 
-    /// An error that was kept until now. A command may write for ever without reading a record.
+    /// Returns a kept error. A command may write forever without reading a record.
     fn check(&mut self) -> Result<(), TaskError>;
 }
 
@@ -55,7 +52,7 @@ impl Lines for Records<'_> {
     }
 }
 
-/// Lines of a part file, as they are.
+/// Lines of a part file, unchanged.
 impl Lines for Output<Text> {
     #[inline]
     fn line(&mut self, line: &[u8]) {
@@ -67,7 +64,7 @@ impl Lines for Output<Text> {
     }
 }
 
-/// A command as a job knows it; what of it is at work belongs to one attempt, and no clone has it.
+/// A command in a job; its running process belongs to one attempt and is not cloned.
 #[derive(Debug)]
 pub(super) struct Conversation {
     line: CommandLine,
@@ -101,14 +98,14 @@ impl Conversation {
         Ok(())
     }
 
-    /// Gives the command more input, in parts.
+    /// Writes more input to the command, in parts.
     pub(super) fn say(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
         let (role, command) = self.line.first();
         let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
         running.feed(parts, &mut |piece| pass_on(piece, lines, out, role, command))
     }
 
-    /// Takes what the command still has to say, and waits for its end.
+    /// Reads the remaining output of the command, and waits for its end.
     pub(super) fn end(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
         let (role, command) = self.line.first();
         let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
@@ -133,7 +130,7 @@ fn pass_on(
     out.check()
 }
 
-/// The loops of tasks call `setup` first; a test of one's own may not.
+/// The loops of tasks call `setup` first; a user's test may not.
 fn never_begun(role: &str, command: &str) -> TaskError {
     TaskError::task(format!("the {role} `{command}` was given a record before its set-up"))
 }

@@ -1,6 +1,4 @@
 //! A command as the mapper of a job with a reduce.
-//!
-//! Owns what the command reads. Does not own the command's process (`conversation`).
 
 use std::num::NonZeroU32;
 
@@ -13,7 +11,7 @@ use crate::emit::Emit;
 use crate::input::ByteLines;
 use crate::user_code::{Mapper, TaskInfo};
 
-/// Divides the fields of a line unless something else is said.
+/// The default separator of fields.
 pub(super) const TAB: u8 = b'\t';
 
 /// A mapper that is a command: it reads lines, each with a newline, and writes lines of `key TAB value`.
@@ -46,8 +44,8 @@ impl CommandMapper {
         CommandMapper { conversation: Conversation::new(line), key }
     }
 
-    /// So many fields of a line, with the TABs between them, are the key; one, unless this is said. A line of
-    /// fewer is all key.
+    /// Sets how many fields of a line, with the TABs between them, are the key (default one). A line with
+    /// fewer fields is all key.
     ///
     /// ```
     /// use std::num::NonZeroU32;
@@ -65,8 +63,7 @@ impl CommandMapper {
         CommandMapper { key: FirstFields { count: key_fields, ..self.key }, ..self }
     }
 
-    /// What stands between the fields of a line; TAB, unless this is said. A reducer reads key TAB value all the
-    /// same.
+    /// Sets the separator of the fields of a line (default TAB). A reducer always reads key TAB value.
     ///
     /// ```
     /// use napreduce::Job;
@@ -81,7 +78,7 @@ impl CommandMapper {
     }
 }
 
-// It says nothing about its state: there is no way to ask a command for it.
+// `save` is not supported: a command cannot be asked for its state.
 impl Mapper for CommandMapper {
     type Input = ByteLines;
     type Key = Vec<u8>;

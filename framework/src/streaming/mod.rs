@@ -1,13 +1,9 @@
-//! Any program as mapper and reducer: commands that read lines and write lines.
-//!
-//! Owns what the lines mean, which is what they mean in Hadoop's streaming, and the job that `nap streaming`
-//! runs. Does not own the processes (live runtime).
+//! Commands as mappers and reducers, with the line format of Hadoop Streaming.
 //!
 //! A mapper reads the lines of its split on standard input and writes lines of `key TAB value`. They are
-//! sorted by the bytes of the key, and a reducer reads all of a partition, in the same form. What it writes
-//! is the output, line by line. A line without a TAB is a key with an empty value. There is one process for
-//! each attempt, started by `sh -c` in a directory of its own, where it finds the side files of the job by
-//! their names.
+//! sorted by the bytes of the key, and a reducer reads all of a partition in the same form. Its output lines
+//! are the output of the job. A line without a TAB is a key with an empty value. Each attempt runs one
+//! process, started by `sh -c` in its own directory, which contains the side files of the job.
 //!
 //! ```no_run
 //! use napreduce::streaming::{CommandMapper, CommandReducer};
@@ -27,9 +23,9 @@
 //! # let _ = (words, by_length);
 //! ```
 //!
-//! A job with a command can be suspended (the command is stopped with its task), killed and waited for, and
-//! not checkpointed: nobody can save the state of a program that does not know of it. A program that speaks
-//! [`frames`] does.
+//! A job with a command can be suspended (the command is stopped with its task), killed and left to finish,
+//! but not checkpointed: the state of a program cannot be saved without its help. Programs that use
+//! [`frames`] can be checkpointed.
 
 mod commands;
 mod conversation;

@@ -1,6 +1,4 @@
 //! A command as the map of a job without reduce.
-//!
-//! Owns what the command reads. Does not own the command's process (`conversation`).
 
 use napreduce_protocol::TaskError;
 use napreduce_task::{CommandLine, SuspendHooks};

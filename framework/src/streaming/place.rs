@@ -1,8 +1,4 @@
-//! Where a command of an attempt starts: a directory of its own, in which it finds the side files of the job.
-//!
-//! Owns the directory, its links and the variables that name files and folders, the same embedded and on a
-//! cluster. Does not own where side files are (`program`) nor the removal of the directory, which
-//! ends with the attempt's scratch.
+//! The working directory of an attempt's command, with links to the side files of the job.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

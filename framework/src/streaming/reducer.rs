@@ -1,6 +1,4 @@
 //! A command as a reducer.
-//!
-//! Owns what the command reads. Does not own the command's process (`conversation`).
 
 use napreduce_protocol::TaskError;
 use napreduce_task::CommandLine;
@@ -41,7 +39,7 @@ impl CommandReducer {
     }
 }
 
-// It says nothing about its state: there is no way to ask a command for it.
+// `save` is not supported: a command cannot be asked for its state.
 impl Reducer for CommandReducer {
     type Group = Vec<u8>;
     type Key = Vec<u8>;
@@ -64,8 +62,8 @@ impl Reducer for CommandReducer {
         Ok(())
     }
 
-    /// The command does not see where a call ends and the next one begins. So it is told of a suspend in the
-    /// middle of a group as well.
+    /// The command does not see the boundaries between calls, so it is also notified of a suspend inside a
+    /// group.
     fn resumes_in_group(&self) -> bool {
         true
     }

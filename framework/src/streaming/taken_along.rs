@@ -1,8 +1,4 @@
-//! The program that a command begins with, when that is a file beside whoever runs the job:
-//! `./map.py --fast`.
-//!
-//! Owns what is recognised as such a file, and what the command is called then. Does not own side
-//! files (`program`).
+//! Automatic side files: a command such as `./map.py --fast` begins with a local file, which is sent along.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

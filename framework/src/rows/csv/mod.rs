@@ -1,6 +1,5 @@
-//! Rows of comma-separated values, in both directions.
-//!
-//! What is in a record is parsed by `napreduce_connectors::csv`; here is how files are cut, and where rows begin.
+//! Rows of comma-separated values, for input and output: cutting of files and search for rows. The parser of
+//! records is in `napreduce_connectors::csv`.
 
 mod reader;
 mod writer;
@@ -18,13 +17,13 @@ use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitti
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
 /// [`Job::tsv`](crate::Job::tsv).
 ///
-/// The first line of each file that is not empty names its columns. A struct takes the columns that its fields
-/// are called like, in any order, and no others are decoded; any other type takes all of them in their order.
-/// Empty lines are passed over. Lines end in `\n`, `\r\n` or `\r`. A field in quotes may hold separators and
-/// doubled quotes, and newlines only if [`multiline`](CsvRows::multiline) is asked for.
+/// The first nonempty line of each file names its columns. A struct takes the columns with the names of its
+/// fields, in any order, and no others are decoded; any other type takes all in order. Empty lines are
+/// skipped. Lines end in `\n`, `\r\n` or `\r`. A quoted field may contain separators and doubled quotes, and
+/// newlines only with [`multiline`](CsvRows::multiline).
 ///
-/// A type that takes any value, such as one behind `#[serde(flatten)]`, gets numbers where a number says the
-/// same as the field, and the field as it is written otherwise, or if the type takes nothing but text.
+/// A type that takes any value, such as one behind `#[serde(flatten)]`, gets a number if that prints like the
+/// field, and otherwise, or if the type only takes text, the field as written.
 ///
 /// ```
 /// use napreduce::Job;
@@ -43,7 +42,7 @@ pub struct CsvRows<R> {
     row: PhantomData<fn() -> R>,
 }
 
-/// How a file is written.
+/// The syntax of a file.
 #[derive(Clone, Copy)]
 struct Dialect {
     syntax: Syntax,
@@ -59,13 +58,13 @@ impl<R> Default for CsvRows<R> {
 }
 
 impl<R> CsvRows<R> {
-    /// What stands between fields instead of a comma: `b'\t'` or `b';'`.
+    /// Sets the separator of fields instead of a comma, such as `b'\t'` or `b';'`.
     pub fn delimiter(mut self, delimiter: u8) -> Self {
         self.dialect.syntax.delimiter = delimiter;
         self
     }
 
-    /// The quote character instead of `"`.
+    /// Sets the quote character instead of `"`.
     ///
     /// ```
     /// use napreduce::Job;
@@ -83,7 +82,7 @@ impl<R> CsvRows<R> {
         self
     }
 
-    /// Whether fields can be quoted, which is the default. Otherwise a quote is a character as any other.
+    /// Sets whether fields can be quoted (default true). Otherwise a quote is an ordinary character.
     ///
     /// ```
     /// use napreduce::Job;
@@ -101,8 +100,8 @@ impl<R> CsvRows<R> {
         self
     }
 
-    /// A character that makes the next one inside quotes part of the field, such as `b'\\'`. Doubled quotes
-    /// still stand for one, unless [`double_quote(false)`](CsvRows::double_quote) says otherwise.
+    /// Sets a character that makes the next one inside quotes literal, such as `b'\\'`. Doubled quotes still
+    /// stand for one, unless disabled by [`double_quote(false)`](CsvRows::double_quote).
     ///
     /// ```
     /// use napreduce::Job;
@@ -120,20 +119,20 @@ impl<R> CsvRows<R> {
         self
     }
 
-    /// Whether two quotes inside quotes stand for one, which is the default.
+    /// Sets whether two quotes inside quotes stand for one (default true).
     pub fn double_quote(mut self, double_quote: bool) -> Self {
         self.dialect.syntax.double_quote = double_quote;
         self
     }
 
-    /// Files begin with their first row. Fields of a struct are taken in their order.
+    /// Reads files without a header line. The fields of a struct are taken in order.
     pub fn without_header(mut self) -> Self {
         self.dialect.header = false;
         self
     }
 
-    /// Newlines may stand inside quotes, where a lone `\r` may stand in any case. Where a row begins is then known
-    /// only to whoever reads from the start, so each file is read by one task.
+    /// Allows newlines inside quotes, where a lone `\r` is always allowed. Row boundaries are then known only
+    /// when reading from the start, so one task reads each file.
     ///
     /// ```
     /// use napreduce::Job;

@@ -26,17 +26,17 @@ pub struct CsvRowReader<R> {
     table: Table,
     gate: BadRowGate,
     beginning: Beginning,
-    /// Where the file begins, if it does in this split.
+    /// Start of the file, if it is in this split.
     file_start: Option<u64>,
     row: PhantomData<fn() -> R>,
 }
 
-/// Where the bytes of records come from.
+/// The source of records.
 enum Records {
     Lines(LineBlocks),
-    /// Records that may go over several lines, or whose lines end in `\r`.
+    /// Records that may span several lines, or whose lines end in `\r`.
     Multiline(Multiline),
-    /// The first split holds all records of the file; this one ends here.
+    /// The first split contains all records of the file; this one ends here.
     InFirstSplit(Split),
 }
 
@@ -50,13 +50,13 @@ struct Multiline {
 /// The beginning of a file.
 #[derive(Default)]
 struct Beginning {
-    /// Bytes of its byte order mark.
+    /// Length of its byte order mark.
     mark: usize,
-    /// The first record that is not an empty line, if it names columns.
+    /// The first nonempty record, if it names columns.
     header: Option<Header>,
-    /// Bytes before the line of the header.
+    /// Bytes before the header line.
     header_at: u64,
-    /// Whether the first record ends in `\r` alone. Such a file is read as a whole by its first split.
+    /// Whether the first record ends in `\r` alone. The first split then reads the whole file.
     ends_in_return: bool,
 }
 
@@ -137,7 +137,7 @@ fn is_empty_line(record: &[u8]) -> bool {
 }
 
 impl Multiline {
-    /// Reads on to the end of the file of `split`, from whichever of its bytes `offset` is.
+    /// Opens the file of `split` from `offset` to its end.
     fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let position = ReadPosition::new(split.offset..split.end(), 0..split.length);
         position.set(offset);
@@ -152,19 +152,19 @@ impl Multiline {
     }
 }
 
-/// What is the same for all records of a batch.
+/// Data common to all records of a batch.
 struct Batch<'r> {
     table: &'r mut Table,
     gate: &'r BadRowGate,
     beginning: &'r Beginning,
     file_start: Option<u64>,
-    /// Whether each record is a line, whose end is known.
+    /// Whether each record is one complete line.
     lines: bool,
 }
 
 impl Batch<'_> {
-    /// Takes a record off the front of `bytes` and hands it out, unless it is the header, empty or bad; how
-    /// many bytes that were, or `None` where the record may go on behind them.
+    /// Takes a record from the front of `bytes` and passes it on, unless it is the header, empty or bad.
+    /// Returns its length, or `None` if the record may continue after them.
     fn pass<R: TypedRow, E: From<InputError>>(
         &mut self,
         (bytes, all): (&[u8], bool),

@@ -7,11 +7,10 @@ use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
 
-/// Lines of comma-separated values, one for each serde value; of structs, each part file begins with a line
-/// that names the columns.
+/// Lines of comma-separated values, one per serde value; for structs, each part file begins with a header
+/// line.
 ///
-/// A field that holds a separator, a quote or a newline is put in quotes, as RFC 4180 has it. Lines
-/// end in `\n`.
+/// A field with a separator, a quote or a newline is quoted as in RFC 4180. Lines end in `\n`.
 ///
 /// ```
 /// use napreduce::Job;
@@ -43,7 +42,7 @@ pub struct Csv {
     delimiter: u8,
     quote: u8,
     header: bool,
-    /// Whether there is a row in this part already.
+    /// Whether this part has a row already.
     begun: bool,
     writer: Option<RowWriter>,
 }
@@ -54,7 +53,7 @@ impl Default for Csv {
     }
 }
 
-/// A clone is a fresh format: what was begun stays where it was begun.
+/// A clone has no rows yet.
 impl Clone for Csv {
     fn clone(&self) -> Self {
         Csv { delimiter: self.delimiter, quote: self.quote, header: self.header, ..Csv::default() }
@@ -62,19 +61,19 @@ impl Clone for Csv {
 }
 
 impl Csv {
-    /// What stands between fields instead of a comma: `b'\t'` or `b';'`.
+    /// Sets the separator of fields instead of a comma, such as `b'\t'` or `b';'`.
     pub fn delimiter(mut self, delimiter: u8) -> Self {
         self.delimiter = delimiter;
         self
     }
 
-    /// The quote character instead of `"`. Inside quotes it is doubled.
+    /// Sets the quote character instead of `"`. Inside quotes it is doubled.
     pub fn quote(mut self, quote: u8) -> Self {
         self.quote = quote;
         self
     }
 
-    /// Parts begin with their first row.
+    /// Omits the header line.
     pub fn without_header(mut self) -> Self {
         self.header = false;
         self
@@ -104,7 +103,8 @@ impl OutputFormat for Csv {
 }
 
 impl Output<Csv> {
-    /// Writes one row. A row that cannot be one line of fields fails the task, such as one that holds a map.
+    /// Writes one row. A row that is not representable as one line of fields fails the task, such as one with
+    /// a map.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
         self.try_record(|format, out| format.write(row, out));
     }

@@ -1,6 +1,4 @@
-//! Rows of Parquet files, in both directions.
-//!
-//! The files themselves are those of `napreduce_connectors::parquet`.
+//! Rows of Parquet files, for input and output. The file format is in `napreduce_connectors::parquet`.
 
 mod reader;
 mod writer;

@@ -11,7 +11,7 @@ use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
 
-/// Rows in a group, unless said otherwise: as many as DuckDB writes.
+/// Default number of rows in a group, as in DuckDB.
 const GROUP_ROWS: usize = 122_880;
 
 /// Parquet files, one for each part, of serde values of the type `R`, which says the columns.
@@ -61,7 +61,7 @@ impl<R> Default for Parquet<R> {
     }
 }
 
-/// A clone is a fresh format: what was begun stays where it was begun.
+/// A clone has no rows yet.
 impl<R> Clone for Parquet<R> {
     fn clone(&self) -> Self {
         Parquet { group_rows: self.group_rows, ..Parquet::default() }
@@ -69,8 +69,7 @@ impl<R> Clone for Parquet<R> {
 }
 
 impl<R> Parquet<R> {
-    /// How many rows a group has instead of 122,880; at least 1. Fewer take less memory, which large
-    /// rows may need.
+    /// Sets the number of rows per group instead of 122,880; at least 1. Fewer rows take less memory.
     ///
     /// ```
     /// use napreduce::Job;
@@ -86,7 +85,7 @@ impl<R> Parquet<R> {
         self
     }
 
-    /// Nobody leaves it half-changed: what panics ends the task.
+    /// A poisoned lock is harmless: a panic ends the task.
     fn part(&mut self) -> &mut Option<PartWriter> {
         self.part.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
