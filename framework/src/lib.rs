@@ -252,7 +252,7 @@
 //! checkpoint is made between two records of a map or two groups of a reduce. It holds the input position,
 //! the emitted or written records, the counters, and the state of user code:
 //!
-//! | what has a state | when it is asked for it | what it answers |
+//! | code | when `save` is called | result |
 //! |---|---|---|
 //! | a closure | never | it has none |
 //! | the state of [`reduce_resumable`](builder::MapStage::reduce_resumable) | between two values | it is saved by its serde type |

@@ -1,6 +1,4 @@
-//! Asking a program what its job is, before there is one.
-//!
-//! Owns the short conversation of which that is all. Does not own what may be answered (`hello`).
+//! The short conversation in which a program describes its job, before the job exists.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -14,7 +12,7 @@ use super::frames_program::environment;
 use super::hello::{Description, Greeting, Role, VERSION};
 use super::talk::{Failure, Wrong};
 
-/// What a program says of its job is short.
+/// Limit of a job description.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES: usize = 8 << 10;
 
@@ -44,7 +42,7 @@ pub(super) fn ask(
     let starting = starting.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = starting.spawn().map_err(|error| format!("cannot be run by sh: {error}"))?;
     let told = match child.stdin.take() {
-        // It has all it needs, and need not read it.
+        // It may answer without reading its input.
         Some(mut input) => input.write_all(&greeting).or_else(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Ok(()),
             _ => Err(error),
@@ -56,7 +54,7 @@ pub(super) fn ask(
         None => Ok(None),
     };
     if !matches!(answered, Ok(None)) {
-        // It has said all that is wanted, or would go on for ever.
+        // It has answered, and may otherwise run forever.
         let _ = child.kill();
     }
     let status = child.wait().map_err(|error| format!("cannot be waited for: {error}"))?;
@@ -70,7 +68,7 @@ pub(super) fn ask(
     }
 }
 
-/// Reads until it is known what the program says; nothing when its output ends before.
+/// Reads until the description is complete; `None` if the output ends before.
 fn answer(mut output: impl Read) -> Result<Option<Description>, String> {
     let mut decoder = FrameDecoder::new(ANSWER_BYTES_MAX);
     let mut piece = [0; PIECE_BYTES];

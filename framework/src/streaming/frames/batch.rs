@@ -1,7 +1,5 @@
 //! Batches: many byte strings in one payload, alone or in pairs.
 //!
-//! Owns their layout, in both directions. Does not own what the strings mean.
-//!
 //! Strings are `u32 n`, `n` lengths of `u32`, and then all of them one after the other. Pairs are `u32 n`,
 //! the lengths of the keys, the lengths of the values, all keys, all values.
 
@@ -9,11 +7,11 @@ use thiserror::Error;
 
 use super::frame::{FrameError, FrameKind, HEAD_BYTES, head};
 
-/// A batch that is filled so far is sent.
+/// A batch of this size is sent.
 const BATCH_BYTES: usize = 64 << 10;
 const LENGTH_BYTES: usize = 4;
 
-/// A payload that is no batch.
+/// The error for an invalid batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a batch of {bytes} bytes that says to have {says}")]
 pub(super) struct NoBatch {
@@ -21,7 +19,7 @@ pub(super) struct NoBatch {
     says: u128,
 }
 
-/// Strings that are collected for one frame.
+/// Strings collected for one frame.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     lengths: Vec<u8>,
@@ -50,12 +48,12 @@ impl Batch {
         self.lengths.is_empty()
     }
 
-    /// Whether it is to be sent in front of anything else.
+    /// Returns whether it must be sent before more is added.
     pub(super) fn is_full(&self) -> bool {
         self.lengths.len() + self.bytes.len() >= BATCH_BYTES
     }
 
-    /// The frame of what was collected, in parts.
+    /// Returns the frame of the collected strings, in parts.
     pub(super) fn frame(&self, kind: FrameKind) -> Result<BatchFrame<'_>, FrameError> {
         let payload = LENGTH_BYTES + self.lengths.len() + self.bytes.len();
         let mut start = [0; HEAD_BYTES + LENGTH_BYTES];
@@ -84,7 +82,7 @@ impl BatchFrame<'_> {
     }
 }
 
-/// Hands out each string of a batch.
+/// Passes on each string of a batch.
 pub(super) fn strings<'p, E: From<NoBatch>>(
     payload: &'p [u8],
     mut each: impl FnMut(&'p [u8]) -> Result<(), E>,
@@ -96,7 +94,7 @@ pub(super) fn strings<'p, E: From<NoBatch>>(
     Ok(())
 }
 
-/// Hands out each pair of a batch.
+/// Passes on each pair of a batch.
 pub(super) fn pairs<'p, E: From<NoBatch>>(
     payload: &'p [u8],
     mut each: impl FnMut(&'p [u8], &'p [u8]) -> Result<(), E>,

@@ -1,7 +1,4 @@
-//! A program of one attempt: frames in, frames out.
-//!
-//! Owns the life of the program within its attempt, what it is told when, and the words of its errors. Does
-//! not own what its frames mean (`talk`), nor the process and its pipes (live runtime).
+//! The program of one attempt: its life cycle, messages and errors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +17,10 @@ use crate::input::InputPlace;
 use crate::state::Save;
 use crate::user_code::TaskInfo;
 
-/// A program that reads no more is about to end, or is killed.
+/// Time to exit for a program that has stopped reading, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// A program as a job knows it; what of it is at work belongs to one attempt, and no clone has it.
+/// A program in a job; its running process belongs to one attempt and is not cloned.
 #[derive(Debug)]
 pub(super) struct Conversation {
     program: Arc<FramesProgram>,
@@ -39,9 +36,9 @@ struct AtWork {
     batch: Batch,
     places: Places,
     presence: Presence,
-    /// Records or values sent to it.
+    /// Records or values sent.
     sent: u64,
-    /// What it is told first, until it is told.
+    /// The greeting, until it is sent.
     untold: Option<Untold>,
 }
 
@@ -64,8 +61,7 @@ impl Conversation {
         Conversation { program, role, at_work: None }
     }
 
-    /// Starts the program. It is told what for with the first input, so that a state may still be
-    /// given to it.
+    /// Starts the program. The greeting is sent with the first input, so that a state can still be added.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
         let (Some(context), Some(scratch)) = (task.context, task.scratch) else {
             return Err(TaskError::fatal(format!(
@@ -99,7 +95,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The state that the program goes on from, which it is told first.
+    /// Sets the state to restore, which is part of the greeting.
     pub(super) fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         if let Some(untold) = &mut self.at_work()?.untold {
             untold.state = Some(state.to_vec());
@@ -107,7 +103,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Gives it a record, when there are enough for a batch.
+    /// Sends a record, as soon as a batch is full.
     #[inline]
     pub(super) fn record(
         &mut self,
@@ -126,7 +122,7 @@ impl Conversation {
         self.send(FrameKind::Group, key, out)
     }
 
-    /// Gives it a value of the group, when there are enough for a batch.
+    /// Sends a value of the group, as soon as a batch is full.
     #[inline]
     pub(super) fn value(&mut self, value: &[u8], out: &mut impl TakeBatch) -> Result<(), TaskError> {
         let at_work = self.at_work()?;
@@ -140,7 +136,7 @@ impl Conversation {
         self.send(FrameKind::GroupEnd, b"", out)
     }
 
-    /// Has it do what it was given, and asks for its state, if it can be asked.
+    /// Sends all pending input and requests the state, if the program supports that.
     pub(super) fn ask_for_state(&mut self, out: &mut impl TakeBatch) -> Result<(), TaskError> {
         if !self.is_saved() {
             return Ok(());
@@ -159,7 +155,7 @@ impl Conversation {
         out.check()
     }
 
-    /// What it has answered; of a program that was not asked, whether it could be.
+    /// Appends the received state; before a request, returns whether it is supported.
     pub(super) fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         if !self.is_saved() {
             return Ok(Save::Unsupported);
@@ -176,7 +172,7 @@ impl Conversation {
         }
     }
 
-    /// Says that there is no more input, takes what the program still has to say, and waits for its end.
+    /// Signals the end of input, reads the remaining output, and waits for the exit.
     pub(super) fn end(&mut self, out: &mut impl TakeBatch) -> Result<(), TaskError> {
         if self.role == Role::Map {
             self.send_batch(FrameKind::RecordBatch, out)?;

@@ -1,16 +1,13 @@
 //! One frame: a length, a kind and a payload, and the decoder of frames that arrive in pieces.
-//!
-//! Owns what is a frame and how long one may be. Does not own what a payload holds (`batch`, `hello`), nor
-//! which frame may come when (`talk`).
 
 use thiserror::Error;
 
 /// Length and kind.
 pub(super) const HEAD_BYTES: usize = 5;
-/// So much of what is no frame is shown.
+/// Length of the quoted part of invalid bytes.
 const SHOWN_BYTES: usize = 40;
 
-/// What a frame is for. Its letter travels.
+/// The kind of a frame, sent as a letter.
 ///
 /// ```
 /// use napreduce::streaming::frames::FrameKind;
@@ -21,35 +18,35 @@ const SHOWN_BYTES: usize = 40;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// `H`: who is there, and what for; the first one in both directions.
+    /// `H`: the greeting; the first frame in both directions.
     Hello,
     /// `R`: records, to a program that maps.
     RecordBatch,
     /// `O`: pairs for the reduces, or lines of a part file.
     Output,
-    /// `G`: the key of a group that begins.
+    /// `G`: the key of a new group.
     Group,
     /// `V`: values of the group.
     Values,
-    /// `g`: the group is at its end.
+    /// `g`: the end of the group.
     GroupEnd,
-    /// `C`: what counters are to be raised by.
+    /// `C`: increments of counters.
     Counters,
-    /// `L`: a line for the log, which says that the program is at work.
+    /// `L`: a line for the log; also counts as progress.
     Log,
-    /// `P`: how many records or values the program has done.
+    /// `P`: the number of processed records or values.
     Done,
     /// `X`: the program has failed.
     Failure,
-    /// `S`: the state is wanted.
+    /// `S`: a request for the state.
     Save,
-    /// `D`: the state, after all output that came before it.
+    /// `D`: the state, after all earlier output.
     State,
-    /// `d`: there is no state, after all output that came before it.
+    /// `d`: there is no state; after all earlier output.
     Stateless,
-    /// `E`: there is no more input.
+    /// `E`: the end of input.
     End,
-    /// `F`: there is no more output.
+    /// `F`: the end of output.
     Finished,
 }
 
@@ -72,12 +69,12 @@ impl FrameKind {
         (b'F', FrameKind::Finished),
     ];
 
-    /// The kind with this letter.
+    /// Returns the kind with this letter.
     pub fn of(letter: u8) -> Option<FrameKind> {
         FrameKind::ALL.iter().find(|(known, _)| *known == letter).map(|(_, kind)| *kind)
     }
 
-    /// Its letter.
+    /// Returns the letter.
     pub fn letter(self) -> u8 {
         FrameKind::ALL.iter().find(|(_, kind)| *kind == self).map_or(0, |(letter, _)| *letter)
     }
@@ -100,7 +97,7 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The bytes of the frame; an error when its length cannot be said in 32 bits.
+    /// Returns the bytes of the frame. Fails if its length exceeds 32 bits.
     pub fn encoded(&self) -> Result<Vec<u8>, FrameError> {
         let mut bytes = head(self.kind, self.payload.len())?.to_vec();
         bytes.extend_from_slice(self.payload);
@@ -115,7 +112,7 @@ pub(super) fn head(kind: FrameKind, length: usize) -> Result<[u8; HEAD_BYTES], F
     Ok([a, b, c, d, kind.letter()])
 }
 
-/// Bytes that are no frame.
+/// The error for invalid frames.
 ///
 /// ```
 /// use napreduce::streaming::frames::FrameDecoder;
@@ -127,13 +124,13 @@ pub(super) fn head(kind: FrameKind, length: usize) -> Result<[u8; HEAD_BYTES], F
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// No kind has this letter.
+    /// The letter of the kind is unknown.
     #[error("{shown} where a frame should begin")]
     Unknown {
         /// What was there, as it would be written in a program.
         shown: String,
     },
-    /// It says to be longer than one may be.
+    /// The length exceeds the limit.
     #[error("a frame {} of {length} bytes; one may have {limit}", char::from(.kind.letter()))]
     TooLong {
         /// What it is for.
@@ -145,7 +142,7 @@ pub enum FrameError {
     },
 }
 
-/// Makes frames of pieces of any length. It keeps what has come, and nothing that a frame only promises.
+/// Assembles frames from pieces of any length. Memory grows with received bytes, not with the claimed length.
 ///
 /// ```
 /// use napreduce::streaming::frames::{Frame, FrameDecoder, FrameKind};
@@ -169,7 +166,7 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A decoder of frames with payloads of up to `limit` bytes.
+    /// Creates a decoder of frames with payloads of up to `limit` bytes.
     pub fn new(limit: usize) -> FrameDecoder {
         FrameDecoder { bytes: Vec::new(), taken: 0, limit }
     }
@@ -181,7 +178,7 @@ impl FrameDecoder {
         self.bytes.extend_from_slice(piece);
     }
 
-    /// The next frame, if all of it has come.
+    /// Returns the next frame, if it is complete.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         let rest = &self.bytes[self.taken..];
         let Some((&[a, b, c, d, letter], behind)) = rest.split_first_chunk() else { return Ok(None) };
@@ -199,7 +196,7 @@ impl FrameDecoder {
         Ok(Some(Frame { kind, payload }))
     }
 
-    /// Whether the beginning of a frame has come and not its end.
+    /// Returns whether a frame is incomplete.
     pub fn is_inside(&self) -> bool {
         self.taken < self.bytes.len()
     }

@@ -1,6 +1,4 @@
-//! The program of a job: how it is run, and what it has said of itself.
-//!
-//! Owns what tasks are told of it. Does not own its processes (`conversation`, `asking`).
+//! The program of a job: how it is run, and its description of the job.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hello::Description;
 
-/// Says to a program that it is to speak frames, and not to run a job.
+/// Makes a program speak frames instead of running a job.
 const SPEAK_VARIABLE: &str = "NAPREDUCE_FRAMES";
 /// Python's order of sets and of the like changes from process to process unless this is said, and with it
 /// what a map emits.
