@@ -1,6 +1,4 @@
-//! The `counter!` macro: a counter of one's own, looked up by name once for each place in the program.
-//!
-//! Owns the macro only. Does not own the counts (live runtime).
+//! The `counter!` macro: a user counter, looked up by name once for each place in the program.
 
 /// A counter of one's own: `counter!("bad rows").add(1)`.
 ///

@@ -1,6 +1,4 @@
-//! The output of a command as lines, and a line as key and value.
-//!
-//! Owns where lines end and how long one may be. Does not own what is done with them.
+//! Splitting of a command's output into lines, and of a line into key and value.
 
 use std::num::NonZeroU32;
 

@@ -1,7 +1,5 @@
-//! A test kit for jobs: run one inside a test, and see that it may be preempted.
-//!
-//! Owns what tests of jobs call. Does not own the loops that are tested (`task`), which are those of real
-//! tasks: only the processes around them are missing.
+//! A test kit for jobs: run one inside a test, and check that it is preemption-safe. It runs the loops of
+//! real tasks, without processes.
 //!
 //! ```
 //! use napreduce::testing::{JobTest, assert_preemption_safe};

@@ -1,6 +1,5 @@
-//! Whether a job may be preempted: what it makes undisturbed, and what it makes otherwise.
-//!
-//! Owns the schedules that are tried and the comparison. Does not own their carrying out (`attempts`).
+//! A check that a job is preemption-safe: its output under various schedules must equal that of an
+//! undisturbed run.
 
 use napreduce_protocol::{Counter, CounterValues};
 

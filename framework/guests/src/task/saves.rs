@@ -1,8 +1,5 @@
-//! Where a guest saves its work, and what it may go on from.
-//!
-//! Owns the directories of one task below that of its submission, which are on this host alone where what is
-//! saved goes to a store (`stored`). Does not own what is in a checkpoint (`checkpoint`), nor the end of
-//! all of them, which is the submitter's.
+//! The checkpoint directories of one guest task, below that of its submission. With a store (`stored`) they
+//! are local to this host.
 //!
 //! ```text
 //! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of what came of each map

@@ -1,7 +1,4 @@
-//! What guests of one task have saved in a store, for engines whose hosts share no directory.
-//!
-//! Owns the way there and back. Does not own the objects (`checkpoint::objects`), nor the directory on this
-//! host in which checkpoints are made (`saves`).
+//! Checkpoints of one task in a store, for engines whose hosts share no directory.
 //!
 //! ```text
 //! SUBMISSION/job_0001_r_0003/5f2a.../checkpoint-job_0001_r_0003.2-91c4....7     what names the files, written last

@@ -1,7 +1,4 @@
-//! When a guest saves its work: from time to time, and when it is told to end.
-//!
-//! Owns SIGTERM and the time between two checkpoints. Does not own what is saved where (`saves`), nor what
-//! follows (`rounds`).
+//! Timing of a guest's checkpoints: at intervals, and on SIGTERM.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,6 +1,4 @@
-//! What both sides say first: who is there, what is to be done, and what kind of a job it is.
-//!
-//! Owns the fields of `H`, which are JSON. Does not own when they are said (`talk`, `asking`).
+//! The greetings of both sides, `H`, in JSON: identity, task, and kind of job.
 
 use std::collections::BTreeMap;
 

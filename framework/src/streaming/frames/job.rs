@@ -1,7 +1,4 @@
-//! The job of a program that speaks frames, and the command line that runs it.
-//!
-//! Owns the parameters of `nap frames` and what of a description becomes what of a job. Does not own the
-//! other arguments (`program`).
+//! The job of `nap frames`, built from its parameters and the program's description.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

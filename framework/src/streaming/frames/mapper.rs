@@ -1,7 +1,4 @@
 //! A program that speaks frames as the map of a job, with and without a reduce.
-//!
-//! Owns what the program is given of the input, and where its pairs and lines go. Does not own the
-//! conversation with it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
-//! A program in any language as mapper and reducer, which speaks frames and can be checkpointed.
-//!
-//! Owns the protocol, from the side of the task. Does not own the processes (live runtime), nor programs that
-//! speak it: there is a module for Python (`python` at the top of the repository).
+//! Programs in any language as mappers and reducers that can be checkpointed. They exchange frames with the
+//! task; there is a module for Python (`python` at the top of the repository).
 //!
 //! A frame is the length of its payload (`u32`, big-endian), a letter and the payload. There is one process
 //! for each attempt, which reads frames from standard input and writes them to standard output:

@@ -1,6 +1,5 @@
-//! Whole numbers as values, which are combined here and not by the program.
-//!
-//! Owns their bytes: 8 as an `i64` has, or 16 as an `i128`, and what cannot be summed up without going wrong.
+//! Integers as values, combined by the framework instead of the program: encoded in 8 bytes as an `i64` or in
+//! 16 as an `i128`, with overflow checks.
 
 use super::hello::Combine;
 use crate::codec::{DecodeError, Scratch, Value};

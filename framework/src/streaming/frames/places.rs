@@ -1,6 +1,4 @@
-//! Where the records lie that a program has been given and may not have done yet.
-//!
-//! Owns their offsets, as many as can be under way. Does not own the counting of lines (`input`).
+//! Offsets of the records that a program has received but may not have processed yet.
 
 use std::collections::VecDeque;
 

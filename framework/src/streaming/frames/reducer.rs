@@ -1,6 +1,4 @@
 //! A program that speaks frames as the reduce of a job.
-//!
-//! Owns what the program is given of a group. Does not own the conversation with it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

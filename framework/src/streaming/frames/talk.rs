@@ -1,7 +1,4 @@
-//! What a program says: which frame may come when, and what becomes of each.
-//!
-//! Owns the rules of the protocol from the program's side. Does not own the pipes (`conversation`) nor where
-//! output goes.
+//! The frames of a program: their valid order, and the handling of each.
 
 use std::collections::HashMap;
 
