@@ -1,6 +1,4 @@
-//! `nap coordinator`: the daemon that owns all jobs.
-//!
-//! Owns its flags. Does not own what it does (live runtime).
+//! `nap coordinator`: the flags of the daemon that manages all jobs.
 
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
-//! Commands that pages name exist, with the options that are named with them.
-//!
-//! Owns reading them out of README, docs/ and CONTRIBUTING. Does not own what follows `nap lab`, `nap
-//! streaming`, `nap frames` and `nap hadoop`, which other programs read.
+//! Tests that all commands and options named in README, docs/ and CONTRIBUTING exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};

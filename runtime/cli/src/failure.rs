@@ -1,6 +1,4 @@
-//! How a command that failed ends: its last words and its exit status.
-//!
-//! Owns which error means which status. Does not own the statuses of single errors (live runtime).
+//! The error message and exit status of a failed command.
 
 use napreduce_cluster::{ClientError, ClusterDirectoryError, CoordinatorError, WorkerError};
 use napreduce_protocol::{JobError, printing::print_error, several_lines};

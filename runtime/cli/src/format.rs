@@ -1,7 +1,4 @@
-//! How answers are printed: tables for people, JSON for programs.
-//!
-//! Owns the two forms and how spans are written. Does not own what is in them, nor where it is read
-//! (`screen`).
+//! Output formats: tables for people, JSON for programs.
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};

@@ -1,7 +1,4 @@
 //! `nap frames`: a program in Python, or in any language that speaks frames, as a job.
-//!
-//! Owns what its help says. Does not own its arguments, which are those of any job program, nor the job
-//! (`napreduce`).
 
 use std::ffi::OsString;
 use std::process::ExitCode;

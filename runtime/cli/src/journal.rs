@@ -1,6 +1,5 @@
-//! `nap journal check`: what a coordinator's journal holds, without a coordinator.
-//!
-//! Owns how it is told. Does not own the reading (live runtime), which changes nothing.
+//! `nap journal check`: the content of a coordinator's journal, read without changes and without a
+//! coordinator.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,4 @@
-//! `nap lab`: experiments, which are a program of their own.
-//!
-//! Owns finding and becoming that program. Does not own its arguments, which `nap lab --help` shows.
+//! `nap lab`: experiments, in a separate program that this one executes.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

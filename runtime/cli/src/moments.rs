@@ -1,7 +1,4 @@
-//! Moments as people write them.
-//!
-//! Owns reading `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`. Does not own how moments
-//! are printed (`screen`).
+//! Parser of times: `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`.
 
 use std::fmt::Display;
 use std::str::FromStr;

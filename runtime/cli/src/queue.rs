@@ -1,6 +1,4 @@
 //! `nap queue`: the queues of a cluster's scheduler.
-//!
-//! Owns arguments and the listing. Does not own which queues there are (the scheduler).
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

@@ -1,6 +1,4 @@
-//! Where answers are read: how wide a table may be, whether it has colours, and whose clock its times are by.
-//!
-//! Owns tables and moments as people read them. Does not own what is in them.
+//! The terminal: table width, colours and time zone.
 
 use std::env;
 use std::io::{self, IsTerminal};

@@ -1,6 +1,4 @@
-//! `nap completions` and `nap man`: what shells and `man` know of `nap`.
-//!
-//! Owns where it is written. What it says comes from the definition of the commands alone.
+//! `nap completions` and `nap man`, generated from the definition of the commands.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,4 @@
-//! `nap streaming`: any program as mapper and reducer of a job.
-//!
-//! Owns what its help says. Does not own its arguments, which are those of any job program, nor the job
-//! (`napreduce`).
+//! `nap streaming`: commands as mapper and reducer of a job.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

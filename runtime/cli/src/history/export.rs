@@ -1,7 +1,5 @@
-//! `nap history export`: what is kept of ended jobs as tables, for the tools that people have.
-//!
-//! Owns the tables and their columns, which are added and never renamed or removed. Does not own the history
-//! (`napreduce-history`).
+//! `nap history export`: the history of ended jobs as tables. Columns are only added, never renamed or
+//! removed.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,4 @@
-//! `nap history`: what is kept of jobs that have ended, without a cluster.
-//!
-//! Owns the commands. Does not own the files (`napreduce-history`) nor the page (`napreduce-web`).
+//! `nap history`: the history of ended jobs, without a cluster.
 
 mod export;
 

@@ -1,7 +1,4 @@
-//! `nap job hold`, `release` and `set`: what operators have changed about jobs that are there.
-//!
-//! Owns arguments and what is said. Does not own whether the scheduler makes a difference of it
-//! (live runtime).
+//! `nap job hold`, `release` and `set`: changes to existing jobs.
 
 use std::path::PathBuf;
 

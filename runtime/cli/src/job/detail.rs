@@ -1,6 +1,4 @@
-//! Everything about one job: status, counters, history.
-//!
-//! Owns how people read them. Does not own which jobs are shown.
+//! The details of one job: status, counters, history.
 
 use napreduce_history::{ENDED, ENDING};
 use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};

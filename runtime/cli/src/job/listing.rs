@@ -1,7 +1,4 @@
 //! `nap job list`: jobs as rows.
-//!
-//! Owns its arguments, the order of the rows and the columns. Does not own which jobs a filter takes
-//! (`napreduce-web`) nor more about a job (`detail`).
 
 use std::cmp::Ordering;
 use std::str::FromStr;

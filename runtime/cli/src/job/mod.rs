@@ -1,7 +1,4 @@
-//! `nap job`: what operators ask about jobs.
-//!
-//! Owns arguments, which jobs are meant, and the exit status of waiting. Does not own how answers look
-//! (`listing`, `detail`) nor the answers (live runtime).
+//! `nap job`: the commands about jobs, and the exit status of waiting.
 
 mod changing;
 mod detail;

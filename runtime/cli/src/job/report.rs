@@ -1,6 +1,4 @@
-//! `nap job report`: a job as one file for browsers, which needs nothing else.
-//!
-//! Owns the file. Does not own what is in it (`napreduce-web`).
+//! `nap job report`: a job as one self-contained HTML file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

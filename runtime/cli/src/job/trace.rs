@@ -1,6 +1,4 @@
-//! `nap job trace`: the life of every attempt as a picture, in a file that Perfetto opens.
-//!
-//! Owns the file. Does not own what is in it (`napreduce-history`).
+//! `nap job trace`: the timeline of every attempt, in a file for Perfetto.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,7 +1,4 @@
-//! Where the log of a daemon goes, and in which form.
-//!
-//! Owns the line of text, the choice of what is worth one (`NAPREDUCE_LOG`), and files that are begun anew
-//! each day. Does not own what is said: daemons say it by `tracing`, and in a job program nobody listens.
+//! The log of a daemon: line format, level filter (`NAPREDUCE_LOG`), and daily rotation.
 
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, Write};

@@ -1,6 +1,4 @@
-//! Where the daemons of nap write their logs.
-//!
-//! Owns the flags. Does not own the lines (`lines`) nor what is said: daemons say it by `tracing`.
+//! The log flags of the daemons.
 
 mod lines;
 

@@ -1,7 +1,4 @@
-//! `nap scale`: as many workers as there is work for, from somebody else's queue.
-//!
-//! Owns the rounds: what is there is looked at, and what follows from it is done. Does not own what follows
-//! (`plan`), nor the batch system (`slurm`).
+//! `nap scale`: scales the workers with the load through a batch system.
 
 mod plan;
 mod slurm;

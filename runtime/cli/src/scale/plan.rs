@@ -1,6 +1,4 @@
-//! How many workers there are to be: from what is wanted and what is there to what is done, and nothing else.
-//!
-//! Owns the decision. Does not own looking, nor doing.
+//! The number of workers, as a pure function of demand and current workers.
 
 use std::time::Duration;
 

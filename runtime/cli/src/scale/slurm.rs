@@ -1,6 +1,4 @@
-//! Slurm, as its commands show it: sbatch, squeue and scancel.
-//!
-//! Owns their lines and what they print, and the script of a worker. Does not own when they are called.
+//! Slurm through its commands sbatch, squeue and scancel, and the script of a worker.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

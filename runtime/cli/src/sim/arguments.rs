@@ -1,7 +1,4 @@
-//! The flags of `nap sim`.
-//!
-//! Owns their names, defaults and help, and the settings of a simulation that follow from them. Does not own
-//! workloads.
+//! The flags of `nap sim`, and the simulation settings derived from them.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,4 @@
-//! One daemon: its process, and its lines with its name before them.
-//!
-//! Owns that nothing of it is left when this program has ended. Does not own when it is started again.
+//! One daemon of `nap up`: its process, killed when this program ends, and its output with a prefix.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,5 @@
-//! `nap up`: a whole cluster of daemons on this machine, in the foreground.
-//!
-//! Owns the order of starting and ending, and what becomes of daemons that die. Does not own the daemons,
-//! which are `nap coordinator` and `nap worker` in processes of their own, nor these processes (`daemon`).
+//! `nap up`: a whole cluster on this machine, in the foreground. Coordinator and workers are separate
+//! processes, which are restarted when they die.
 
 mod daemon;
 mod readiness;

@@ -1,6 +1,4 @@
-//! Telling when the cluster is up.
-//!
-//! Owns the line that says so. Does not own what is done when it does not come up.
+//! The message that the cluster is ready.
 
 use std::sync::mpsc::Sender;
 use std::thread;

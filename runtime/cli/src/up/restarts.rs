@@ -1,6 +1,4 @@
-//! When a daemon that has died is started again: soon at first, later each time it dies young.
-//!
-//! Owns the waiting times. Does not own the starting.
+//! The backoff of restarts of a daemon: longer each time it dies young.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

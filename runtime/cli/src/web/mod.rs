@@ -1,6 +1,4 @@
-//! `nap web`: the page of a cluster, links to it, tokens for programs.
-//!
-//! Owns the commands. Does not own the server (`napreduce-web`) nor where one runs (`running`).
+//! `nap web`: the dashboard of a cluster, links to it, and API tokens.
 
 mod running;
 mod what_if;

@@ -1,7 +1,5 @@
-//! A page that runs: where it is, and who may know.
-//!
-//! Owns `web.json` in the directory of a cluster, for its owner's eyes only, by which `nap web link` finds
-//! the server. Does not own the server (`napreduce-web`).
+//! A running web server: `web.json` in the directory of a cluster, readable by the owner only, lets `nap web
+//! link` find it.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,4 @@
-//! What a page starts to simulate a history: this program, as `nap sim`.
-//!
-//! Owns where its line begins, and that it ends with the page. Does not own its bounds (`napreduce-web`).
+//! The process that a page starts to simulate a history: this program, as `nap sim`. It ends with the page.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,4 @@
-//! How a worker leaves that somebody else ends: flags of `nap worker` and `nap up`.
-//!
-//! Owns their names and what makes no sense. Does not own what follows from a signal (live runtime).
+//! Flags of `nap worker` and `nap up` for workers that another system ends.
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
-//! `nap worker list`: the workers of a cluster.
-//!
-//! Owns its arguments, waiting until so many are up, and how they are printed. Does not own the
-//! answers (live runtime).
+//! `nap worker list`: the workers of a cluster, optionally after waiting for a number of them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -1,6 +1,4 @@
-//! `nap worker`: the daemon that runs tasks, and what operators ask about workers.
-//!
-//! Owns flags and listings. Does not own what the daemon does (live runtime).
+//! `nap worker`: the daemon that runs tasks, and commands about workers.
 
 mod leaving;
 mod listing;

@@ -1,7 +1,4 @@
-//! `nap job logs --follow`: what attempts print while they print it.
-//!
-//! Owns how far each log is printed, when to look again, and when there is nothing more to come. Does not own
-//! which job or attempt is meant.
+//! `nap job logs --follow`: prints the output of attempts as it is written.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,7 +1,4 @@
-//! `nap job logs`: what attempts have printed, from wherever they ran.
-//!
-//! Owns which attempts are meant and what stands between two of them. Does not own how logs are fetched, nor
-//! waiting for more of them (`following`).
+//! `nap job logs`: the output of attempts on all workers.
 
 mod following;
 mod tail;

@@ -1,6 +1,4 @@
-//! The last lines of a log, without the rest of it.
-//!
-//! Owns how much is read to find them. Does not own the reading.
+//! The last lines of a log, without reading the rest.
 
 use napreduce_cluster::{ClientError, ClusterClient, LogRead};
 use napreduce_engine::AttemptId;

@@ -1,6 +1,4 @@
-//! `--recorded DIR[@FROM..UNTIL]`: a directory, and from when to when jobs were submitted.
-//!
-//! Owns how it is written. Does not own what is in the directory.
+//! `--recorded DIR[@FROM..UNTIL]`: a directory and a range of submission times.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,4 @@
-//! The cluster that most jobs of a window ran on: its policy, and its workers.
-//!
-//! Owns which it is where they differ, what is guessed of jobs that do not say, and what is said of both.
-//! Does not own the jobs.
+//! The cluster of most jobs in a window: its policy and its workers, with defaults for jobs that lack them.
 
 use std::collections::BTreeMap;
 
