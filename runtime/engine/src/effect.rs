@@ -15,10 +15,7 @@ pub enum Effect {
     /// A state change; precedes the orders that depend on it.
     Record(Record),
     /// Send an order to a worker.
-    Send {
-        worker: WorkerId,
-        order: Order,
-    },
+    Send { worker: WorkerId, order: Order },
     /// A draining worker has nothing left that is needed: it may leave and counts as lost from now on. The
     /// driver need not report its loss.
     WorkerMayLeave { worker: WorkerId },
@@ -27,10 +24,7 @@ pub enum Effect {
     /// Hand in `Event::Woken` at this time; a later effect with an earlier time replaces it.
     WakeAt(Time),
     /// A job is over; all its attempts have ended.
-    JobEnded {
-        job: JobId,
-        outcome: JobOutcome,
-    },
+    JobEnded { job: JobId, outcome: JobOutcome },
     /// An invalid input was ignored (an implausible report, an illegal policy action): log it.
     Warn {
         /// Names the thing concerned; for people.
@@ -150,10 +144,7 @@ pub enum Record {
     /// A draining worker stays and gets new attempts again.
     WorkerUndrained(WorkerId),
     /// A worker with many failures gets no new attempts until a given time.
-    WorkerExcluded {
-        worker: WorkerId,
-        until: Time,
-    },
+    WorkerExcluded { worker: WorkerId, until: Time },
     /// A worker lacks a resource that every attempt needs and gets no new attempts; or the shortage is over.
     WorkerShort {
         worker: WorkerId,

@@ -37,10 +37,7 @@ pub enum Event {
         crashed: bool,
     },
     /// A worker reports the memory that its attempts use, including suspended ones.
-    WorkerMemory {
-        worker: WorkerId,
-        bytes: u64,
-    },
+    WorkerMemory { worker: WorkerId, bytes: u64 },
     /// A worker reports that it lacks a resource that every attempt needs, or that the shortage is over.
     WorkerShort {
         worker: WorkerId,
@@ -120,11 +117,7 @@ pub enum Event {
     },
     /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it
     /// sent them, each at most once. The engine survives any other input but trusts its contents.
-    Reported {
-        worker: WorkerId,
-        attempt: AttemptId,
-        report: Report,
-    },
+    Reported { worker: WorkerId, attempt: AttemptId, report: Report },
     /// A time requested by `Effect::WakeAt` has come.
     Woken,
 }

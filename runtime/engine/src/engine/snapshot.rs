@@ -58,14 +58,10 @@ pub enum SnapshotError {
     #[error(
         "the snapshot has version {found}, this program reads version {VERSION}; use the program that wrote it"
     )]
-    Version {
-        found: u32,
-    },
+    Version { found: u32 },
     /// The data is inconsistent.
     #[error("the snapshot is damaged: {what}; recover from an earlier one or from the whole journal")]
-    Damaged {
-        what: String,
-    },
+    Damaged { what: String },
     /// The scheduling policy cannot read the saved state of another one.
     #[error(
         "the scheduling policy cannot go on from the snapshot: {why}; start with the policy that it was made under"
