@@ -58,7 +58,7 @@ pub struct Contest<'a> {
     pub contenders: Vec<Contender<'a>>,
 }
 
-/// What all contests of an experiment have in common.
+/// Settings shared by all contests of an experiment.
 pub struct Arena<'a> {
     pub work: &'a WorkFolder,
     pub session: &'a Session,

@@ -169,7 +169,7 @@ pub enum InputError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// Of the first invalid byte, in the decompressed file.
+        /// Offset of the first invalid byte in the decompressed file.
         offset: u64,
     },
     /// A text job met a file that begins with the byte order mark of another encoding.

@@ -42,7 +42,7 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(value_name = "INPUT", required = true))]
     pub inputs: Vec<PathBuf>,
 
-    /// Read files in directories of directories, too
+    /// Also read files in subdirectories
     #[cfg_attr(feature = "cli", arg(long))]
     pub recursive: bool,
 
@@ -50,16 +50,16 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
     pub output: PathBuf,
 
-    /// Of programs with several jobs: where a directory for what passes between them is made, and removed
-    /// at the end; on a cluster, all workers see it [default: beside the output]
+    /// Parent of the temporary directory for data between the jobs of a program; on a cluster, all workers must
+    /// see it [default: next to the output]
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
     pub intermediate: Option<PathBuf>,
 
-    /// Reduce tasks, and so part files [default: the number of slots]
+    /// Number of reduce tasks and part files [default: the number of slots]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000)))]
     pub reduces: Option<u32>,
 
-    /// Tasks of each kind that run at once, without a cluster [default: the number of cores]
+    /// Concurrent tasks of each kind, without a cluster [default: the number of cores]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096)))]
     pub slots: Option<u32>,
 
@@ -71,17 +71,17 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value_t = TASK_MEMORY_DEFAULT, value_parser = parse_task_memory))]
     pub task_memory: ByteSize,
 
-    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N
-    /// to leave out at most so many in each map task; they are counted as BAD_ROWS
+    /// Rows (csv, JSON lines, ...) that do not match the job's row type: fail, skip all, or skip at most N per map
+    /// task; counted as BAD_ROWS
     #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
     pub bad_rows: BadRows,
 
-    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so
-    /// many in each map task; they are counted as BAD_RECORDS
+    /// Records that the job's map rejects as bad: fail, skip all, or skip at most N per map task; counted as
+    /// BAD_RECORDS
     #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
     pub bad_records: BadRows,
 
-    /// Replace an existing output, once the job has succeeded
+    /// Replace an existing output when the job succeeds
     #[cfg_attr(feature = "cli", arg(long))]
     pub overwrite: bool,
 
