@@ -281,7 +281,7 @@ impl Program {
     ) -> Result<T, E> {
         know_stores();
         if task_process_requested() {
-            task_process_main(&self);
+            task_process_main(&self, cluster::START_FETCH);
         }
         let name = options::program_name();
         let run = RunArguments::silent(output.as_ref().to_owned());
@@ -384,7 +384,7 @@ impl Program {
     {
         know_stores();
         if task_process_requested() {
-            task_process_main(&self);
+            task_process_main(&self, cluster::START_FETCH);
         }
         if engine::requested() {
             return engine::run(&self);

@@ -12,8 +12,8 @@ mod coordinator;
 mod directory_mark;
 #[cfg(feature = "daemon")]
 mod journal;
-#[cfg(feature = "daemon")]
 mod shuffle;
+pub mod transport;
 #[cfg(feature = "daemon")]
 mod worker;
 
@@ -29,5 +29,6 @@ pub use coordinator::{
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 #[cfg(feature = "daemon")]
 pub use journal::{FsyncPolicy, JournalError};
+pub use shuffle::start_fetch;
 #[cfg(feature = "daemon")]
 pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, run_worker};

@@ -40,7 +40,7 @@
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     if task_process_requested() {
-//!         task_process_main(&Program);
+//!         task_process_main(&Program, None);
 //!     }
 //!     let mut plan = JobPlan::new("copy", "out");
 //!     plan.reduces = 0;

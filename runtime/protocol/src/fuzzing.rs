@@ -10,14 +10,13 @@ use serde::de::DeserializeOwned;
 use crate::messages::{
     FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask, ToWorker,
 };
-use crate::transport::fuzzing::shake_hands;
 use crate::wire::{FrameBuffer, WireError, encode};
 
 /// An entry point and the name of its fuzz target.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All entry points.
-pub const TARGETS: [FuzzTarget; 9] = [
+pub const TARGETS: [FuzzTarget; 8] = [
     ("from_worker", decode_any::<FromWorker>),
     ("to_worker", decode_any::<ToWorker>),
     ("to_coordinator", decode_any::<ToCoordinator>),
@@ -26,7 +25,6 @@ pub const TARGETS: [FuzzTarget; 9] = [
     ("from_data_server", decode_any::<FromDataServer>),
     ("from_task", decode_any::<FromTask>),
     ("to_task", decode_any::<ToTask>),
-    ("handshake", shake_hands),
 ];
 
 /// Runs the named entry point.

@@ -1,17 +1,14 @@
 //! The protocols between napreduce's processes: messages between coordinator, worker, task process and
-//! client, their encoding (the only use of bincode), and authenticated connections. Depends only on
-//! `napreduce-engine`.
+//! client, and their encoding (the only use of bincode). Depends only on `napreduce-engine`.
 
 mod claim_token;
 mod commands;
 mod counters;
-#[cfg(feature = "cluster")]
-mod data_connection;
 mod data_network;
 mod description;
 mod detail;
 mod digest;
-#[cfg(all(feature = "cluster", any(test, feature = "fuzzing")))]
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod io_result;
@@ -32,16 +29,12 @@ mod storage_scheme;
 mod summaries;
 mod task_error;
 mod text;
-#[cfg(feature = "cluster")]
-pub mod transport;
 mod units;
 mod wire;
 
 pub use claim_token::ClaimToken;
 pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};
-#[cfg(feature = "cluster")]
-pub use data_connection::{BUFFER_BYTES, DataConnection};
 pub use data_network::{DataNetwork, FetchLimits};
 pub use description::{
     MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
@@ -64,7 +57,7 @@ pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 pub use regular_file::{open_regular, open_regular_with, read_regular};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
-pub use secret::Secret;
+pub use secret::{SECRET_BYTES, Secret};
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
 pub use summaries::{
@@ -73,11 +66,6 @@ pub use summaries::{
 };
 pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
 pub use text::{check_name, one_line, several_lines};
-#[cfg(feature = "cluster")]
-pub use transport::{
-    Connection, HANDSHAKE_DEADLINE, Incoming, Listener, MessageReceiver, MessageSender, Role, SecretError,
-    TransportError, blocking, connect,
-};
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 

@@ -1,9 +1,9 @@
 //! A secret: proof that two processes belong to one cluster, or that a task is one of its job.
 //!
 //! The value alone, since it is part of a task's description; its file and what is derived from it are in
-//! `transport`.
+//! `napreduce-cluster`.
 
-use std::fmt;
+use std::{fmt, io};
 
 use zeroize::Zeroizing;
 
@@ -11,9 +11,16 @@ pub const SECRET_BYTES: usize = 32;
 
 /// Proves to each other that two processes belong to one cluster. Wiped from memory when dropped.
 #[derive(Clone)]
-pub struct Secret(pub(crate) Zeroizing<[u8; SECRET_BYTES]>);
+pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl Secret {
+    /// Generates a secret with the system's randomness.
+    pub fn generate() -> io::Result<Secret> {
+        let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+        getrandom::fill(bytes.as_mut_slice())?;
+        Ok(Secret(bytes))
+    }
+
     /// The secret whose bytes were handed over on a channel that nobody else can read.
     pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
         Secret(Zeroizing::new(bytes))
@@ -21,6 +28,12 @@ impl Secret {
 
     pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.0
+    }
+}
+
+impl From<Zeroizing<[u8; SECRET_BYTES]>> for Secret {
+    fn from(bytes: Zeroizing<[u8; SECRET_BYTES]>) -> Secret {
+        Secret(bytes)
     }
 }
 

@@ -181,7 +181,6 @@ impl FrameBuffer {
     }
 
     /// Allocated bytes.
-    #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

@@ -21,7 +21,7 @@ pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,
 };
-pub use fetch_inputs::{FetchInputs, FetchedInputs, InputEvent};
+pub use fetch_inputs::{Fetch, FetchInputs, FetchOrder, FetchedInputs, InputEvent, StartFetch};
 pub use object_stores::{object_stores, set_object_stores};
 pub use process::*;
 pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};

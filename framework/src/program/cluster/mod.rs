@@ -10,10 +10,17 @@ use std::time::Duration;
 
 use napreduce_local::{ChainKeeper, ProgressMode, SideFileSource};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
+use napreduce_task::StartFetch;
 
 #[cfg(feature = "cluster")]
 use self::client::cluster;
 use super::error::Error;
+
+/// How tasks fetch map outputs from other workers.
+#[cfg(feature = "cluster")]
+pub(super) const START_FETCH: Option<StartFetch> = Some(napreduce_cluster::start_fetch);
+#[cfg(not(feature = "cluster"))]
+pub(super) const START_FETCH: Option<StartFetch> = None;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 

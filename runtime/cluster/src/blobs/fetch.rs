@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_protocol::requests::FetchBlob;
-use napreduce_protocol::{
-    Blob, CHUNK_BYTES, Digest, FromCoordinator, HANDSHAKE_DEADLINE, Role, Secret, ToCoordinator,
-    TransportError, transport,
-};
+use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Secret, ToCoordinator};
 use thiserror::Error;
 
 use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
 use crate::cluster_directory::ClusterDirectoryError;
+use crate::transport::{self, HANDSHAKE_DEADLINE, Role, TransportError};
 
 /// How long the coordinator may send nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);

@@ -4,11 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_protocol::{JobError, TransportError};
+use napreduce_protocol::JobError;
 use thiserror::Error;
 
 use super::ClusterPlace;
 use crate::cluster_directory::ClusterDirectoryError;
+use crate::transport::TransportError;
 
 /// `EX_UNAVAILABLE` of `sysexits.h`.
 const UNAVAILABLE: u8 = 69;

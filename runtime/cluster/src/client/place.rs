@@ -9,6 +9,7 @@ use napreduce_protocol::Secret;
 
 use super::ClientError;
 use crate::cluster_directory::{ClusterDirectory, ClusterDirectoryError};
+use crate::transport::read_secret;
 
 /// Environment variable with the secret file of a cluster given by address.
 const SECRET_VARIABLE: &str = "NAPREDUCE_SECRET_FILE";
@@ -61,7 +62,7 @@ impl ClusterPlace {
                  directory and name it with --secret-file or {SECRET_VARIABLE}"
             ))
         })?;
-        let secret = Secret::read_file(&file).map_err(ClusterDirectoryError::from)?;
+        let secret = read_secret(&file).map_err(ClusterDirectoryError::from)?;
         Ok(ClusterPlace::Address { address: address.to_owned(), secret })
     }
 

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_protocol::requests::OfferBlob;
-use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, ToCoordinator};
+use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
 
 use super::ClientError;
 use super::session::{Trouble, exchange, receive};
 use crate::blobs::{chunks_of, program_architecture};
+use crate::transport::Connection;
 
 /// This program, even if its file was replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";

@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{
-    Connection, FromCoordinator, HANDSHAKE_DEADLINE, Request, Role, ToCoordinator, TransportError, transport,
-};
+use napreduce_protocol::{FromCoordinator, Request, ToCoordinator};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
 use super::{ClientError, ClusterPlace};
 use crate::cluster_directory::ClusterDirectoryError;
+use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use napreduce_local::whom;
-use napreduce_protocol::SecretError;
 use thiserror::Error;
 
 use crate::directory_mark::DirectoryMarkError;
+use crate::transport::SecretError;
 
 /// Why a cluster directory cannot be used.
 #[derive(Debug, Error)]

@@ -10,6 +10,7 @@ use napreduce_protocol::Secret;
 
 use super::error::ClusterDirectoryError;
 use crate::directory_mark::{DirectoryKind, take_directory};
+use crate::transport::{read_or_create_secret, read_secret};
 
 const MODE: u32 = 0o700;
 /// Files allowed in a directory before its first coordinator: configuration, and workers of other clusters,
@@ -58,15 +59,15 @@ impl ClusterDirectory {
         }
         self.check()?;
         // Versions without marks left a secret.
-        let made_before = || Secret::read_file(&self.secret_file()).is_ok();
+        let made_before = || read_secret(&self.secret_file()).is_ok();
         take_directory(&self.path, DirectoryKind::Cluster, |name| !WELCOME.contains(&name), made_before)?;
-        Ok(Secret::read_or_create_file(&self.secret_file())?)
+        Ok(read_or_create_secret(&self.secret_file())?)
     }
 
     /// Reads the cluster's secret.
     pub fn secret(&self) -> Result<Secret, ClusterDirectoryError> {
         self.check()?;
-        Ok(Secret::read_file(&self.secret_file())?)
+        Ok(read_secret(&self.secret_file())?)
     }
 
     /// Makes an empty directory of this user private, such as one created with `mkdir`.

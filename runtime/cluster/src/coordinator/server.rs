@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_history::OpenHistory;
-use napreduce_protocol::{Incoming, Listener, Role};
 use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -20,6 +19,7 @@ use super::{ClusterCoordinator, ClusterInput};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::JournalError;
+use crate::transport::{Incoming, Listener, Role};
 
 /// Threads for connections; the loop itself is one task.
 const THREADS: usize = 2;

@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use napreduce_local::coordinator::LastHeard;
-use napreduce_protocol::{
-    Connection, FromWorker, HANDSHAKE_DEADLINE, MessageReceiver, ToWorker, TransportError,
-};
+use napreduce_protocol::{FromWorker, ToWorker};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
 use super::ClusterInput;
+use crate::transport::{Connection, HANDSHAKE_DEADLINE, MessageReceiver, TransportError};
 
 /// Messages sent with one write.
 const BATCH: usize = 64;

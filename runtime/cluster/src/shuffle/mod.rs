@@ -1,9 +1,16 @@
-//! Serves map outputs and logs: the data server for reduces, other workers and the coordinator.
+//! Map outputs over the network: reduces fetch them, and the data server of a worker serves them and logs.
 
+mod data_connection;
+mod fetch;
+#[cfg(feature = "daemon")]
 mod log_extent;
+#[cfg(feature = "daemon")]
 mod server;
-#[cfg(test)]
+#[cfg(all(test, feature = "daemon"))]
 mod tests;
 
+pub use fetch::start_fetch;
+#[cfg(feature = "daemon")]
 pub(crate) use log_extent::LogExtent;
+#[cfg(feature = "daemon")]
 pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};

@@ -18,6 +18,7 @@ use super::paths::WorkerPaths;
 use super::preparation::prepare;
 use super::worker_directory::{is_neighbour, is_within_sight};
 use crate::blobs::BlobStore;
+use crate::transport::job_token;
 
 /// The environment of a worker of a cluster.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Environment for WorkerEnvironment {
     }
 
     fn data_network(&self, job: JobId) -> DataNetwork {
-        let (token, encrypt) = (self.secret.of_job(job), self.configuration.encrypt_shuffle);
+        let (token, encrypt) = (job_token(&self.secret, job), self.configuration.encrypt_shuffle);
         DataNetwork { token, encrypt, limits: FetchLimits::default() }
     }
 }

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use napreduce_protocol::TransportError;
 use thiserror::Error;
 
 use crate::blobs::BlobError;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::directory_mark::DirectoryMarkError;
+use crate::transport::TransportError;
 
 /// Why a worker's daemon failed.
 #[derive(Debug, Error)]

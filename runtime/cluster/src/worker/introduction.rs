@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use napreduce_engine::{Slots, WorkerId};
-use napreduce_protocol::{
-    Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, Role, ToWorker, TransportError, transport,
-};
+use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use napreduce_task::SpareMemory;
 use tokio::time::timeout;
 
 use super::environment::WorkerEnvironment;
 use crate::client::ClusterPlace;
+use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 /// Time limit for the answer to `Hello`, which waits for the journal.
 const WELCOME_DEADLINE: Duration = Duration::from_secs(10);

@@ -13,10 +13,7 @@ use std::time::Duration;
 
 use napreduce_engine::delivery::Receipt;
 use napreduce_local::worker::ticks;
-use napreduce_protocol::{
-    Connection, FromWorker, MessageReceiver, MessageSender, ToWorker, TransportError, WorkerNews,
-    WorkerReport,
-};
+use napreduce_protocol::{FromWorker, ToWorker, WorkerNews, WorkerReport};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
@@ -26,6 +23,7 @@ use super::introduction::{Apart, Introduction, introduce};
 use super::registration::{Registration, Resources};
 use super::stop::{Stop, StopRequest};
 use super::worker_directory::random;
+use crate::transport::{Connection, MessageReceiver, MessageSender, TransportError};
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);

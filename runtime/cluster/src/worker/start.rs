@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, Slots};
 use napreduce_local::worker::{Isolation, SegmentMemory};
-use napreduce_protocol::{Listener, LogStream, Secret};
+use napreduce_protocol::{LogStream, Secret};
 use napreduce_task::{
     ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors, run_soon_when_woken,
 };
@@ -28,6 +28,7 @@ use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
+use crate::transport::Listener;
 
 /// The most prestarted processes of a program.
 const PRESTARTED_MAX: usize = 4;

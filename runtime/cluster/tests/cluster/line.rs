@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
-    Connection, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker,
-    WorkerReport,
+    FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker, WorkerReport,
 };
 use tokio::time::timeout;
 
 use super::script::{JOURNAL, soon};
+use napreduce_cluster::transport::Connection;
 
 /// A connection to the worker.
 pub struct Line {

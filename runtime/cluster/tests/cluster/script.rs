@@ -16,8 +16,8 @@ use napreduce_cluster::ClusterDirectory;
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
-    Blob, CHUNK_BYTES, ClaimToken, Connection, Digest, FromCoordinator, JobDescription, LaunchWork, Listener,
-    Payload, Role, SideFile, Split, ToCoordinator, WorkerReport,
+    Blob, CHUNK_BYTES, ClaimToken, Digest, FromCoordinator, JobDescription, LaunchWork, Payload, SideFile,
+    Split, ToCoordinator, WorkerReport,
 };
 use rustix::process::Pid;
 use tempfile::TempDir;
@@ -29,6 +29,7 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, Process};
+use napreduce_cluster::transport::{Connection, Listener, Role};
 
 /// Far beyond what anything here takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
 
-use super::START_FETCHES;
 use super::known::Known;
 use crate::context::{Boundary, TaskContext};
 use crate::runner::SavedCheckpoint;
@@ -42,25 +41,27 @@ pub struct FetchInputs<'a> {
     /// The attempt's work without inputs.
     pub task: &'a ReduceTask,
     pub network: Option<&'a DataNetwork>,
+    /// How to fetch from other workers, if this program can.
+    pub start_fetch: Option<StartFetch>,
     pub context: &'a Arc<TaskContext>,
     /// The channel of input events.
     pub arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
 }
 
 /// The parameters of fetching.
-#[cfg_attr(not(feature = "cluster"), allow(dead_code))]
-pub(super) struct FetchOrder {
-    pub(super) network: DataNetwork,
-    pub(super) partition: u32,
+pub struct FetchOrder {
+    pub network: DataNetwork,
+    pub partition: u32,
     /// Directory for fetched segments.
-    pub(super) scratch: PathBuf,
-    pub(super) context: Arc<TaskContext>,
+    pub scratch: PathBuf,
+    pub context: Arc<TaskContext>,
     /// Receives an event for each segment.
-    pub(super) arrivals: Sender<InputEvent>,
+    pub arrivals: Sender<InputEvent>,
 }
 
-/// Fetches map outputs from other workers until dropped.
-pub(super) trait Fetch {
+/// Fetches map outputs from other workers until dropped. `napreduce-cluster` implements it over encrypted
+/// connections.
+pub trait Fetch {
     /// Requests the output of an attempt, from a block of the partition on, from the data server at
     /// `address`.
     fn want(&self, attempt: AttemptId, address: &str, first_block: u64);
@@ -76,7 +77,8 @@ pub(super) trait Fetch {
     fn forget(&self, map: u32);
 }
 
-pub(super) type StartFetches = fn(FetchOrder) -> Result<Box<dyn Fetch>, TaskError>;
+/// Starts a fetch.
+pub type StartFetch = fn(FetchOrder) -> Result<Box<dyn Fetch>, TaskError>;
 
 /// The result of fetching inputs.
 #[derive(Debug)]
@@ -303,8 +305,8 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
 
     /// Returns the fetcher, started if necessary.
     fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&dyn Fetch, TaskError> {
-        let FetchInputs { task, network, context, arrivals, .. } = &self.wanted;
-        let (Some(network), Some(start)) = (network, START_FETCHES) else {
+        let FetchInputs { task, network, start_fetch, context, arrivals, .. } = &self.wanted;
+        let (Some(network), Some(start)) = (network, start_fetch) else {
             return Err(TaskError::fatal(format!(
                 "the output of {attempt} is at {address}, and this task was given no way to reach other workers"
             )));

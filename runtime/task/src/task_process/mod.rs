@@ -36,7 +36,7 @@ use thiserror::Error;
 use uploading::upload;
 
 use crate::context::TaskContext;
-use crate::fetch_inputs::{FetchInputs, FetchedInputs, InputEvent};
+use crate::fetch_inputs::{FetchInputs, FetchedInputs, InputEvent, StartFetch};
 use crate::process::{
     become_command, command_requested, has_one_thread, heed_hang_ups, is_idle, outlive_terminate,
     parent_of_task_process,
@@ -69,12 +69,13 @@ pub fn task_process_requested() -> bool {
     parent_of_task_process().is_some() || command_requested()
 }
 
-/// Runs the attempt for which this process was started, and exits.
-pub fn task_process_main(definitions: &dyn Definitions) -> ! {
+/// Runs the attempt for which this process was started, and exits. `start_fetch` fetches the inputs of reduces
+/// from other workers; a program that never runs on a cluster has none.
+pub fn task_process_main(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> ! {
     if command_requested() {
         become_command();
     }
-    let status = match serve(definitions) {
+    let status = match serve(definitions, start_fetch) {
         Ok(()) => 0,
         Err(error) => {
             print_error(format_args!("task process {}: {error}", std::process::id()));
@@ -85,7 +86,7 @@ pub fn task_process_main(definitions: &dyn Definitions) -> ! {
     std::process::exit(status)
 }
 
-fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
+fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Result<(), TaskProcessError> {
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
     heed_hang_ups()?;
@@ -111,7 +112,8 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let context = Arc::new(TaskContext::new(description.attempt, description.memory));
     let (arrived, arrivals) = channel();
     let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
-    let surroundings = Surroundings { context: &context, control: &control, arrivals: (&arrived, &arrivals) };
+    let arrivals = (&arrived, &arrivals);
+    let surroundings = Surroundings { context: &context, control: &control, arrivals, start_fetch };
     let worked = catch_panics(&context, || {
         with_stored_checkpoints(&description, || work(definitions, &description, &surroundings))
     });
@@ -155,6 +157,7 @@ struct Surroundings<'a> {
     context: &'a Arc<TaskContext>,
     control: &'a ControlChannel,
     arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
+    start_fetch: Option<StartFetch>,
 }
 
 impl Surroundings<'_> {
@@ -164,6 +167,7 @@ impl Surroundings<'_> {
             maps: work.maps,
             task: &work.task,
             network: work.network.as_ref(),
+            start_fetch: self.start_fetch,
             context: self.context,
             arrivals: self.arrivals,
         };

@@ -92,7 +92,8 @@ pub struct Signer {
 impl Signer {
     /// Derives the key from the secret of a cluster.
     pub fn new(secret: &Secret) -> Signer {
-        Signer { key: secret.of_web() }
+        let derived = Signer { key: secret.clone() }.mac("napreduce: what the web server signs");
+        Signer { key: Secret::from_bytes(derived.finalize().into_bytes().into()) }
     }
 
     /// Issues a word that is valid for `for_millis`.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_protocol::requests::{ListWorkers, OfferBlob};
-use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, Role, ToCoordinator, connect};
+use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
 use serde::Serialize;
 
 use super::scene::{Coordinator, DEADLINE, Job, Scene};
 use crate::coordinator::Request;
+use crate::transport::{Connection, Role, connect};
 
 fn on_runtime<T>(act: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use napreduce_engine::JobId;
 use napreduce_local::coordinator::Following;
-use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, Listener};
+use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::unbounded_channel;
@@ -21,6 +21,7 @@ use crate::blobs::BlobStore;
 use crate::client::{ClusterClient, ClusterPlace, Patience, SubmitOptions};
 use crate::cluster_directory::ClusterDirectory;
 use crate::coordinator::{ClientDesk, ClientLimits, Request};
+use crate::transport::Listener;
 
 /// Long enough for a slow machine, short enough for an impatient person.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_local::SideFileSource;
-use napreduce_protocol::{Blob, Digest, FromCoordinator, Listener, LogStream, Submission, ToCoordinator};
+use napreduce_protocol::{Blob, Digest, FromCoordinator, LogStream, Submission, ToCoordinator};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
@@ -17,6 +17,7 @@ use crate::blobs::{BlobStore, FetchError};
 use crate::client::LogRead;
 use crate::coordinator::{LogHolder, Request};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
+use crate::transport::Listener;
 
 /// A coordinator that takes every job.
 fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use napreduce_engine::AttemptId;
 use napreduce_protocol::requests::{LogLength, ReadLog};
 use napreduce_protocol::{
-    CHUNK_BYTES, Connection, FromCoordinator, FromDataServer, HANDSHAKE_DEADLINE, LogStream, PIECE_BYTES_MAX,
-    Payload, Role, ToDataServer, TransportError, transport,
+    CHUNK_BYTES, FromCoordinator, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload, ToDataServer,
 };
 use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
 use crate::coordinator::requests::{LogHolder, Request};
+use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
 /// Time limit for a piece of a log from a worker.
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);

@@ -17,10 +17,7 @@ use std::time::Duration;
 use napreduce_protocol::requests::{
     ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob, UndrainWorker,
 };
-use napreduce_protocol::{
-    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
-    ToCoordinator, TransportError,
-};
+use napreduce_protocol::{Digest, FromCoordinator, RerunOf, Secret, Submission, ToCoordinator};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -29,6 +26,7 @@ use uploads::Uploads;
 
 use super::requests::{Refusal, Reply, Request};
 use crate::blobs::{BlobStore, PinnedBlob};
+use crate::transport::{Connection, MessageReceiver, MessageSender, TransportError};
 
 /// The longest operator's reason kept with a job, in characters.
 const REASON_CHARS_MAX: usize = 1_000;

@@ -59,7 +59,7 @@ impl Client {
                     let (got, expected) = ("a request", "a piece of a blob");
                     return Err(Parting::OutOfTurn { got, expected });
                 }
-                None => return Err(napreduce_protocol::TransportError::CutShort.into()),
+                None => return Err(crate::transport::TransportError::CutShort.into()),
             }
         }
         Ok(intake.finish().await.map_err(Refusal::failed)?)

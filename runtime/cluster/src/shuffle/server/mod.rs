@@ -12,14 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{
-    Connection, FromDataServer, Incoming, Listener, LogStream, Role, ToDataServer, TransportError,
-};
+use napreduce_protocol::{FromDataServer, LogStream, ToDataServer};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::indexes::Indexes;
 use self::session::Session;
+use crate::transport::{Connection, Incoming, Listener, Role, TransportError};
 
 /// How long to spend on refusing a peer when the server is full.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use napreduce_data::{PartitionExtent, SegmentError};
 use napreduce_engine::{AttemptId, TaskKind};
-use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
-    CREDIT_BYTES_MAX, DataConnection, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX,
-    Payload, Role, ToDataServer, TransportError, is_gone, is_limit,
+    CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX, Payload,
+    ToDataServer, is_gone, is_limit,
 };
 use thiserror::Error;
 
 use super::{BUSY_MILLIS, Floor};
+use crate::shuffle::data_connection::DataConnection;
+use crate::transport::{Role, TransportError, blocking::BlockingConnection};
 
 /// The most items queued on one connection.
 const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use napreduce_data::{PartitionExtent, SegmentIndex};
-use napreduce_protocol::{DataConnection, Payload};
+use napreduce_protocol::Payload;
 
 use super::*;
+use crate::shuffle::data_connection::DataConnection;
 
 /// Answers every request for a segment with these messages.
 struct Liar {

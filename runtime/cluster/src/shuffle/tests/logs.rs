@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{
-    FromDataServer, LogStream, Payload, Role, Secret, ToDataServer, TransportError, connect,
-};
+use napreduce_protocol::{FromDataServer, LogStream, Payload, Secret, ToDataServer};
 use thiserror::Error;
 use tokio::time::timeout;
+
+use crate::transport::{Role, TransportError, connect};
 
 /// A piece of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,16 +25,17 @@ use std::time::Duration;
 use logs::{LogPiece, read_log};
 use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitioning, Segment};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
-    Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,
-    ReduceTask, Role, Secret, TaskError, ToDataServer, TransportError, blocking,
+    Counter, DataNetwork, FetchLimits, FromDataServer, LogStream, MapInput, Place, ReduceTask, Secret,
+    TaskError, ToDataServer,
 };
 use napreduce_task::{FetchInputs, FetchedInputs, InputEvent, TaskContext};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::shuffle::data_connection::DataConnection;
+use crate::transport::{Listener, Role, TransportError, blocking, blocking::BlockingConnection, job_token};
 
 /// Long enough that only what hangs for good exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,7 +61,7 @@ pub(super) fn network(encrypt: bool) -> DataNetwork {
         silence_max: PATIENCE,
         back_off: Duration::from_millis(1),
     };
-    DataNetwork { token: secret().of_job(JobId(1)), encrypt, limits }
+    DataNetwork { token: job_token(&secret(), JobId(1)), encrypt, limits }
 }
 
 /// The files of one worker.
@@ -274,6 +275,7 @@ impl Reduce {
             maps: self.maps,
             task: &task,
             network: self.network.as_ref(),
+            start_fetch: Some(start_fetch),
             context: &self.context,
             arrivals: (&self.arrived, &self.arrivals),
         };

@@ -78,7 +78,7 @@ fn check_refused(said: &[ToDataServer], reason: &str) {
 
 /// A task that holds the token of one job.
 fn task(served: &Served, job: u32) -> DataConnection {
-    let (role, token) = (Role::Task(JobId(job)), secret().of_job(JobId(job)));
+    let (role, token) = (Role::Task(JobId(job)), job_token(&secret(), JobId(job)));
     let mut connection = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap();
     connection.send(&ToDataServer::Open { encrypt: false }).unwrap();
     connection.receive::<FromDataServer>().unwrap();
@@ -111,7 +111,7 @@ fn a_task_gets_map_output_of_its_own_job_and_nothing_else() {
 #[test]
 fn a_token_is_refused_in_any_other_role_and_for_any_other_job() {
     let served = Served::start().with_maps(1, 100);
-    let token = secret().of_job(JobId(2));
+    let token = job_token(&secret(), JobId(2));
     for role in [Role::Worker, Role::Client, Role::Data, Role::Task(JobId(1)), Role::Task(JobId(0))] {
         let refused = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap_err();
         assert!(matches!(refused, TransportError::SecretRefused), "{role:?}: {refused}");

@@ -2,10 +2,10 @@
 //! between processes of a cluster.
 
 use napreduce_engine::JobId;
+use napreduce_protocol::{NETWORK_VERSION, Secret};
 
 use super::error::TransportError;
-use crate::messages::NETWORK_VERSION;
-use crate::secret::Secret;
+use super::secret::job_token;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 
@@ -43,7 +43,7 @@ impl Role {
     pub(super) fn key(self, secret: &Secret) -> Secret {
         match self {
             Role::Worker | Role::Client | Role::Data => secret.clone(),
-            Role::Task(job) => secret.of_job(job),
+            Role::Task(job) => job_token(secret, job),
         }
     }
 

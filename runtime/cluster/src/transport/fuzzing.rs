@@ -1,8 +1,9 @@
 //! The handshake and the records without sockets, for fuzzing.
 
+use napreduce_protocol::{SECRET_BYTES, Secret};
+
 use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
-use crate::secret::{SECRET_BYTES, Secret};
 
 /// The bytes as what a client sends to a server, as what a server answers a client, and as records
 /// after both.
@@ -54,5 +55,40 @@ fn converse(bytes: &[u8], secret: &Secret) {
         }
         let message = keys.opener.next::<Vec<u8>>();
         assert!(matches!(message, Ok(None)), "a message came out of records that are not authentic");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn random_bytes_do_no_harm(bytes in vec(any::<u8>(), 0..400)) {
+            shake_hands(&bytes);
+        }
+
+        #[test]
+        fn small_numbers_do_no_harm(bytes in vec(prop_oneof![0..12_u8, 250..=255_u8], 0..60)) {
+            shake_hands(&bytes);
+        }
+
+        #[test]
+        fn damaged_greetings_do_no_harm(
+            rest in vec(any::<u8>(), 0..120),
+            at in 0..7_usize,
+            byte in any::<u8>(),
+        ) {
+            let mut bytes = b"NAPR\x01\x00\x02".to_vec();
+            shake_hands(&[&bytes, rest.as_slice()].concat());
+            bytes[at] = byte;
+            bytes.extend_from_slice(&rest);
+            shake_hands(&bytes);
+        }
     }
 }

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use napreduce_protocol::{FrameBuffer, encode_onto};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snow::StatelessTransportState;
 
 use super::error::TransportError;
-use crate::wire::{FrameBuffer, encode_onto};
 
 const LENGTH_BYTES: usize = 2;
 const TAG_BYTES: usize = 16;

@@ -13,13 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::{NETWORK_VERSION, Secret};
 use tokio::runtime::Runtime;
 
 use super::handshake::{Initiator, OPENING_BYTES};
 use super::listener::Limits;
 use super::*;
-use crate::messages::NETWORK_VERSION;
-use crate::secret::Secret;
 
 /// Long enough that only what hangs for good exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

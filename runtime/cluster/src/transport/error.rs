@@ -3,11 +3,10 @@
 use std::io;
 use std::time::Duration;
 
+use napreduce_protocol::{NETWORK_VERSION, WireError};
 use thiserror::Error;
 
 use super::preamble::MAGIC;
-use crate::messages::NETWORK_VERSION;
-use crate::wire::WireError;
 
 /// Why there is no connection, or none any more.
 #[derive(Debug, Error)]

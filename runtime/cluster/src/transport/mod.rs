@@ -31,7 +31,7 @@ pub use connection::{Connection, MessageReceiver, MessageSender, connect};
 pub use error::TransportError;
 pub use listener::{Incoming, Listener};
 pub use preamble::Role;
-pub use secret::SecretError;
+pub use secret::{SecretError, job_token, read_or_create_secret, read_secret};
 
 /// How long a handshake may take, from the first byte to the last.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);

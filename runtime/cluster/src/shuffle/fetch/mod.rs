@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use napreduce_data::WriteError;
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{BUFFER_BYTES, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::{Fetch, FetchOrder, InputEvent};
 
 use self::connection::IdleConnection;
 use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
-use super::inputs::{Fetch, FetchOrder, InputEvent};
+use crate::shuffle::data_connection::BUFFER_BYTES;
 
 /// Maximum concurrent connections; more do not make one link faster.
 const FETCHERS_MAX: u64 = 4;
@@ -33,8 +34,13 @@ const WINDOW_MAX: u64 = 8 << 20;
 /// Use at most 1/8 of a task's memory for data in flight.
 const MEMORY_SHARE: u64 = 8;
 
+/// Starts to fetch for a reduce attempt.
+pub fn start_fetch(order: FetchOrder) -> Result<Box<dyn Fetch>, TaskError> {
+    Ok(Box::new(Fetches::start(order)?))
+}
+
 /// The fetching threads; they end on drop.
-pub(super) struct Fetches {
+struct Fetches {
     shared: Arc<Shared>,
 }
 
@@ -60,7 +66,7 @@ struct Turn {
 
 impl Fetches {
     /// Starts the threads, which wait for requests.
-    pub(super) fn start(order: FetchOrder) -> Result<Fetches, TaskError> {
+    fn start(order: FetchOrder) -> Result<Fetches, TaskError> {
         let share = order.context.memory() / MEMORY_SHARE;
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
@@ -116,7 +122,7 @@ impl Drop for Fetches {
 }
 
 /// Returns the error of an attempt that cannot write to its scratch directory.
-pub(super) fn write_failed(error: &WriteError) -> TaskError {
+fn write_failed(error: &WriteError) -> TaskError {
     TaskError::local(error.to_string(), &error.source)
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use napreduce_protocol::Secret;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -14,7 +15,6 @@ use super::HANDSHAKE_DEADLINE;
 use super::connection::{Connection, accept};
 use super::error::TransportError;
 use super::preamble::Role;
-use crate::secret::Secret;
 
 /// Pause after an error of the listening socket, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);

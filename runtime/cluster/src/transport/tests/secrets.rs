@@ -20,7 +20,7 @@ fn secret_file(text: &str, mode: u32) -> (TempDir, PathBuf) {
 
 #[track_caller]
 fn check_refused(path: &Path, parts: &[&str]) {
-    let error = Secret::read_file(path).unwrap_err().to_string();
+    let error = read_secret(path).unwrap_err().to_string();
     for part in parts.iter().chain(&[path.to_str().unwrap()]) {
         assert!(error.contains(part), "{error}");
     }
@@ -30,11 +30,11 @@ fn check_refused(path: &Path, parts: &[&str]) {
 fn a_secret_survives_its_file() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("secret");
-    let made = Secret::read_or_create_file(&path).unwrap();
+    let made = read_or_create_secret(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(fs::read(&path).unwrap().len(), 65);
-    assert_eq!(Secret::read_file(&path).unwrap().bytes(), made.bytes());
-    assert_eq!(Secret::read_or_create_file(&path).unwrap().bytes(), made.bytes());
+    assert_eq!(read_secret(&path).unwrap().bytes(), made.bytes());
+    assert_eq!(read_or_create_secret(&path).unwrap().bytes(), made.bytes());
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "something was left beside the secret");
 }
 
@@ -42,7 +42,7 @@ fn a_secret_survives_its_file() {
 fn digits_of_either_case_with_or_without_a_newline_are_read() {
     for text in ["0aFf".repeat(16), "0aFf".repeat(16) + "\n", "0aFf".repeat(16) + "\r\n"] {
         let (_place, path) = secret_file(&text, 0o400);
-        assert_eq!(Secret::read_file(&path).unwrap().bytes(), [0x0a, 0xff].repeat(16).as_slice());
+        assert_eq!(read_secret(&path).unwrap().bytes(), [0x0a, 0xff].repeat(16).as_slice());
     }
 }
 
@@ -54,7 +54,7 @@ fn of_many_who_make_a_secret_at_once_one_does() {
     let secrets: Vec<[u8; 32]> = thread::scope(|scope| {
         let make = || {
             start.wait();
-            *Secret::read_or_create_file(&path).unwrap().bytes()
+            *read_or_create_secret(&path).unwrap().bytes()
         };
         let makers: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
@@ -96,7 +96,7 @@ fn what_is_no_secret_is_refused_without_being_shown() {
     for (text, found) in cases {
         let (_place, path) = secret_file(&text, 0o600);
         check_refused(&path, &["64 hexadecimal digits", found, "copy it again"]);
-        let error = Secret::read_file(&path).unwrap_err();
+        let error = read_secret(&path).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("abab"), "{error:?}");
     }
 }
@@ -116,7 +116,7 @@ fn what_is_no_file_is_refused() {
 #[test]
 fn a_secret_is_never_shown() {
     let (_place, path) = secret_file(&"5a".repeat(32), 0o600);
-    let secret = Secret::read_file(&path).unwrap();
+    let secret = read_secret(&path).unwrap();
     assert_eq!(format!("{secret:?} {secret:#?}"), "Secret(hidden) Secret(hidden)");
 }
 
@@ -124,6 +124,6 @@ fn a_secret_is_never_shown() {
 fn a_secret_that_cannot_be_made_is_said_with_its_file() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("none/secret");
-    let error = Secret::read_or_create_file(&path).unwrap_err().to_string();
+    let error = read_or_create_secret(&path).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot make secret file {}: ", path.display())), "{error}");
 }

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
+use napreduce_protocol::Secret;
 use snow::{Builder, HandshakeState};
 
 use super::error::TransportError;
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
-use crate::secret::Secret;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 

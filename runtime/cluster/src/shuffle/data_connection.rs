@@ -8,15 +8,14 @@ use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use napreduce_protocol::{FrameBuffer, FromDataServer, Payload, encode};
 use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::messages::{FromDataServer, Payload};
 use crate::transport::TransportError;
 use crate::transport::blocking::{BlockingConnection, silent_or_broken};
-use crate::wire::{FrameBuffer, encode};
 
 /// Read size of unencrypted sockets.
 pub const BUFFER_BYTES: usize = 256 << 10;

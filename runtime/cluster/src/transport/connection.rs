@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use napreduce_protocol::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +16,6 @@ use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
-use crate::secret::Secret;
 
 /// Limit on data read from a refused peer before closing.
 const FAREWELL_BYTES_MAX: usize = 1 << 10;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use napreduce_data::{PartitionExtent, SegmentAssembly};
 use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, FetchItem, FromDataServer};
+use napreduce_task::InputEvent;
 
 use super::connection::{FetchConnection, FetchError};
 use super::queue::{Failure, Wanted};
 use super::{Shared, Turn};
-use crate::fetch_inputs::InputEvent;
 
 /// Maximum damaged receipts of a block before the file itself counts as damaged.
 const DAMAGED_MAX: u32 = 3;

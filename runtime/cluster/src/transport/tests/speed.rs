@@ -3,8 +3,9 @@
 use std::thread;
 use std::time::Instant;
 
+use napreduce_protocol::Payload;
+
 use super::*;
-use crate::messages::Payload;
 
 /// The server's runtime has a thread of its own, as in a cluster.
 fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {

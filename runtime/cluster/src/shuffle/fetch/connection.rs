@@ -7,13 +7,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use napreduce_data::{AssemblyError, SegmentAssembly};
-use napreduce_protocol::{
-    Counter, DataConnection, FetchItem, FromDataServer, Role, TaskError, ToDataServer, TransportError,
-    blocking,
-};
+use napreduce_protocol::{Counter, FetchItem, FromDataServer, TaskError, ToDataServer};
 
 use super::pause::Attached;
 use super::{Shared, write_failed};
+use crate::shuffle::data_connection::DataConnection;
+use crate::transport::{Role, TransportError, blocking};
 
 /// Interval at which a waiting connection checks whether it is still needed.
 const TICK: Duration = Duration::from_millis(200);

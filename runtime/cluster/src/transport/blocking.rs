@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,7 +13,6 @@ use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES};
 use super::preamble::{self, ANSWER_BYTES, Role};
 use super::records::{Opener, Sealer};
-use crate::secret::Secret;
 
 /// An authenticated connection whose calls block.
 #[derive(Debug)]

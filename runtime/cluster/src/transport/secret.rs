@@ -1,0 +1,173 @@
+//! The file of the cluster's secret (64 hexadecimal digits, readable by its owner only), and keys derived
+//! from it.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use blake2::Blake2sMac256;
+use blake2::digest::{FixedOutput, Mac};
+use napreduce_engine::JobId;
+use napreduce_protocol::{IoResult, SECRET_BYTES, Secret};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+const DIGITS: usize = 2 * SECRET_BYTES;
+
+/// Why a secret is not available.
+#[derive(Debug, Error)]
+pub enum SecretError {
+    /// There is no such file.
+    #[error("there is no secret file {}; copy it from the cluster directory of the coordinator", .path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Other users may read it.
+    #[error(
+        "secret file {} can be read or changed by others (mode {mode:04o}); run: chmod 600 {}",
+        .path.display(), .path.display()
+    )]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It belongs to another user.
+    #[error(
+        "secret file {} belongs to user {owner}, not to you (user {user}); make a copy of your own",
+        .path.display()
+    )]
+    OfAnother {
+        /// The file.
+        path: PathBuf,
+        /// The id of its owner.
+        owner: u32,
+        /// The id of the user who asks.
+        user: u32,
+    },
+    /// Its content is not a secret.
+    #[error(
+        "secret file {} does not hold {DIGITS} hexadecimal digits ({found}); copy it again from the coordinator",
+        .path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// A description of the content that does not reveal it.
+        found: String,
+    },
+    /// A system call failed.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    Io {
+        /// The failed operation.
+        doing: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// Reads a secret file; fails if other users may read it.
+pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
+    let failed = |doing| move |source| SecretError::Io { doing, path: path.to_owned(), source };
+    // Non-blocking, so that opening a named pipe does not hang.
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).if_there();
+    let missing = || SecretError::Missing { path: path.to_owned() };
+    let file = opened.map_err(failed("open secret file"))?.ok_or_else(missing)?;
+    check_privacy(&file, path)?;
+    // One byte more than a valid file with any newline, to detect longer ones.
+    let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));
+    file.take(DIGITS as u64 + 3).read_to_end(&mut text).map_err(failed("read secret file"))?;
+    let malformed = |found| SecretError::Malformed { path: path.to_owned(), found };
+    parse(text.trim_ascii_end()).map_err(malformed)
+}
+
+/// Makes the file with a new secret, or reads the one that is there. Of several that do so at the same
+/// time one makes it.
+pub fn read_or_create_secret(path: &Path) -> Result<Secret, SecretError> {
+    match read_secret(path) {
+        Err(SecretError::Missing { .. }) => {}
+        read => return read,
+    }
+    let failed = |source| SecretError::Io { doing: "make secret file", path: path.to_owned(), source };
+    let secret = Secret::generate().map_err(failed)?;
+    match write_new(&secret, path) {
+        Ok(()) => Ok(secret),
+        // Another process created the file first; use its secret.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(path),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Writes the file atomically; fails if it exists.
+fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
+    let mut unique = [0; 8];
+    getrandom::fill(&mut unique)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{:016x}.new", u64::from_le_bytes(unique)));
+    let unfinished = PathBuf::from(name);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    let mut text = Zeroizing::new(String::with_capacity(DIGITS + 1));
+    for byte in secret.bytes() {
+        write!(text, "{byte:02x}").map_err(io::Error::other)?;
+    }
+    text.push('\n');
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&unfinished, path));
+    let removed = fs::remove_file(&unfinished);
+    linked.and(removed)
+}
+
+/// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or
+/// another job's token by it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
+#[must_use]
+pub fn job_token(secret: &Secret, job: JobId) -> Secret {
+    let mut keyed = Blake2sMac256::new_from_slice(secret.bytes()).expect("a key of 32 bytes is allowed");
+    keyed.update(b"napreduce: the tasks of job ");
+    keyed.update(&job.0.to_le_bytes());
+    let mut token = Zeroizing::new([0; SECRET_BYTES]);
+    keyed.finalize_into((&mut *token).into());
+    token.into()
+}
+
+/// Asks the open file, not the path, so that what was checked is what is read.
+fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
+    let path = path.to_owned();
+    let metadata = match file.metadata() {
+        Ok(metadata) => metadata,
+        Err(source) => return Err(SecretError::Io { doing: "inspect secret file", path, source }),
+    };
+    if !metadata.is_file() {
+        return Err(SecretError::Malformed { path, found: "it is no regular file".to_owned() });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(SecretError::OfAnother { path, owner: metadata.uid(), user });
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(SecretError::Exposed { path, mode });
+    }
+    Ok(())
+}
+
+fn parse(text: &[u8]) -> Result<Secret, String> {
+    if text.len() != DIGITS {
+        let more = if text.len() > DIGITS { "more than " } else { "" };
+        return Err(format!("{more}{} characters", text.len().min(DIGITS)));
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
+    for (index, (byte, pair)) in bytes.iter_mut().zip(text.chunks_exact(2)).enumerate() {
+        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
+            return Err(format!("characters {} and {} are none", 2 * index + 1, 2 * index + 2));
+        };
+        *byte = high << 4 | low;
+    }
+    Ok(bytes.into())
+}
