@@ -1,17 +1,9 @@
 //! The SHA-256 digest that names a blob.
 
 use std::fmt;
-#[cfg(feature = "digest")]
-use std::io::{self, Read};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-#[cfg(feature = "digest")]
-use sha2::{Digest as _, Sha256};
-
-/// Read size; large enough to make reading cheap compared to hashing.
-#[cfg(feature = "digest")]
-const READ_BYTES: usize = 256 << 10;
 
 /// The SHA-256 of a program or side file; prints as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,43 +18,6 @@ impl fmt::Display for Digest {
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// A digest being computed.
-#[cfg(feature = "digest")]
-#[derive(Default)]
-pub struct Digester(Sha256);
-
-#[cfg(feature = "digest")]
-impl Digester {
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    pub fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
-    }
-}
-
-#[cfg(feature = "digest")]
-impl Digest {
-    /// Reads to the end; returns the digest and the number of bytes.
-    pub fn of(mut source: impl Read) -> io::Result<(Digest, u64)> {
-        let mut digester = Digester::default();
-        let mut buffer = vec![0; READ_BYTES];
-        let mut length = 0_u64;
-        loop {
-            match source.read(&mut buffer) {
-                Ok(0) => return Ok((digester.finish(), length)),
-                Ok(count) => {
-                    digester.update(&buffer[..count]);
-                    length += count as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
     }
 }
 
@@ -95,18 +50,6 @@ mod tests {
         let digest = Digest(std::array::from_fn(|index| u8::try_from(index * 7).expect("below 256")));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().len(), 64);
-    }
-
-    #[test]
-    fn the_digest_is_sha_256() {
-        let (digest, length) = Digest::of(&b"abc"[..]).expect("memory can be read");
-        // The example of the standard.
-        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!((digest.to_string().as_str(), length), (expected, 3));
-        let mut pieces = Digester::default();
-        pieces.update(b"a");
-        pieces.update(b"bc");
-        assert_eq!(pieces.finish(), digest);
     }
 
     #[test]

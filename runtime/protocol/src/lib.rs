@@ -41,8 +41,6 @@ pub use description::{
     Work,
 };
 pub use detail::{JobDetail, JobSettings};
-#[cfg(feature = "digest")]
-pub use digest::Digester;
 pub use digest::{Digest, DigestError};
 pub use io_result::IoResult;
 pub use messages::*;

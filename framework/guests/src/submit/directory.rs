@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use napreduce_engine::JobId;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Digest, JobError, JobPlan};
+use sha2::{Digest as _, Sha256};
 
 use super::engine::GuestEngineSettings;
 use crate::forms::{ENGINE_FORMAT, EngineDescription, GuestCheckpoints, GuestPlan, JobRequest, SideFile};
@@ -128,7 +129,10 @@ impl EngineDirectory {
         }
         let unreadable = |error| JobError::io("read this program", error);
         let own = std::env::current_exe().map_err(unreadable)?;
-        let (digest, _) = Digest::of(File::open(&own).map_err(unreadable)?).map_err(unreadable)?;
+        let mut hasher = Sha256::new();
+        let mut file = File::open(&own).map_err(unreadable)?;
+        io::copy(&mut file, &mut hasher).map_err(unreadable)?;
+        let digest = Digest(hasher.finalize().into());
         let link = self.path.join(format!("napreduce-program-{digest}"));
         symlink(&own, &link).map_err(unreadable)?;
         Ok(self.program.insert(link).clone())

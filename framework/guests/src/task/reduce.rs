@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use napreduce_data::{AssemblyError, PartitionExtent, SegmentAssembly};
 use napreduce_engine::{AttemptId, TaskId, TaskKind};
-use napreduce_protocol::{Digest, Digester, ReduceTask, TaskError};
+use napreduce_protocol::{Digest, ReduceTask, TaskError};
 use napreduce_task::Definitions;
+use sha2::{Digest as _, Sha256};
 
 use super::map::unheard;
 use super::{Guest, GuestError};
@@ -61,12 +62,12 @@ pub(super) fn run(
 
 /// Returns a name for the input from all maps: their attempts and the checksums of their blocks.
 fn name_of(described: &BTreeMap<u32, Digest>) -> String {
-    let mut digester = Digester::default();
+    let mut hasher = Sha256::new();
     for (map, Digest(digest)) in described {
-        digester.update(&map.to_le_bytes());
-        digester.update(digest);
+        hasher.update(map.to_le_bytes());
+        hasher.update(digest);
     }
-    digester.finish().to_string()
+    Digest(hasher.finalize().into()).to_string()
 }
 
 /// The received input of a reduce.
@@ -93,9 +94,7 @@ impl<'a> Intake<'a> {
         let bad = |why| GuestFrameError::BadExtent { map, why };
         let extent = PartitionExtent::decode(described).map_err(bad)?;
         let attempt = self.writer_of(map, &extent).map_err(bad)?;
-        let mut digester = Digester::default();
-        digester.update(described);
-        self.described.insert(map, digester.finish());
+        self.described.insert(map, Digest(Sha256::digest(described).into()));
         let path = self.path(map);
         let assembly = SegmentAssembly::create(&path, extent)
             .map_err(|error| TaskError::retryable(format!("cannot keep what map {map} has sent: {error}")))?;

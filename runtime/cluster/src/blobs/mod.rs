@@ -1,6 +1,7 @@
 //! Content-addressed storage for programs and side files: blobs are named by their digest, verified, and
 //! evicted beyond a size limit.
 
+mod digest;
 #[cfg(feature = "daemon")]
 mod error;
 mod executable;
@@ -16,6 +17,7 @@ mod tests;
 #[cfg(feature = "daemon")]
 mod writer;
 
+pub(crate) use digest::digest_of;
 #[cfg(feature = "daemon")]
 pub(crate) use error::BlobError;
 pub(crate) use executable::program_architecture;

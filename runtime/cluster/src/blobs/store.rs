@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_protocol::{Blob, Digest, IoResult, open_regular};
 
-use super::BlobError;
 use super::stamp::Stamp;
 use super::writer::{BlobWriter, MODE, UNFINISHED};
+use super::{BlobError, digest_of};
 
 /// The blobs of a coordinator or a worker.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
         file.set_permissions(Permissions::from_mode(MODE))?;
     }
     let before = Stamp::of(&file.metadata()?);
-    let (found, _) = Digest::of(&file)?;
+    let (found, _) = digest_of(&file)?;
     let after = Stamp::of(&file.metadata()?);
     Ok((found == digest && before == after).then_some(after))
 }

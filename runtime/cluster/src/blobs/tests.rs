@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use napreduce_protocol::{Blob, Digest};
+use napreduce_protocol::Blob;
 use tempfile::TempDir;
 
-use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
+use super::{BlobError, BlobIntake, BlobStore, PinnedBlob, digest_of};
 
 struct Scene {
     folder: TempDir,
@@ -15,7 +15,7 @@ struct Scene {
 }
 
 fn blob(content: &[u8]) -> Blob {
-    let (digest, bytes) = Digest::of(content).expect("memory can be read");
+    let (digest, bytes) = digest_of(content).expect("memory can be read");
     Blob { digest, bytes }
 }
 

@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_protocol::{Blob, Digester};
+use napreduce_protocol::{Blob, Digest};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -26,7 +27,7 @@ pub(crate) struct BlobWriter {
     blob: Blob,
     unfinished: PathBuf,
     file: Option<File>,
-    digester: Digester,
+    hasher: Sha256,
     written: u64,
 }
 
@@ -39,7 +40,7 @@ impl BlobWriter {
     ) -> Result<BlobWriter, BlobError> {
         // From here on, dropping this value releases the reservation.
         let mut writer =
-            BlobWriter { store, blob, unfinished, file: None, digester: Digester::default(), written: 0 };
+            BlobWriter { store, blob, unfinished, file: None, hasher: Sha256::new(), written: 0 };
         let opened = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&writer.unfinished);
         writer.file = Some(opened.map_err(|error| writer.io("create", error))?);
         Ok(writer)
@@ -51,7 +52,7 @@ impl BlobWriter {
         if written > self.blob.bytes {
             return Err(self.wrong_length(written));
         }
-        self.digester.update(bytes);
+        self.hasher.update(bytes);
         let appended = self.file.as_mut().map_or(Ok(()), |file| file.write_all(bytes));
         appended.map_err(|error| self.io("write", error))?;
         self.written = written;
@@ -64,7 +65,7 @@ impl BlobWriter {
         if self.written != self.blob.bytes {
             return Err(self.wrong_length(self.written));
         }
-        let found = std::mem::take(&mut self.digester).finish();
+        let found = Digest(std::mem::take(&mut self.hasher).finalize().into());
         if found != digest {
             return Err(BlobError::Digest { digest, found });
         }

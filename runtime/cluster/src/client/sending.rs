@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_protocol::requests::OfferBlob;
-use napreduce_protocol::{Blob, Digest, FromCoordinator, Payload, ToCoordinator};
+use napreduce_protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
 
 use super::ClientError;
 use super::session::{Trouble, exchange, receive};
-use crate::blobs::{chunks_of, program_architecture};
+use crate::blobs::{chunks_of, digest_of, program_architecture};
 use crate::transport::Connection;
 
 /// This program, even if its file was replaced or removed.
@@ -55,7 +55,7 @@ impl SourceFile {
         }
         // Files that grow or have no length are read just beyond the limit.
         let source = Watched { file: file.take(limit.saturating_add(1)), given_up: reading.given_up };
-        let (digest, bytes) = Digest::of(source).map_err(failed)?;
+        let (digest, bytes) = digest_of(source).map_err(failed)?;
         if bytes > limit {
             return Err(too_large());
         }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use napreduce_cluster::transport::Connection;
 use napreduce_engine::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
     FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker, WorkerReport,
@@ -12,7 +13,6 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::script::{JOURNAL, soon};
-use napreduce_cluster::transport::Connection;
 
 /// A connection to the worker.
 pub struct Line {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_cluster::ClusterDirectory;
+use napreduce_cluster::transport::{Connection, Listener, Role};
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
@@ -20,6 +21,7 @@ use napreduce_protocol::{
     Split, ToCoordinator, WorkerReport,
 };
 use rustix::process::Pid;
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixListener;
@@ -29,7 +31,6 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::processes::{Daemon, Moment, Process};
-use napreduce_cluster::transport::{Connection, Listener, Role};
 
 /// Far beyond what anything here takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -170,7 +171,7 @@ impl Script {
 
     /// Makes something known that workers fetch.
     pub fn keep(&self, bytes: Vec<u8>) -> Blob {
-        let (digest, length) = Digest::of(&bytes[..]).unwrap();
+        let (digest, length) = (Digest(Sha256::digest(&bytes).into()), bytes.len() as u64);
         self.blobs.lock().unwrap().insert(digest, bytes);
         Blob { digest, bytes: length }
     }
