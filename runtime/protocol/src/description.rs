@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_different_and_in_order() {
+    fn output_names_must_be_plain_distinct_and_sorted() {
         for sound in [&[][..], &["errors"], &["a", "b-1", "b_2"], &["parts"]] {
             assert!(part(sound).has_sound_names(), "{sound:?}");
         }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_part_lies_beside_the_part() {
+    fn named_part_is_next_to_its_part() {
         assert_eq!(
             NamedPart::beside(Path::new("w/part-r-00001.tsv"), "errors"),
             Path::new("w/part-r-00001.tsv.errors")

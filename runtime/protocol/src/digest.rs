@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_reads_what_it_prints() {
+    fn digest_display_parses_back() {
         let digest = Digest(std::array::from_fn(|index| u8::try_from(index * 7).expect("below 256")));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().len(), 64);
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn digest_parse_rejects_other_text() {
         for text in ["", "../../etc/passwd", &"0".repeat(63), &"g".repeat(64), &"0".repeat(65)] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_regular_refuses_all_other_kinds_at_once() {
+    fn open_regular_refuses_other_file_kinds() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
         fs::write(path("file"), "text").expect("written");

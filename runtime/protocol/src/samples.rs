@@ -99,7 +99,8 @@ impl ClusterWindow {
         self.queues.drain(..queues);
         self.workers.drain(..workers);
         if queues + workers > 0 {
-            self.remarks.push(format!("the first {queues} of queues and {workers} of workers are left out"));
+            self.remarks
+                .push(format!("the first {queues} samples of queues and {workers} of workers are omitted"));
         }
         self
     }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_too_many_samples_the_latest_are_told_and_that_there_were_more() {
+    fn bounded_window_keeps_latest_samples_with_remark() {
         let queue = |at_millis: u64| QueueSample {
             at_millis,
             queue: "default".to_owned(),
@@ -122,6 +123,6 @@ mod tests {
         assert_eq!(window(most).bounded(), window(most));
         let bounded = window(most + 3).bounded();
         assert_eq!((bounded.queues[0].at_millis, bounded.queues.len() as u64), (3, most));
-        assert_eq!(bounded.remarks, ["the first 3 of queues and 0 of workers are left out"]);
+        assert_eq!(bounded.remarks, ["the first 3 samples of queues and 0 of workers are omitted"]);
     }
 }

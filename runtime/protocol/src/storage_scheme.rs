@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_beginnings_are_of_stores() {
+    fn storage_scheme_needs_whole_prefix() {
         let of = |name: &str| StorageScheme::of(Path::new(name));
         assert_eq!(of("s3a://b/k"), Some(StorageScheme::S3));
         assert_eq!(of("gs://b"), Some(StorageScheme::Gcs));

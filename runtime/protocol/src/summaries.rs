@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attempt_has_failed_when_nobody_ended_it() {
+    fn has_failed_excludes_kills_and_preemptions() {
         let ended = |end: Option<&str>| {
             let attempt = "job_0007_m_0003.1".parse().expect("an attempt");
             let end = end.map(str::to_owned);

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_of_the_system_belongs_to_the_side_its_path_is_on() {
+    fn system_error_class_depends_on_storage() {
         use FailureClass::{Fatal, Retryable, Task};
         use FaultPlace::{LocalDisk, LocalLimit, SharedStorage};
         for (number, local, shared) in [

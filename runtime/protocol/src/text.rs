@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left_in_a_line() {
+    fn one_line_strips_control_characters() {
         for (text, shown) in [
             ("plain text, größer, 日本", "plain text, größer, 日本"),
             ("\u{1b}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_by_columns_and_says_so() {
+    fn one_line_truncates_by_columns_with_mark() {
         for (text, columns, shown) in [
             ("12345", 5, "12345"),
             ("123456", 5, "1234…"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_shown_and_is_short() {
+    fn check_name_rejects_unprintable_and_long_names() {
         assert_eq!(check_name("name", "Größen, 日本", "--name"), Ok(()));
         assert_eq!(check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"), Ok(()));
         let error = check_name("name", &"x".repeat(5_000), "--name").expect_err("too long");

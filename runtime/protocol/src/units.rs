@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_powers_of_1024_unless_they_end_in_b_alone() {
+    fn byte_size_units_are_binary_or_decimal() {
         for (text, expected) in [
             ("0", 0),
             ("17", 17),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_quoted() {
+    fn byte_size_parse_error_quotes_text() {
         for text in ["", "M", "-1", "1.5G", "1 Mi B", "12X", "0x10", "１"] {
             let message = bytes(text).expect_err("it is no size");
             assert!(message.starts_with(&format!("{text:?} is not a size; write ")), "{message}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_more_than_a_century_is_refused() {
+    fn parse_time_rejects_more_than_a_century() {
         assert_eq!(parse_time("876000h"), Ok(TIME_MAX));
         for text in ["876000h1s", "99999999999h"] {
             assert_eq!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_show_three_digits() {
+    fn byte_size_in_tables_has_three_digits() {
         for (bytes, shown) in [
             (999, "999 B"),
             (268_435_456, "256 MiB"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_printed_size_reads_back() {
+    fn byte_size_display_parses_back() {
         for size in [0, 1, 1023, 1024, 1025, 1 << 20, 3 << 30, 5 << 40, u64::MAX] {
             assert_eq!(bytes(&ByteSize::new(size).to_string()), Ok(size));
         }

@@ -156,10 +156,10 @@ fn a_coordinator_that_is_away_is_waited_for_with_a_word() {
     let (status, _, stderr) = ask(folder, "job list --connect-timeout 3s");
     assert_eq!(status, 69, "{stderr}");
     assert!(stderr.contains("waiting for the coordinator of "), "{stderr}");
-    assert!(stderr.contains("; tries again for "), "{stderr}");
+    assert!(stderr.contains("; retrying for "), "{stderr}");
     assert!(stderr.contains("no coordinator answers for "), "{stderr}");
     let mut asking = Running::start(folder, "job list --format json");
-    asking.says("; tries again for 5");
+    asking.says("; retrying for 5");
     let mut coordinator = Running::start(folder, "coordinator");
     coordinator.says("listening at 127.0.0.1:");
     assert_eq!(asking.first_line_of_stdout(), "[]\n");

@@ -10,18 +10,18 @@ use thiserror::Error;
 pub(crate) enum BlobError {
     #[error("cannot {doing}: {source}")]
     Io { doing: String, source: io::Error },
-    #[error("blob {digest} was to have {expected} bytes, but {found} came; send it again")]
+    #[error("blob {digest} arrived with {found} bytes instead of {expected}; send it again")]
     Length { digest: Digest, expected: u64, found: u64 },
-    #[error("blob {digest} arrived as {found}; it was changed while it was sent, so send it again")]
+    #[error("blob {digest} arrived as {found}: it changed while it was sent; send it again")]
     Digest { digest: Digest, found: Digest },
     #[error(
-        "blob {digest} of {bytes} bytes does not fit: of the {limit} bytes that {directory} may hold, {held} are in \
-         use by jobs; give it more or wait for a job to end"
+        "blob {digest} of {bytes} bytes does not fit into {directory}: jobs use {held} of {limit} bytes; raise the \
+         limit or wait for a job to end"
     )]
     Full { digest: Digest, bytes: u64, limit: u64, held: u64, directory: String },
     /// The writer thread ended early.
-    #[error("the writing of blob {digest} was broken off")]
-    BrokenOff { digest: Digest },
+    #[error("writing blob {digest} was interrupted")]
+    Interrupted { digest: Digest },
 }
 
 impl BlobError {

@@ -21,8 +21,8 @@ pub(crate) enum ExecutableError {
     #[error("cannot read the program {path}: {source}")]
     Io { path: String, source: io::Error },
     #[error("{path} is not an ELF executable; submit from a program that was compiled for Linux")]
-    NoProgram { path: String },
-    #[error("the program {path} is for a processor that napreduce does not know (ELF machine {machine})")]
+    NotElf { path: String },
+    #[error("the program {path} is for an unknown processor (ELF machine {machine})")]
     UnknownMachine { path: String, machine: u16 },
 }
 
@@ -32,12 +32,12 @@ pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, Executab
     let mut header = [0; HEADER_BYTES];
     match File::open(path).and_then(|mut file| file.read_exact(&mut header)) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(ExecutableError::NoProgram { path: shown() });
+            return Err(ExecutableError::NotElf { path: shown() });
         }
         other => other.map_err(|source| ExecutableError::Io { path: shown(), source })?,
     }
     if header[..MAGIC.len()] != MAGIC {
-        return Err(ExecutableError::NoProgram { path: shown() });
+        return Err(ExecutableError::NotElf { path: shown() });
     }
     let field = [header[MACHINE], header[MACHINE + 1]];
     let machine =
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn this_test_is_a_program_for_this_processor() {
+    fn program_architecture_of_test_is_this_processor() {
         let found = program_architecture(Path::new("/proc/self/exe")).expect("this is a program");
         assert_eq!(found, std::env::consts::ARCH);
     }
 
     #[test]
-    fn both_byte_orders_and_widths_are_read() {
+    fn program_architecture_reads_both_byte_orders_and_widths() {
         assert_eq!(architecture(&header(2, 1, [183, 0])), Ok("aarch64"));
         assert_eq!(architecture(&header(2, 2, [0, 22])), Ok("s390x"));
         assert_eq!(architecture(&header(1, 1, [243, 0])), Ok("riscv32"));
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_named() {
+    fn program_architecture_without_elf_header_names_file() {
         for content in [&b"#!/bin/sh\necho this is a script\n"[..], b"", b"\x7fELF"] {
             let error = architecture(content).expect_err("it is no program");
             assert!(error.contains("program is not an ELF executable; submit from"), "{error}");
         }
         let error = architecture(&header(2, 1, [0xff, 0xfe])).expect_err("nobody has such a processor");
-        assert!(error.ends_with("does not know (ELF machine 65279)"), "{error}");
+        assert!(error.ends_with("for an unknown processor (ELF machine 65279)"), "{error}");
         let error = program_architecture(Path::new("/nowhere/at all")).expect_err("it is not there");
         assert!(error.to_string().starts_with("cannot read the program /nowhere/at all: "), "{error}");
     }

@@ -49,7 +49,7 @@ pub(crate) async fn fetch(
 ) -> Result<PinnedBlob, FetchError> {
     let (digest, own) = (blob.digest, Arc::clone(store));
     let pinned = tokio::task::spawn_blocking(move || own.pin(digest)).await;
-    if let Some(pinned) = pinned.unwrap_or(Err(BlobError::BrokenOff { digest }))? {
+    if let Some(pinned) = pinned.unwrap_or(Err(BlobError::Interrupted { digest }))? {
         return Ok(pinned);
     }
     let broken = |source| FetchError::Transport { digest, address: address.to_owned(), source };
@@ -60,10 +60,10 @@ pub(crate) async fn fetch(
     match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
         FromCoordinator::Blob(bytes) if bytes == blob.bytes => {}
         FromCoordinator::Blob(bytes) => {
-            return Err(refused(format!("it has {bytes} bytes there, {} were announced", blob.bytes)));
+            return Err(refused(format!("it has {bytes} bytes there instead of {}", blob.bytes)));
         }
         FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
-        other => return Err(refused(format!("the answer makes no sense: {other:?}"))),
+        other => return Err(refused(format!("protocol error: unexpected answer {other:?}"))),
     }
     let mut intake = BlobIntake::start(Arc::clone(store), blob);
     while intake.left() > 0 {
@@ -74,7 +74,7 @@ pub(crate) async fn fetch(
                 }
             }
             FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
-            _ => return Err(refused("something else came among its bytes".to_owned())),
+            _ => return Err(refused("protocol error: unexpected message between its chunks".to_owned())),
         }
     }
     Ok(intake.finish().await?)

@@ -50,7 +50,7 @@ impl Scene {
 }
 
 #[test]
-fn a_blob_can_be_executed_by_its_owner_alone() {
+fn blob_is_executable_by_owner_only() {
     let scene = Scene::new(100);
     let pinned = scene.put(b"program");
     assert_eq!(fs::read(pinned.path()).expect("a readable blob"), b"program");
@@ -60,7 +60,7 @@ fn a_blob_can_be_executed_by_its_owner_alone() {
 }
 
 #[test]
-fn what_is_not_as_announced_leaves_nothing() {
+fn blob_unlike_announcement_is_discarded() {
     let scene = Scene::new(100);
     let mut short = scene.store.writer(blob(b"program")).expect("there is room");
     short.write(b"prog").expect("not too long yet");
@@ -81,7 +81,7 @@ fn what_is_not_as_announced_leaves_nothing() {
 }
 
 #[test]
-fn the_longest_unused_makes_room() {
+fn full_store_evicts_least_recently_used_blob() {
     let scene = Scene::new(30);
     for content in [[1; 10], [2; 10], [3; 10]] {
         scene.put(&content);
@@ -93,14 +93,14 @@ fn the_longest_unused_makes_room() {
 }
 
 #[test]
-fn what_a_job_needs_stays_and_the_next_is_told_why_it_does_not_fit() {
+fn pinned_blob_is_not_evicted_for_next_blob() {
     let scene = Scene::new(30);
     let first = scene.put(&[1; 20]);
     let again = first.clone();
     drop(first);
     let error = scene.store.writer(blob(&[2; 20])).err().expect("no room").to_string();
-    assert!(error.contains("of 20 bytes does not fit: of the 30 bytes"), "{error}");
-    assert!(error.contains("20 are in use by jobs"), "{error}");
+    assert!(error.contains("of 20 bytes does not fit into"), "{error}");
+    assert!(error.contains("jobs use 20 of 30 bytes"), "{error}");
     assert!(scene.has(&[1; 20]));
     drop(again);
     scene.put(&[2; 20]);
@@ -108,7 +108,7 @@ fn what_a_job_needs_stays_and_the_next_is_told_why_it_does_not_fit() {
 }
 
 #[test]
-fn writers_at_the_same_time_keep_within_the_bound_together() {
+fn concurrent_writers_share_the_limit() {
     let scene = Scene::new(30);
     let writer = scene.store.writer(blob(&[1; 20])).expect("there is room");
     assert!(matches!(scene.store.writer(blob(&[2; 20])), Err(BlobError::Full { held: 20, .. })));
@@ -117,7 +117,7 @@ fn writers_at_the_same_time_keep_within_the_bound_together() {
 }
 
 #[test]
-fn several_writers_of_one_blob_all_succeed() {
+fn concurrent_writers_of_one_blob_all_succeed() {
     let scene = Scene::new(1 << 20);
     let content = vec![5; 60_000];
     let pins: Vec<PinnedBlob> = std::thread::scope(|scope| {
@@ -132,7 +132,7 @@ fn several_writers_of_one_blob_all_succeed() {
 }
 
 #[test]
-fn a_store_that_is_opened_again_knows_its_blobs_and_removes_what_is_unfinished() {
+fn reopened_store_keeps_blobs_and_removes_unfinished_files() {
     let scene = Scene::new(100);
     scene.put(b"one");
     let leftover = format!("{}.3.unfinished", blob(b"two").digest);
@@ -146,7 +146,7 @@ fn a_store_that_is_opened_again_knows_its_blobs_and_removes_what_is_unfinished()
 }
 
 #[test]
-fn a_blob_that_was_tampered_with_between_two_lives_is_not_there() {
+fn blob_changed_while_store_was_closed_is_removed() {
     let scene = Scene::new(100);
     let path = scene.put(b"harmless").path();
     let scene = scene.reopen(100);
@@ -158,7 +158,7 @@ fn a_blob_that_was_tampered_with_between_two_lives_is_not_there() {
 }
 
 #[test]
-fn a_blob_that_is_changed_while_it_is_in_use_is_not_there_for_the_next() {
+fn blob_changed_while_pinned_is_removed() {
     let scene = Scene::new(100);
     let first = scene.put(b"harmless");
     let path = first.path();
@@ -188,11 +188,11 @@ fn a_blob_that_is_changed_while_it_is_in_use_is_not_there_for_the_next() {
         assert!(first.is_as_verified() && scene.has(b"harmless"), "manner {manner}");
     }
     let error = scene.store.writer(blob(&[2; 93])).err().expect("the first is still in use").to_string();
-    assert!(error.contains("8 are in use by jobs"), "{error}");
+    assert!(error.contains("jobs use 8 of 100 bytes"), "{error}");
 }
 
 #[test]
-fn a_blob_that_somebody_touched_is_looked_at_again_and_stays() {
+fn blob_with_changed_mode_is_verified_again() {
     let scene = Scene::new(100);
     let pinned = scene.put(b"harmless");
     fs::set_permissions(pinned.path(), fs::Permissions::from_mode(0o777)).expect("ours");
@@ -203,7 +203,7 @@ fn a_blob_that_somebody_touched_is_looked_at_again_and_stays() {
 }
 
 #[test]
-fn a_smaller_bound_after_reopening_evicts_at_the_next_blob() {
+fn store_reopened_with_smaller_limit_evicts_at_next_blob() {
     let scene = Scene::new(40);
     for content in [[1; 10], [2; 10], [3; 10]] {
         scene.put(&content);
@@ -214,7 +214,7 @@ fn a_smaller_bound_after_reopening_evicts_at_the_next_blob() {
 }
 
 #[tokio::test]
-async fn an_intake_says_what_was_wrong_when_it_is_finished() {
+async fn intake_finish_returns_first_error() {
     let scene = Scene::new(100);
     let mut intake = BlobIntake::start(Arc::clone(&scene.store), blob(b"program"));
     assert!(intake.push(b"pro".to_vec()).await);

@@ -128,6 +128,6 @@ impl BlobIntake {
     pub(crate) async fn finish(self) -> Result<PinnedBlob, BlobError> {
         drop(self.chunks);
         let digest = self.blob.digest;
-        self.writing.await.unwrap_or(Err(BlobError::BrokenOff { digest }))
+        self.writing.await.unwrap_or(Err(BlobError::Interrupted { digest }))
     }
 }

@@ -1,6 +1,5 @@
 //! Keeps a chain of jobs alive while the program runs. A thread holds a connection to the coordinator and
 //! reconnects it; the open connection shows that the program lives, even while it is stopped.
-//! program is there, also while it is stopped. Does not own what the coordinator concludes from it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -33,8 +32,7 @@ impl ChainConnection {
         let (over, done) = watch::channel(false);
         let (begun, known) = channel();
         let (ending, ended) = channel();
-        let failed =
-            |source| ClientError::Io { doing: "start the thread that speaks for this program", source };
+        let failed = |source| ClientError::Io { doing: "start the chain's thread", source };
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let keeping = move || {
             let kept = runtime.block_on(keep(place, chain, root, begun, done));
@@ -96,7 +94,7 @@ async fn keep(
                 _ = over.wait_for(|over| *over) => {}
                 received = connection.receive::<FromCoordinator>() => {
                     return Err(match received {
-                        Ok(Some(other)) => ClientError::nonsense(&other).into(),
+                        Ok(Some(other)) => ClientError::unexpected(&other).into(),
                         Ok(None) => Trouble::Passing("the coordinator closed the connection".to_owned()),
                         Err(error) => Trouble::new(error),
                     });

@@ -119,7 +119,7 @@ impl ClusterClient {
             while left > 0 {
                 let bytes = match receive(connection, PIECE_DEADLINE).await? {
                     FromCoordinator::Chunk(bytes) if !bytes.0.is_empty() => bytes.0,
-                    other => return Err(ClientError::nonsense(&other).into()),
+                    other => return Err(ClientError::unexpected(&other).into()),
                 };
                 into.write_all(&bytes).map_err(|error| Trouble::Final(ClientError::Output(error)))?;
                 read.written += bytes.len() as u64;

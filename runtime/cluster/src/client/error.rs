@@ -24,7 +24,7 @@ pub enum ClientError {
     #[error(transparent)]
     Directory(#[from] ClusterDirectoryError),
     /// No coordinator answered in time.
-    #[error("no coordinator answers for {place} since {waited:.0?}: {last}; {advice}")]
+    #[error("no coordinator answers for {place} after {waited:.0?}: {last}; {advice}")]
     Unreachable {
         /// The cluster.
         place: String,
@@ -52,7 +52,7 @@ pub enum ClientError {
         reason: String,
     },
     /// A program or side file cannot be sent.
-    #[error("cannot read {path} to send it along: {source}")]
+    #[error("cannot read {path}: {source}")]
     File {
         /// The file.
         path: PathBuf,
@@ -60,15 +60,15 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The path is a device, a pipe or a directory.
-    #[error("cannot take {path} along: it is not a regular file")]
+    #[error("cannot send {path}: it is not a regular file")]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// A side file exceeds the limit.
     #[error(
-        "cannot take {path} along: it has more than {limit} bytes; allow more with --conf side-file-max=SIZE, or put it \
-         on storage that all workers see and name it by its path there"
+        "cannot send {path}: it has more than {limit} bytes; allow more with --conf side-file-max=SIZE, or put it on \
+         storage that all workers see and name it by its path there"
     )]
     FileTooLarge {
         /// The file.
@@ -80,7 +80,7 @@ pub enum ClientError {
     #[error("{0}")]
     Program(String),
     /// The connection broke; a retry might repeat the action.
-    #[error("the connection broke before {place} answered; look with `nap task list` before trying again")]
+    #[error("the connection broke before {place} answered; check with `nap task list` before trying again")]
     Unanswered {
         /// The cluster.
         place: String,
@@ -97,8 +97,8 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The answer does not match the request.
-    #[error("internal error: the coordinator answered something else: {answer}; please report it")]
-    Nonsense {
+    #[error("protocol error: unexpected answer {answer}; please report it")]
+    UnexpectedAnswer {
         /// The answer.
         answer: String,
     },
@@ -120,7 +120,7 @@ impl ClientError {
             ClientError::Unanswered { .. }
             | ClientError::Output(_)
             | ClientError::Io { .. }
-            | ClientError::Nonsense { .. } => 1,
+            | ClientError::UnexpectedAnswer { .. } => 1,
         }
     }
 
@@ -128,9 +128,9 @@ impl ClientError {
         ClientError::Incompatible { place: place.to_string(), reason: error.to_string() }
     }
 
-    pub(super) fn nonsense(answer: &impl std::fmt::Debug) -> ClientError {
+    pub(super) fn unexpected(answer: &impl std::fmt::Debug) -> ClientError {
         let answer: String = format!("{answer:?}").chars().take(80).collect();
-        ClientError::Nonsense { answer }
+        ClientError::UnexpectedAnswer { answer }
     }
 }
 

@@ -33,16 +33,14 @@ impl ClusterPlace {
     pub fn parse(named: impl AsRef<OsStr>, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
         let named = named.as_ref();
         if named.is_empty() {
-            return Err(ClientError::Usage(
-                "no cluster is named; give its directory or HOST:PORT".to_owned(),
-            ));
+            return Err(ClientError::Usage("no cluster given; name its directory or HOST:PORT".to_owned()));
         }
         if let Some(text) = named.to_str().filter(|text| is_address(text) && !Path::new(text).is_dir()) {
             return ClusterPlace::at(text, secret_file);
         }
         if let Some(file) = secret_file {
             return Err(ClientError::Usage(format!(
-                "the secret in {} is not for {}, a directory that has its own; give HOST:PORT or leave it out",
+                "secret file {} has no effect: cluster directory {} has its own; omit it, or give HOST:PORT",
                 file.display(),
                 named.display()
             )));
@@ -53,13 +51,15 @@ impl ClusterPlace {
     /// Returns the place of a coordinator at `HOST:PORT`, with the secret from a file.
     pub fn at(address: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
         if !is_address(address) {
-            return Err(ClientError::Usage(format!("{address:?} is not HOST:PORT, such as 10.0.0.1:7000")));
+            return Err(ClientError::Usage(format!(
+                "invalid address {address:?}: expected HOST:PORT, such as 10.0.0.1:7000"
+            )));
         }
         let named = std::env::var_os(SECRET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
         let file = secret_file.map(Path::to_owned).or(named).ok_or_else(|| {
             ClientError::Usage(format!(
-                "the coordinator at {address} wants to see its cluster's secret; copy the file `secret` of its \
-                 directory and name it with --secret-file or {SECRET_VARIABLE}"
+                "no secret for the coordinator at {address}; copy the file `secret` of its directory and name it with \
+                 --secret-file or {SECRET_VARIABLE}"
             ))
         })?;
         let secret = read_secret(&file).map_err(ClusterDirectoryError::from)?;
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_host_and_a_port() {
+    fn is_address_accepts_host_and_port_only() {
         for text in ["localhost:7000", "10.0.0.1:1", "[::1]:65535"] {
             assert!(is_address(text), "{text}");
         }
@@ -130,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_needs_a_secret_and_a_directory_brings_its_own() {
+    fn place_needs_secret_file_for_address_only() {
         let error = ClusterPlace::parse("host:7000", None).expect_err("no secret").to_string();
         assert!(error.contains("name it with --secret-file"), "{error}");
         let error = ClusterPlace::parse("here", Some(Path::new("s"))).expect_err("two secrets").to_string();
-        assert!(error.contains("a directory that has its own"), "{error}");
+        assert!(error.contains("has its own; omit it"), "{error}");
         let error = ClusterPlace::parse("", None).expect_err("nothing").to_string();
-        assert!(error.contains("give its directory or HOST:PORT"), "{error}");
+        assert!(error.contains("name its directory or HOST:PORT"), "{error}");
         let error = ClusterPlace::at("host", None).expect_err("no port").to_string();
-        assert!(error.contains("is not HOST:PORT"), "{error}");
+        assert!(error.contains("expected HOST:PORT"), "{error}");
         let place = ClusterPlace::parse("/some/where", None).expect("a directory");
         assert_eq!(place.to_string(), "/some/where");
         assert_eq!(place.advice(), "start a cluster with: nap up --dir /some/where");

@@ -64,7 +64,7 @@ pub(super) async fn run(
                 }
                 let unknown = || JobError::Interrupted {
                     signal,
-                    left: "it is not known whether the job was submitted; look with: nap job list".to_owned(),
+                    left: "the job may have been submitted; check with: nap job list".to_owned(),
                 };
                 let submitted = timeout(LAST_WORD, sending).await.map_err(|_| unknown())?;
                 (submitted?, Some(signal))
@@ -147,7 +147,7 @@ async fn interrupted(
     display: &mut ProgressDisplay,
 ) -> Result<JobReport, JobError> {
     if options.on_interrupt == OnInterrupt::Detach {
-        let left = format!("{job} goes on without this program; wait for it with: nap job wait {job}");
+        let left = format!("{job} continues; wait for it with: nap job wait {job}");
         return Err(JobError::Interrupted { signal, left });
     }
     let reason = format!("interrupted by {}", signal_name(signal).unwrap_or("a signal"));
@@ -157,16 +157,15 @@ async fn interrupted(
         // Refused: the job has already ended, and its end will follow.
         Ok(()) | Err(ClientError::Refused { .. }) => {}
         Err(error) => {
-            let left = format!("{job} may go on: {error}");
+            let left = format!("{job} may still be running: {error}");
             return Err(JobError::Interrupted { signal, left });
         }
     }
     Err(match until_end(session, job, display).await?.into_result() {
         Ok(report) => complete(signal, &report),
-        Err(JobError::Killed { .. } | JobError::Failed { .. }) => JobError::Interrupted {
-            signal,
-            left: format!("{job} was killed, nothing of it is left in its output"),
-        },
+        Err(JobError::Killed { .. } | JobError::Failed { .. }) => {
+            JobError::Interrupted { signal, left: format!("{job} was killed, and its output was removed") }
+        }
         Err(other) => JobError::Interrupted { signal, left: other.to_string() },
     })
 }
@@ -189,7 +188,7 @@ async fn until_end(
             match receive(connection, FOLLOW_SILENCE_MAX).await? {
                 FromCoordinator::Progress(progress) => display.show(&progress),
                 FromCoordinator::Ended(end) => return Ok(*end),
-                other => return Err(ClientError::nonsense(&other).into()),
+                other => return Err(ClientError::unexpected(&other).into()),
             }
         }
     });

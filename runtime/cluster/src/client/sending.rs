@@ -71,10 +71,10 @@ struct Watched<'a> {
 
 impl Read for Watched<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self.given_up.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("the submission was interrupted")),
-            false => self.file.read(into),
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the submission was interrupted"));
         }
+        self.file.read(into)
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
     }
     match receive(connection, TAKEN_DEADLINE).await? {
         FromCoordinator::Done => Ok(()),
-        other => Err(ClientError::nonsense(&other).into()),
+        other => Err(ClientError::unexpected(&other).into()),
     }
 }
 
@@ -121,8 +121,9 @@ fn open(path: &Path) -> Result<File, ClientError> {
     let failed = |source| ClientError::File { path: path.to_owned(), source };
     // Without the flag, opening a pipe blocks until it has a writer.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
-    match file.metadata().map_err(failed)?.is_file() {
-        true => Ok(file),
-        false => Err(ClientError::NotAFile { path: path.to_owned() }),
+    if file.metadata().map_err(failed)?.is_file() {
+        Ok(file)
+    } else {
+        Err(ClientError::NotAFile { path: path.to_owned() })
     }
 }

@@ -175,7 +175,7 @@ impl Session {
         if tell && waited >= outage.tell_after {
             outage.tell_after = waited + TELL_AGAIN;
             print_error(format_args!(
-                "waiting for the coordinator of {}: {trouble}; tries again for {left:.0?}",
+                "waiting for the coordinator of {}: {trouble}; retrying for {left:.0?}",
                 self.place
             ));
         }
@@ -251,7 +251,7 @@ pub(super) async fn exchange_within<R: Request>(
 ) -> Result<R::Answer, Trouble> {
     connection.send(message).await.map_err(Trouble::new)?;
     let answer = receive(connection, deadline).await?;
-    Ok(R::answer(answer).map_err(|other| ClientError::nonsense(&other))?)
+    Ok(R::answer(answer).map_err(|other| ClientError::unexpected(&other))?)
 }
 
 /// Receives a message within limits; a refusal is final.

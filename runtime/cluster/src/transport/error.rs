@@ -8,50 +8,47 @@ use thiserror::Error;
 
 use super::preamble::MAGIC;
 
-/// Why there is no connection, or none any more.
+/// Why a connection failed.
 #[derive(Debug, Error)]
 pub enum TransportError {
-    #[error("cannot connect to {address}: {source}; is it running, and is that its address?")]
+    #[error("cannot connect to {address}: {source}; check the address and whether the process is running")]
     Unreachable { address: String, source: io::Error },
     #[error("cannot listen on {address}: {source}; choose another address or port")]
     CannotListen { address: String, source: io::Error },
     #[error(
-        "the peer does not speak napreduce: it began with `{}` instead of `{}`; check which program uses this address",
+        "the peer is not napreduce: its first bytes are `{}` instead of `{}`; check which program uses this address",
         .got.escape_ascii(), MAGIC.escape_ascii()
     )]
     NotNapreduce { got: Vec<u8> },
     #[error(
-        "the peer speaks version {theirs} of the network protocol, this program version {NETWORK_VERSION}; \
+        "network protocol version mismatch: the peer has {theirs}, this program has {NETWORK_VERSION}; \
          run the same napreduce on both sides"
     )]
     OtherVersion { theirs: u16 },
-    #[error("the peer asks for role {code}, which there is not; run the same napreduce on both sides")]
+    #[error("unknown role {code}; run the same napreduce on both sides")]
     UnknownRole { code: u8 },
-    #[error("the peer's secret is not this cluster's; give it a copy of the cluster's secret file")]
+    #[error("the peer has another secret; give it a copy of the cluster's secret file")]
     OtherSecret,
-    /// It has said so: a server that merely dies does not name its version first.
-    #[error(
-        "the server ended the handshake when it saw our secret: it is not this cluster's; \
-         use a copy of the cluster's secret file"
-    )]
+    /// A server that merely dies does not send its version first.
+    #[error("the server refused our secret; use a copy of the cluster's secret file")]
     SecretRefused,
-    #[error("the peer did not prove that it is there: a recording of an earlier handshake, or a damaged one")]
+    #[error("unconfirmed handshake: it is damaged, or a replay of an earlier one")]
     NotConfirmed,
-    #[error("the peer closed the connection while we waited for {awaited}")]
+    #[error("the peer closed the connection before sending {awaited}")]
     ClosedEarly { awaited: &'static str },
-    #[error("the peer was silent: {awaited} did not come within {deadline:?}")]
+    #[error("timed out waiting for {awaited} ({deadline:?})")]
     Silent { awaited: &'static str, deadline: Duration },
-    #[error("too many handshakes are pending ({limit}); this one had taken the longest")]
+    #[error("too many pending handshakes (limit {limit}); dropped the oldest")]
     Crowded { limit: usize },
     #[error("a record of {length} bytes is too short to be authentic")]
     ShortRecord { length: usize },
-    #[error("a record was damaged, or is not the peer's")]
+    #[error("a record is damaged or not from the peer")]
     Forged,
-    #[error("the connection has carried as much as one key may; connect again")]
-    KeyWorn,
+    #[error("the connection's key has reached its record limit; connect again")]
+    KeyExhausted,
     #[error("the stream ended inside a message")]
     CutShort,
-    #[error("the connection cannot change hands inside a message")]
+    #[error("cannot change the connection inside a message")]
     InsideMessage,
     #[error("cannot encrypt: {0}")]
     Cipher(snow::Error),

@@ -211,7 +211,7 @@ impl fmt::Debug for Opener {
 
 fn take_nonce(next: &mut u64) -> Result<u64, TransportError> {
     if *next >= RECORDS_MAX {
-        return Err(TransportError::KeyWorn);
+        return Err(TransportError::KeyExhausted);
     }
     let nonce = *next;
     *next += 1;

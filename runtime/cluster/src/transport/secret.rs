@@ -16,60 +16,37 @@ use zeroize::Zeroizing;
 
 const DIGITS: usize = 2 * SECRET_BYTES;
 
-/// Why a secret is not available.
+/// Why a secret file cannot be used.
 #[derive(Debug, Error)]
 pub enum SecretError {
-    /// There is no such file.
-    #[error("there is no secret file {}; copy it from the cluster directory of the coordinator", .path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Other users may read it.
+    #[error("missing secret file {}; copy it from the cluster directory of the coordinator", .path.display())]
+    Missing { path: PathBuf },
     #[error(
-        "secret file {} can be read or changed by others (mode {mode:04o}); run: chmod 600 {}",
+        "secret file {} is accessible to other users (mode {mode:04o}); run: chmod 600 {}",
         .path.display(), .path.display()
     )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// It belongs to another user.
+    Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "secret file {} belongs to user {owner}, not to you (user {user}); make a copy of your own",
+        "secret file {} belongs to user {owner}, not to user {user}; make your own copy",
         .path.display()
     )]
-    OfAnother {
-        /// The file.
+    WrongOwner {
         path: PathBuf,
-        /// The id of its owner.
         owner: u32,
-        /// The id of the user who asks.
+        /// The user of this process.
         user: u32,
     },
-    /// Its content is not a secret.
     #[error(
-        "secret file {} does not hold {DIGITS} hexadecimal digits ({found}); copy it again from the coordinator",
+        "invalid secret file {} ({found}): expected {DIGITS} hexadecimal digits; copy it again from the coordinator",
         .path.display()
     )]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// A description of the content that does not reveal it.
         found: String,
     },
-    /// A system call failed.
     #[error("cannot {doing} {}: {source}", .path.display())]
-    Io {
-        /// The failed operation.
-        doing: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
 /// Reads a secret file; fails if other users may read it.
@@ -87,14 +64,13 @@ pub fn read_secret(path: &Path) -> Result<Secret, SecretError> {
     parse(text.trim_ascii_end()).map_err(malformed)
 }
 
-/// Makes the file with a new secret, or reads the one that is there. Of several that do so at the same
-/// time one makes it.
+/// Reads a secret file, or creates it with a new secret. Concurrent callers get the same secret.
 pub fn read_or_create_secret(path: &Path) -> Result<Secret, SecretError> {
     match read_secret(path) {
         Err(SecretError::Missing { .. }) => {}
         read => return read,
     }
-    let failed = |source| SecretError::Io { doing: "make secret file", path: path.to_owned(), source };
+    let failed = |source| SecretError::Io { doing: "create secret file", path: path.to_owned(), source };
     let secret = Secret::generate().map_err(failed)?;
     match write_new(&secret, path) {
         Ok(()) => Ok(secret),
@@ -123,8 +99,8 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
     linked.and(removed)
 }
 
-/// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or
-/// another job's token by it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
+/// Returns the token by which tasks prove that they belong to a job. It reveals neither the secret nor other
+/// tokens: keyed BLAKE2s (RFC 7693) of these words and the job's number.
 #[must_use]
 pub fn job_token(secret: &Secret, job: JobId) -> Secret {
     let mut keyed = Blake2sMac256::new_from_slice(secret.bytes()).expect("a key of 32 bytes is allowed");
@@ -135,7 +111,7 @@ pub fn job_token(secret: &Secret, job: JobId) -> Secret {
     token.into()
 }
 
-/// Asks the open file, not the path, so that what was checked is what is read.
+/// Checks the open file, not the path, which could be replaced meanwhile.
 fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
     let path = path.to_owned();
     let metadata = match file.metadata() {
@@ -143,11 +119,11 @@ fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
         Err(source) => return Err(SecretError::Io { doing: "inspect secret file", path, source }),
     };
     if !metadata.is_file() {
-        return Err(SecretError::Malformed { path, found: "it is no regular file".to_owned() });
+        return Err(SecretError::Malformed { path, found: "not a regular file".to_owned() });
     }
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
-        return Err(SecretError::OfAnother { path, owner: metadata.uid(), user });
+        return Err(SecretError::WrongOwner { path, owner: metadata.uid(), user });
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
@@ -165,7 +141,7 @@ fn parse(text: &[u8]) -> Result<Secret, String> {
     let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
     for (index, (byte, pair)) in bytes.iter_mut().zip(text.chunks_exact(2)).enumerate() {
         let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
-            return Err(format!("characters {} and {} are none", 2 * index + 1, 2 * index + 2));
+            return Err(format!("invalid characters {} and {}", 2 * index + 1, 2 * index + 2));
         };
         *byte = high << 4 | low;
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_kept_by_name_whoever_counts() {
+    fn counter_values_merge_by_name() {
         let mut values = CounterValues::default();
         for (name, amount) in
             [("mine", 2), ("SUSPENDS", 1), ("PEAK_ANON_BYTES", 9), ("BYTES_READ", 5), ("none", 0)]
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn they_travel_as_a_map_by_name() {
+    fn counter_values_serialize_as_map() {
         let mut values = CounterValues::default();
         values.add_to(Counter::Suspends, 3);
         values.add("Another", 1);

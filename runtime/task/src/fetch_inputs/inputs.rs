@@ -189,7 +189,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             return self.save().map(Some);
         }
         if self.wanted.context.interrupted() {
-            return Err(TaskError::retryable("asked to stop while waiting for map outputs"));
+            return Err(TaskError::retryable("interrupted while waiting for map outputs"));
         }
         Ok(None)
     }
@@ -241,9 +241,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             let map = attempt.task.index;
             if map >= self.wanted.maps {
                 let maps = self.wanted.maps;
-                return Err(TaskError::fatal(format!(
-                    "{attempt} is named as an input where there are {maps} maps"
-                )));
+                return Err(TaskError::fatal(format!("invalid input {attempt}: the job has {maps} maps")));
             }
             if let Some(reason) = self.known.contradiction(attempt) {
                 self.forget_positions(&reason)?;
@@ -308,7 +306,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         let FetchInputs { task, network, start_fetch, context, arrivals, .. } = &self.wanted;
         let (Some(network), Some(start)) = (network, start_fetch) else {
             return Err(TaskError::fatal(format!(
-                "the output of {attempt} is at {address}, and this task was given no way to reach other workers"
+                "cannot fetch the output of {attempt} from {address}: this task has no access to other workers"
             )));
         };
         match &mut self.fetches {

@@ -58,7 +58,7 @@ impl Known {
         let needed = inputs.get(named.task.index as usize)?;
         let contradicts = needed.first_block.is_some() && needed.attempt != named;
         contradicts
-            .then(|| format!("it stands in the output of {}, which {named} has replaced", needed.attempt))
+            .then(|| format!("it refers to the output of {}, which {named} has replaced", needed.attempt))
     }
 
     /// Returns the first needed block of a map's output; `None` if none is needed.
@@ -91,8 +91,7 @@ impl Known {
         fetched: Vec<(AttemptId, PathBuf)>,
     ) -> Result<SavedCheckpoint, TaskError> {
         let unsaved = |error: CheckpointError| {
-            TaskError::retryable(format!("the task could not be checkpointed: {error}"))
-                .at(FaultPlace::SharedStorage)
+            TaskError::retryable(format!("cannot checkpoint the task: {error}")).at(FaultPlace::SharedStorage)
         };
         let mut directory = CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
         let attempt = context.attempt();
@@ -150,10 +149,7 @@ fn length_of(path: &Path) -> Result<u64, CheckpointError> {
 }
 
 fn refuse(reason: &str, context: &TaskContext) {
-    print_error(format_args!(
-        "{}: starts from scratch, since its checkpoint is of no use: {reason}",
-        context.attempt()
-    ));
+    print_error(format_args!("{}: checkpoint unusable, starting over: {reason}", context.attempt()));
     context.restore_refused(reason);
 }
 
@@ -161,9 +157,9 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
     let checkpoint =
         Checkpoint::read(directory, context.attempt().task).map_err(|error| error.to_string())?;
     match &checkpoint.stage {
-        CheckpointStage::Map { .. } => Err("it is one of a map".to_owned()),
+        CheckpointStage::Map { .. } => Err("it belongs to a map".to_owned()),
         CheckpointStage::Reducing { inputs, .. } if inputs.len() != maps as usize => {
-            Err(format!("it is of a reduce of {} inputs, not of {maps}", inputs.len()))
+            Err(format!("it belongs to a reduce of {} inputs, not {maps}", inputs.len()))
         }
         CheckpointStage::Reducing { inputs, .. } => {
             Ok(Known::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
@@ -173,7 +169,7 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
             let mut files = Vec::with_capacity(fetched.len());
             for input in fetched {
                 if input.attempt.task.index >= maps {
-                    return Err(format!("it names {} where there are {maps} maps", input.attempt));
+                    return Err(format!("it contains {}, but the job has {maps} maps", input.attempt));
                 }
                 files.push((input.attempt, find(base, input, task.partition)?));
             }

@@ -214,7 +214,7 @@ fn slot<T>(slots: &Mutex<HashMap<JobId, Arc<Fresh<T>>>>, job: JobId) -> Arc<Fres
 fn unanswered(error: ClientError) -> SourceError {
     match error {
         ClientError::Refused { reason, .. } => SourceError::Absent(reason),
-        ClientError::Nonsense { .. } => SourceError::Broken(error.to_string()),
+        ClientError::UnexpectedAnswer { .. } => SourceError::Broken(error.to_string()),
         _ => SourceError::Unavailable(error.to_string()),
     }
 }

@@ -44,7 +44,7 @@ fn assert_heard(told: &Receiver<String>, expected: &[&str]) {
 }
 
 #[test]
-fn a_chain_is_held_over_restarts_until_its_program_is_done() {
+fn chain_survives_coordinator_restarts_until_ended() {
     let scene = Scene::new();
     let (first, told) = willing(&scene);
     let keeper = start(&scene).expect("it is taken");
@@ -57,7 +57,7 @@ fn a_chain_is_held_over_restarts_until_its_program_is_done() {
 }
 
 #[test]
-fn a_program_that_goes_without_a_word_is_noticed() {
+fn dropped_chain_closes_its_connection() {
     let scene = Scene::new();
     let (_coordinator, told) = willing(&scene);
     drop(start(&scene).expect("it is taken"));
@@ -65,7 +65,7 @@ fn a_program_that_goes_without_a_word_is_noticed() {
 }
 
 #[test]
-fn a_chain_that_is_refused_begins_with_that() {
+fn refused_chain_fails_at_start() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
         let Request::Asked(ToCoordinator::HoldChain(_), reply) = request else { panic!("{request:?}") };

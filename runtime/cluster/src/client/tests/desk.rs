@@ -53,30 +53,30 @@ fn chunk(length: usize) -> ToCoordinator {
 }
 
 #[test]
-fn a_message_that_is_none_is_said_to_be_one() {
+fn undecodable_message_disconnects_client() {
     check_disconnected(&[u64::MAX], "cannot decode a frame");
 }
 
 #[test]
-fn a_piece_of_nothing_is_out_of_turn() {
+fn chunk_without_offer_disconnects_client() {
     check_disconnected(&[chunk(1)], "it sent a piece of a blob where a request was due");
 }
 
 #[test]
-fn a_request_in_the_middle_of_a_blob_is_out_of_turn() {
+fn request_during_upload_disconnects_client() {
     let messages = [offer(10), chunk(5), ListWorkers.into()];
     check_disconnected(&messages, "it sent a request where a piece of a blob was due");
 }
 
 #[test]
-fn pieces_of_the_wrong_length_are_refused() {
+fn chunk_of_wrong_length_disconnects_client() {
     check_disconnected(&[offer(10), chunk(11)], "a piece of a blob has 11 bytes");
     check_disconnected(&[offer(10), chunk(0)], "a piece of a blob has 0 bytes");
     check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "a piece of a blob has 1048577 bytes");
 }
 
 #[test]
-fn who_stops_in_the_middle_of_an_upload_is_disconnected_and_leaves_nothing() {
+fn stalled_upload_is_disconnected_and_discarded() {
     let mut scene = Scene::new();
     scene.limits.stalled = Duration::from_millis(50);
     let coordinator = scene.coordinator(drop);
@@ -94,7 +94,7 @@ fn who_stops_in_the_middle_of_an_upload_is_disconnected_and_leaves_nothing() {
 }
 
 #[test]
-fn who_asks_nothing_for_long_is_disconnected_without_a_word() {
+fn idle_client_is_disconnected_without_warning() {
     let mut scene = Scene::new();
     scene.limits.idle = Duration::from_millis(50);
     let coordinator = scene.coordinator(drop);
@@ -103,7 +103,7 @@ fn who_asks_nothing_for_long_is_disconnected_without_a_word() {
 }
 
 #[test]
-fn who_follows_hears_a_sign_of_life_and_asks_nothing_else_meanwhile() {
+fn following_client_receives_heartbeats_and_may_not_send() {
     let mut scene = Scene::new();
     scene.limits.sign_of_life = Duration::from_millis(50);
     let job = Job::new();

@@ -33,7 +33,7 @@ const AT_ONCE: Patience = Patience {
 };
 
 #[test]
-fn a_job_is_submitted_with_its_plan_and_its_user() {
+fn submission_carries_plan_and_user() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
@@ -52,7 +52,7 @@ fn a_job_is_submitted_with_its_plan_and_its_user() {
 }
 
 #[test]
-fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coordinator() {
+fn unanswered_submission_is_repeated_with_same_token() {
     let scene = Scene::new();
     let (arrived, first_token) = channel();
     let first = scene.coordinator(move |request| {
@@ -78,7 +78,7 @@ fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coor
 }
 
 #[test]
-fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
+fn refused_submission_has_exit_status_2() {
     let _alone = alone();
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
@@ -94,7 +94,7 @@ fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
 }
 
 #[test]
-fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
+fn refused_request_is_not_repeated() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
@@ -107,7 +107,7 @@ fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
 }
 
 #[test]
-fn what_no_worker_could_run_does_not_reach_the_loop() {
+fn invalid_plan_is_refused_before_the_loop() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| panic!("{request:?}"));
     let mut client = scene.client();
@@ -125,7 +125,7 @@ fn what_no_worker_could_run_does_not_reach_the_loop() {
 }
 
 #[test]
-fn a_job_is_followed_across_a_restart_to_its_end() {
+fn follow_continues_after_coordinator_restart() {
     let _alone = alone();
     let scene = Scene::new();
     let job = Job::new();
@@ -151,7 +151,7 @@ fn a_job_is_followed_across_a_restart_to_its_end() {
 }
 
 #[test]
-fn ends_other_than_success_are_errors_of_the_job() {
+fn failed_and_killed_jobs_are_errors() {
     let _alone = alone();
     let scene = Scene::new();
     let ends = Mutex::new(vec![
@@ -199,7 +199,7 @@ where
     match asking.join().expect("no panic") {
         Ok(_) => true,
         Err(error @ ClientError::Unanswered { .. }) => {
-            assert!(error.to_string().contains("look with `nap task list`"), "{error}");
+            assert!(error.to_string().contains("check with `nap task list`"), "{error}");
             false
         }
         Err(error) => panic!("{error}"),
@@ -207,7 +207,7 @@ where
 }
 
 #[test]
-fn requests_that_would_do_something_twice_are_asked_once() {
+fn unrepeatable_requests_are_sent_once() {
     let (job, task) = (JobId(7), TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 });
     let reason = || "it is slow".to_owned();
     let kill = CommandTask { task, attempt: None, command: TaskCommand::Kill, reason: reason() };
@@ -220,7 +220,7 @@ fn requests_that_would_do_something_twice_are_asked_once() {
 }
 
 #[test]
-fn other_requests_are_repeated_at_the_next_coordinator() {
+fn repeatable_requests_are_repeated_after_restart() {
     let job = JobId(7);
     let reason = || "it is slow".to_owned();
     assert!(is_repeated(KillJob { job, reason: reason() }, FromCoordinator::Done));
@@ -239,7 +239,7 @@ fn other_requests_are_repeated_at_the_next_coordinator() {
 }
 
 #[test]
-fn every_question_gets_its_answer_or_the_refusal() {
+fn requests_receive_answer_or_refusal() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(move |request| {
         let Request::Asked(asked, reply) = request else { panic!("{request:?}") };
@@ -295,18 +295,18 @@ fn every_question_gets_its_answer_or_the_refusal() {
 }
 
 #[test]
-fn an_answer_to_another_request_is_an_internal_error() {
+fn answer_to_another_request_is_internal_error() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
         let Request::Asked(_, reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Ok(FromCoordinator::Done));
     });
     let error = scene.client().ask(ListWorkers).expect_err("workers were asked for");
-    assert!(matches!(error, ClientError::Nonsense { .. }), "{error}");
+    assert!(matches!(error, ClientError::UnexpectedAnswer { .. }), "{error}");
 }
 
 #[test]
-fn without_a_coordinator_it_is_said_how_to_start_one() {
+fn absent_coordinator_error_names_start_command() {
     let scene = Scene::new();
     let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there");
     let directory = scene.directory().path().display().to_string();
@@ -317,13 +317,13 @@ fn without_a_coordinator_it_is_said_how_to_start_one() {
     let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone");
     assert_eq!(error.exit_status(), 69);
     let error = error.to_string();
-    assert!(error.starts_with(&format!("no coordinator answers for {directory} since ")), "{error}");
+    assert!(error.starts_with(&format!("no coordinator answers for {directory} after ")), "{error}");
     assert!(error.contains("cannot connect to 127.0.0.1:"), "{error}");
     assert!(error.ends_with(&format!("start a cluster with: nap up --dir {directory}")), "{error}");
 }
 
 #[test]
-fn a_cluster_that_is_not_up_is_said_at_once_and_one_that_is_away_is_waited_for_a_minute() {
+fn absent_cluster_fails_at_once_unreachable_one_is_retried() {
     let Patience { first, later, absent, tell, .. } = Patience::default();
     assert_eq!((first, later), (Duration::from_secs(60), Duration::from_secs(60)));
     assert!(absent <= Duration::from_secs(1) && tell);
@@ -344,7 +344,7 @@ fn a_cluster_that_is_not_up_is_said_at_once_and_one_that_is_away_is_waited_for_a
 }
 
 #[test]
-fn a_coordinator_that_is_just_starting_is_waited_for() {
+fn client_waits_for_starting_coordinator() {
     let scene = Scene::new();
     let place = scene.place();
     let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience()).map(drop));
@@ -353,7 +353,7 @@ fn a_coordinator_that_is_just_starting_is_waited_for() {
 }
 
 #[test]
-fn a_wrong_secret_is_said_at_once() {
+fn wrong_secret_fails_at_once() {
     let scene = Scene::new();
     let coordinator = scene.coordinator(drop);
     let secret = Secret::generate().expect("randomness");

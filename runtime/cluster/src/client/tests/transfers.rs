@@ -41,7 +41,7 @@ fn only_blob(scene: &Scene) -> PathBuf {
 }
 
 #[test]
-fn a_program_is_sent_once_however_many_jobs_there_are() {
+fn program_of_several_jobs_is_sent_once() {
     let scene = Scene::new();
     let (_coordinator, _told) = willing(&scene);
     let (mut client, options) = (scene.client(), scene.options());
@@ -54,7 +54,7 @@ fn a_program_is_sent_once_however_many_jobs_there_are() {
 }
 
 #[test]
-fn many_clients_of_one_program_at_once_all_get_their_jobs() {
+fn concurrent_clients_of_one_program_all_submit() {
     let scene = Scene::new();
     let (_coordinator, told) = willing(&scene);
     // Twice this does not fit into the store of 1 MiB: it must be sent by one of them only.
@@ -73,7 +73,7 @@ fn many_clients_of_one_program_at_once_all_get_their_jobs() {
 }
 
 #[test]
-fn side_files_travel_under_the_names_they_are_given() {
+fn side_files_keep_given_names() {
     let scene = Scene::new();
     let (_coordinator, told) = willing(&scene);
     let path = scene.folder.path().join("stopwords.txt");
@@ -88,7 +88,7 @@ fn side_files_travel_under_the_names_they_are_given() {
 }
 
 #[test]
-fn a_side_file_has_a_bound_that_can_be_raised() {
+fn side_file_beyond_limit_is_refused() {
     let scene = Scene::new();
     let (_coordinator, _told) = willing(&scene);
     let path = scene.folder.path().join("large");
@@ -97,7 +97,7 @@ fn a_side_file_has_a_bound_that_can_be_raised() {
     options.files = vec![SideFileSource { path, name: "large".to_owned() }];
     options.file_bytes_max = 10;
     let error = scene.client().submit(plan(), &options).expect_err("it is too large");
-    let says = "large along: it has more than 10 bytes; allow more with --conf side-file-max=SIZE";
+    let says = "large: it has more than 10 bytes; allow more with --conf side-file-max=SIZE";
     assert!(error.to_string().contains(says), "{error}");
     assert_eq!(error.exit_status(), 2);
     // One that does not tell its length is found out by its bytes.
@@ -110,7 +110,7 @@ fn a_side_file_has_a_bound_that_can_be_raised() {
 }
 
 #[test]
-fn files_that_cannot_be_taken_along_are_named() {
+fn unusable_side_files_are_named() {
     let scene = Scene::new();
     let (_coordinator, _told) = willing(&scene);
     let file = scene.folder.path().join("file");
@@ -118,12 +118,9 @@ fn files_that_cannot_be_taken_along_are_named() {
     let source = |path: &PathBuf, name: &str| SideFileSource { path: path.clone(), name: name.to_owned() };
     let folder = scene.folder.path().to_owned();
     for (files, says) in [
-        (vec![source(&scene.folder.path().join("missing"), "a")], "missing to send it along: No such file"),
-        (vec![source(&folder, "a")], "along: it is not a regular file"),
-        (
-            vec![source(&PathBuf::from("/dev/zero"), "a")],
-            "cannot take /dev/zero along: it is not a regular file",
-        ),
+        (vec![source(&scene.folder.path().join("missing"), "a")], "missing: No such file"),
+        (vec![source(&folder, "a")], ": it is not a regular file"),
+        (vec![source(&PathBuf::from("/dev/zero"), "a")], "cannot send /dev/zero: it is not a regular file"),
         (vec![source(&file, "../a")], "\"../a\" cannot be the name of a side file; give one with PATH#NAME"),
         (vec![source(&file, "..")], "\"..\" cannot be the name"),
         (vec![source(&file, "")], "\"\" cannot be the name"),
@@ -142,7 +139,7 @@ fn files_that_cannot_be_taken_along_are_named() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_sent() {
+fn too_large_program_is_refused_before_upload() {
     let mut scene = Scene::new();
     scene.limits.blob_bytes_max = 1000;
     let (_coordinator, _told) = willing(&scene);
@@ -157,11 +154,11 @@ fn what_is_too_large_is_refused_before_it_is_sent() {
     let (_coordinator, _told) = willing(&scene);
     options.program = Some(scene.program(&vec![1; 2 << 20]));
     let error = scene.client().submit(plan(), &options).expect_err("it does not fit").to_string();
-    assert!(error.contains("does not fit: of the 1048576 bytes"), "{error}");
+    assert!(error.contains("of 1048576 bytes"), "{error}");
 }
 
 #[test]
-fn a_worker_fetches_a_blob_and_then_has_it() {
+fn fetched_blob_is_stored_on_worker() {
     let scene = Scene::new();
     let (coordinator, told) = willing(&scene);
     let mut options = scene.options();
@@ -210,7 +207,7 @@ impl ServedFiles for Logs {
 }
 
 #[test]
-fn a_log_comes_from_the_worker_that_keeps_it() {
+fn log_is_read_from_worker_or_coordinator() {
     let scene = Scene::new();
     let log = scene.folder.path().join("stderr");
     let text: Vec<u8> = (0..400_000_u32).flat_map(|number| number.to_le_bytes()).collect();

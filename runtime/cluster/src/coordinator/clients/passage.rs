@@ -84,6 +84,6 @@ impl Client {
     async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, Refusal> {
         let store = Arc::clone(&self.desk.blobs);
         let pinned = spawn_blocking(move || store.pin(digest)).await;
-        pinned.unwrap_or(Err(BlobError::BrokenOff { digest })).map_err(Refusal::failed)
+        pinned.unwrap_or(Err(BlobError::Interrupted { digest })).map_err(Refusal::failed)
     }
 }

@@ -113,11 +113,11 @@ impl<'a> FetchConnection<'a> {
                 Ok(FetchConnection { shared, address, line, socket, granted, silent, _attached: attached })
             }
             Some(FromDataServer::Opened { .. }) => {
-                Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
+                Err(FetchError::Broken("the server does not encrypt the connection".to_owned()))
             }
             Some(FromDataServer::Busy { millis }) => Err(busy(millis)),
             Some(FromDataServer::Refused { reason }) => Err(FetchError::Broken(format!("refused: {reason}"))),
-            Some(_) => Err(FetchError::Broken("the server did not answer Open".to_owned())),
+            Some(_) => Err(FetchError::Broken("protocol error: the server did not answer Open".to_owned())),
             None => Err(TransportError::CutShort.into()),
         }
     }
@@ -184,7 +184,11 @@ impl<'a> FetchConnection<'a> {
                     self.check_length(bytes.0.len() as u64, assembly)?;
                     self.take_in(&bytes.0, assembly)?;
                 }
-                other => return Err(FetchError::Broken(format!("blocks were expected, not {other:?}"))),
+                other => {
+                    return Err(FetchError::Broken(format!(
+                        "protocol error: expected blocks, got {other:?}"
+                    )));
+                }
             }
         }
         Ok(())
@@ -193,7 +197,7 @@ impl<'a> FetchConnection<'a> {
     fn check_length(&self, length: u64, assembly: &SegmentAssembly) -> Result<(), FetchError> {
         if length == 0 || length > self.granted || length > assembly.missing() {
             return Err(FetchError::Broken(format!(
-                "the server announced {length} bytes where {} are missing and {} were granted",
+                "the server announced {length} bytes, but only {} are missing and {} granted",
                 assembly.missing(),
                 self.granted
             )));
@@ -263,7 +267,7 @@ fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
     shared.order.context.progress().still_waiting();
     *silent += TICK;
     if *silent >= shared.order.network.limits.silence_max {
-        return Err(FetchError::Broken(format!("the server was silent for {silent:?}")));
+        return Err(FetchError::Broken(format!("the server sent nothing for {silent:?}")));
     }
     Ok(())
 }

@@ -158,7 +158,10 @@ fn receive(
             let reason = format!("fetching partition {partition} from {}: {reason}", connection.address());
             Ok(InputEvent::Lost { attempts: vec![attempt], place, reason })
         }
-        other => Err(FetchError::Broken(format!("an answer about {} was expected, not {other:?}", asked.0))),
+        other => Err(FetchError::Broken(format!(
+            "protocol error: expected an answer about {}, got {other:?}",
+            asked.0
+        ))),
     }
 }
 
@@ -174,14 +177,14 @@ fn receive_segment(
     if described != (name.as_str(), shared.order.partition, wanted.next_block()) {
         let (label, partition, block) = described;
         return Err(FetchError::Other(format!(
-            "for {name} there is partition {partition} of {label} from block {block} on"
+            "requested {name}, received partition {partition} of {label} from block {block} on"
         )));
     }
     let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
     if !fits {
         // Restart from the first block.
         wanted.assembly = None;
-        return Err(FetchError::Damaged(format!("the output of {name} is another one than before")));
+        return Err(FetchError::Damaged(format!("the output of {name} was replaced during the fetch")));
     }
     let assembly = match &mut wanted.assembly {
         Some(assembly) => assembly,

@@ -78,9 +78,9 @@ impl Fetches {
         for _ in 0..fetchers {
             let shared = Arc::clone(&fetches.shared);
             let thread = std::thread::Builder::new().name("fetch".into());
-            thread.spawn(move || fetcher::run(&shared)).map_err(|error| {
-                TaskError::local(format!("cannot start a thread that fetches: {error}"), &error)
-            })?;
+            thread
+                .spawn(move || fetcher::run(&shared))
+                .map_err(|error| TaskError::local(format!("cannot start a fetch thread: {error}"), &error))?;
         }
         Ok(fetches)
     }
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_scratch_sends_the_reduce_elsewhere_and_names_the_file() {
+    fn write_failed_on_full_disk_is_retryable_and_names_file() {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         let error = WriteError { doing: "write", path: "scratch/x".into(), source: full };
         let failed = write_failed(&error);

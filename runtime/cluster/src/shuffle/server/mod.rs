@@ -150,7 +150,7 @@ impl Floor {
         }
         if let Some(reason) = self.full(peer.ip()) {
             if self.guests().says_busy() {
-                (self.log)(&format!("told {peer} to come back: {reason}"));
+                (self.log)(&format!("asked {peer} to retry: {reason}"));
             }
             tokio::spawn(put_off(connection));
             return;
@@ -164,11 +164,11 @@ impl Floor {
         let guests = self.guests();
         let DataServerSettings { connections_max, connections_per_peer_max, .. } = self.settings;
         if guests.sockets.len() >= connections_max {
-            return Some(format!("{connections_max} data connections are open"));
+            return Some(format!("limit of {connections_max} data connections reached"));
         }
         let same = guests.sockets.values().filter(|(ip, _)| *ip == peer).count();
         (same >= connections_per_peer_max)
-            .then(|| format!("{connections_per_peer_max} data connections from {peer} are open"))
+            .then(|| format!("limit of {connections_per_peer_max} data connections from {peer} reached"))
     }
 
     /// Starts the connection's thread.

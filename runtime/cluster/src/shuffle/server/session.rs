@@ -31,7 +31,7 @@ const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
 pub(super) enum SessionError {
     #[error("refused: {0}")]
     Refused(String),
-    #[error("{} is shorter than its index says; rerun the map task that wrote it", .0.display())]
+    #[error("{} is shorter than its index; rerun the map task that wrote it", .0.display())]
     CutFile(PathBuf),
     #[error(transparent)]
     Transport(#[from] TransportError),
@@ -131,8 +131,8 @@ impl Session<'_> {
                 let waiting = self.waiting.len() + items.len();
                 if items.len() > FETCH_ITEMS_MAX || waiting > WAITING_MAX {
                     return Err(SessionError::Refused(format!(
-                        "a request for {} segments, with which {waiting} wait; at most {FETCH_ITEMS_MAX} and \
-                         {WAITING_MAX} are allowed",
+                        "too many segments: {} requested (limit {FETCH_ITEMS_MAX}), {waiting} pending (limit \
+                         {WAITING_MAX})",
                         items.len()
                     )));
                 }
@@ -142,7 +142,7 @@ impl Session<'_> {
                 let credit = self.credit.checked_add(bytes).filter(|credit| *credit <= CREDIT_BYTES_MAX);
                 self.credit = credit.ok_or_else(|| {
                     SessionError::Refused(format!(
-                        "a grant of {bytes} bytes beside {}; at most {CREDIT_BYTES_MAX} may be open",
+                        "too much credit: {bytes} bytes in addition to {} (limit {CREDIT_BYTES_MAX})",
                         self.credit
                     ))
                 })?;
@@ -152,7 +152,7 @@ impl Session<'_> {
                 self.read_log(attempt, stream, offset, length)?;
             }
             ToDataServer::Open { .. } => {
-                return Err(SessionError::Refused("the connection is open already".to_owned()));
+                return Err(SessionError::Refused("the connection is already open".to_owned()));
             }
         }
         Ok(())
@@ -167,9 +167,9 @@ impl Session<'_> {
 
     fn check_allowed(&self, allowed: bool) -> Result<(), SessionError> {
         match self.role {
-            Role::Task(job) if !allowed => {
-                Err(SessionError::Refused(format!("a task of {job} may have map output of its own job only")))
-            }
+            Role::Task(job) if !allowed => Err(SessionError::Refused(format!(
+                "a task of {job} may only fetch map output of its own job"
+            ))),
             _ => Ok(()),
         }
     }
@@ -198,8 +198,7 @@ impl Session<'_> {
     fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), Miss> {
         let FetchItem { attempt, from_block } = item;
         let known = (attempt.task.kind == TaskKind::Map).then(|| self.floor.files.segment(attempt)).flatten();
-        let unknown =
-            || Miss::Unavailable { gone: true, reason: format!("no output of {attempt} is known here") };
+        let unknown = || Miss::Unavailable { gone: true, reason: format!("unknown map output {attempt}") };
         let path = known.ok_or_else(unknown)?;
         let file = File::open(&path).map_err(|source| SegmentError::Open { path: path.clone(), source })?;
         let index = self.floor.indexes.of(&file, &path)?;
@@ -259,7 +258,7 @@ fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bo
             Ok(Some(encrypted))
         }
         Some(_) => {
-            let reason = "the first message was not Open".to_owned();
+            let reason = "the first message must be Open".to_owned();
             connection.send(&FromDataServer::Refused { reason: reason.clone() })?;
             Err(SessionError::Refused(reason))
         }

@@ -57,7 +57,7 @@ fn block_starts(served: &Served, stream: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_fetch_that_is_cut_at_a_block_goes_on_at_that_block() {
+fn fetch_cut_in_block_resumes_at_that_block() {
     let served = served();
     let stream = undisturbed(&served, false);
     let starts = block_starts(&served, &stream);
@@ -72,7 +72,7 @@ fn a_fetch_that_is_cut_at_a_block_goes_on_at_that_block() {
 }
 
 #[test]
-fn a_fetch_that_is_cut_in_handshake_header_or_index_begins_anew() {
+fn fetch_cut_before_first_block_restarts() {
     let served = served();
     let stream = undisturbed(&served, false);
     let first = block_starts(&served, &stream)[0];
@@ -82,7 +82,7 @@ fn a_fetch_that_is_cut_in_handshake_header_or_index_begins_anew() {
 }
 
 #[test]
-fn an_encrypted_fetch_that_is_cut_goes_on() {
+fn encrypted_fetch_cut_anywhere_resumes() {
     let served = served();
     let stream = undisturbed(&served, true);
     for at in (0..stream.len()).step_by(stream.len() / 23) {
@@ -91,7 +91,7 @@ fn an_encrypted_fetch_that_is_cut_goes_on() {
 }
 
 #[test]
-fn progress_between_cuts_keeps_a_peer_from_being_given_up() {
+fn fetch_with_progress_resets_retry_limit() {
     let served = Served::start().with_maps(1, 40_000);
     let cuts = [Trick::Cut(200_000); 5];
     assert!(cuts.len() as u32 > network(false).limits.tries_max);
@@ -104,7 +104,7 @@ fn progress_between_cuts_keeps_a_peer_from_being_given_up() {
 }
 
 #[test]
-fn what_a_dead_server_holds_is_reported_once_and_replaced() {
+fn outputs_of_dead_server_are_reported_once_and_replaced() {
     let (mut dead, alive) = (Served::start().with_maps(3, 1_000), Served::start());
     dead.die();
     let again = |index| attempt(TaskKind::Map, index, 2);
@@ -125,7 +125,7 @@ fn what_a_dead_server_holds_is_reported_once_and_replaced() {
 }
 
 #[test]
-fn a_server_that_dies_while_it_sends_loses_only_what_has_not_come() {
+fn server_death_loses_only_missing_outputs() {
     let served = Served::start().with_maps(2, 12_000);
     let again = attempt(TaskKind::Map, 1, 2);
     served.shelf.seal(again, 12_000, BlockCompression::None);

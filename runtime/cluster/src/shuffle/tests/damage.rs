@@ -6,7 +6,7 @@ use super::proxy::{Proxy, Trick};
 use super::*;
 
 #[test]
-fn a_bit_flipped_on_its_way_makes_that_block_come_again() {
+fn bit_flip_in_transit_refetches_that_block() {
     let served = Served::start().with_maps(1, 12_000);
     for (encrypt, at) in [(false, 90_000), (false, 200_000), (true, 90_000), (true, 200_000)] {
         let proxy = Proxy::before(&served.address, &[Trick::Flip(at)]);
@@ -23,7 +23,7 @@ fn a_bit_flipped_on_its_way_makes_that_block_come_again() {
 }
 
 #[test]
-fn any_bit_flipped_on_its_way_is_noticed() {
+fn bit_flip_anywhere_in_transit_is_detected() {
     let served = Served::start().with_maps(1, 300);
     let path = Proxy::before(&served.address, &[]);
     Reduce::new(1).gather(vec![remote(map(0), &path.address)]);
@@ -65,12 +65,12 @@ fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
 }
 
 #[test]
-fn a_missing_segment_is_reported() {
+fn missing_segment_is_reported_lost() {
     check_lost(|path| fs::remove_file(path).unwrap(), &["job_0001_m_0001.1", "rerun the map task"]);
 }
 
 #[test]
-fn a_bit_flipped_in_a_block_on_the_servers_disk_is_reported_with_the_block() {
+fn bit_flip_on_server_disk_is_reported_with_block() {
     let flip_a_late_block = |path: &Path| {
         let entry = Segment::open(path).unwrap().partition(2).unwrap();
         change(path, (entry.offset + entry.stored_len - 10) as usize);
@@ -79,13 +79,13 @@ fn a_bit_flipped_in_a_block_on_the_servers_disk_is_reported_with_the_block() {
 }
 
 #[test]
-fn a_damaged_footer_on_the_servers_disk_is_reported() {
+fn damaged_footer_on_server_disk_is_reported_lost() {
     let flip_the_footer = |path: &Path| change(path, fs::metadata(path).unwrap().len() as usize - 100);
     check_lost(flip_the_footer, &["damaged", "checksum mismatch in the block index"]);
 }
 
 #[test]
-fn a_cut_segment_is_reported() {
+fn truncated_segment_is_reported_lost() {
     let cut = |path: &Path| {
         let bytes = fs::read(path).unwrap();
         fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
@@ -94,11 +94,11 @@ fn a_cut_segment_is_reported() {
 }
 
 #[test]
-fn a_segment_of_another_attempt_is_reported() {
+fn segment_of_another_attempt_is_reported_lost() {
     let swap = |path: &Path| {
         fs::copy(path.with_file_name("job_0001_m_0000.1.segment"), path).unwrap();
     };
-    check_lost(swap, &["for job_0001_m_0001.1", "job_0001_m_0000.1"]);
+    check_lost(swap, &["requested job_0001_m_0001.1", "job_0001_m_0000.1"]);
 }
 
 fn change(path: &Path, at: usize) {

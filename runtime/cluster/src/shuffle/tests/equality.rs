@@ -23,29 +23,29 @@ fn check_fetch(encrypt: bool, compression: BlockCompression, maps: u32, records:
 }
 
 #[test]
-fn blocks_as_they_are() {
+fn fetch_plain_equals_sealed_data() {
     check_fetch(false, BlockCompression::None, 5, 20_000);
 }
 
 #[test]
-fn blocks_encrypted() {
+fn fetch_encrypted_equals_sealed_data() {
     check_fetch(true, BlockCompression::None, 5, 20_000);
 }
 
 #[test]
-fn compressed_blocks_are_neither_compressed_nor_decompressed_on_their_way() {
+fn fetch_compressed_blocks_sends_them_unchanged() {
     check_fetch(false, BlockCompression::Lz4, 3, 20_000);
     check_fetch(true, BlockCompression::Lz4, 3, 20_000);
 }
 
 #[test]
-fn many_small_segments_come_in_batches() {
+fn fetch_many_small_segments_equals_sealed_data() {
     check_fetch(false, BlockCompression::None, 300, 20);
     check_fetch(true, BlockCompression::None, 300, 20);
 }
 
 #[test]
-fn the_server_may_want_encryption_when_the_client_does_not() {
+fn server_setting_forces_encryption() {
     let served = Served::start_with(DataServerSettings { encrypt: true, ..DataServerSettings::default() });
     served.shelf.seal(map(0), 5_000, BlockCompression::None);
     let mut reduce = Reduce::new(1);
@@ -56,7 +56,7 @@ fn the_server_may_want_encryption_when_the_client_does_not() {
 }
 
 #[test]
-fn several_servers_and_local_files_make_one_input() {
+fn inputs_of_several_servers_and_local_files_merge() {
     let (here, there, elsewhere) = (Shelf::new(), Served::start(), Served::start());
     let maps = 9;
     let named: Vec<MapInput> = (0..maps)
@@ -108,7 +108,7 @@ fn several_servers_and_local_files_make_one_input() {
 }
 
 #[test]
-fn a_partition_without_a_record_is_fetched_too() {
+fn empty_partition_is_fetched() {
     let served = Served::start();
     served.shelf.seal(map(0), 1, BlockCompression::None);
     let counts: Vec<usize> = (0..PARTITIONS)

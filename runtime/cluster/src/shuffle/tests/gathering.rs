@@ -5,7 +5,7 @@ use napreduce_engine::{FailureClass, FaultPlace};
 use super::*;
 
 #[test]
-fn local_inputs_that_are_complete_start_nothing() {
+fn local_inputs_need_no_network() {
     let mut reduce = Reduce::new(2);
     reduce.network = None;
     let named = vec![local(map(1), "b".into()), local(map(0), "a".into())];
@@ -14,7 +14,7 @@ fn local_inputs_that_are_complete_start_nothing() {
 }
 
 #[test]
-fn inputs_that_are_named_later_are_waited_for() {
+fn reduce_waits_for_inputs_named_later() {
     let served = Served::start().with_maps(4, 500);
     let mut reduce = Reduce::new(4);
     let [first, second, third, fourth] = served.inputs(4).try_into().unwrap();
@@ -37,7 +37,7 @@ fn inputs_that_are_named_later_are_waited_for() {
 }
 
 #[test]
-fn a_later_output_of_a_map_replaces_the_earlier_one() {
+fn later_output_of_map_replaces_pending_one() {
     let again = attempt(TaskKind::Map, 0, 2);
     let mut reduce = Reduce::new(2);
     reduce.arrived.send(InputEvent::Named(vec![local(again, "again".into())])).unwrap();
@@ -47,7 +47,7 @@ fn a_later_output_of_a_map_replaces_the_earlier_one() {
 }
 
 #[test]
-fn an_output_that_is_fetched_is_not_replaced() {
+fn fetched_output_is_not_replaced() {
     let served = Served::start().with_maps(1, 500);
     let (again, mut reduce) = (attempt(TaskKind::Map, 0, 2), Reduce::new(2));
     let (later, scratch) = (reduce.arrived.clone(), reduce.scratch.path().to_owned());
@@ -71,7 +71,7 @@ fn an_output_that_is_fetched_is_not_replaced() {
 }
 
 #[test]
-fn an_output_that_was_lost_may_be_named_again() {
+fn lost_output_named_again_is_fetched() {
     let served = Served::start();
     let mut reduce = Reduce::new(1);
     let gathered = reduce
@@ -85,14 +85,14 @@ fn an_output_that_was_lost_may_be_named_again() {
 }
 
 #[test]
-fn a_map_that_there_is_not_is_fatal() {
+fn input_of_unknown_map_is_fatal() {
     let error = Reduce::new(1).gather_with(vec![local(map(1), "x".into())], |_| vec![]).unwrap_err();
     assert_eq!(error.class, FailureClass::Fatal);
-    assert!(error.message.contains("job_0001_m_0001.1 is named"), "{error}");
+    assert!(error.message.contains("invalid input job_0001_m_0001.1"), "{error}");
 }
 
 #[test]
-fn an_input_elsewhere_needs_a_way_to_it() {
+fn remote_input_without_network_is_fatal() {
     let mut reduce = Reduce::new(1);
     reduce.network = None;
     let error = reduce.gather_with(vec![remote(map(0), "there:1")], |_| vec![]).unwrap_err();
@@ -101,7 +101,7 @@ fn an_input_elsewhere_needs_a_way_to_it() {
 }
 
 #[test]
-fn a_task_that_is_asked_to_stop_stops_waiting() {
+fn interrupted_task_stops_waiting() {
     let mut reduce = Reduce::new(1);
     reduce.context.interrupt();
     let error = reduce.gather_with(vec![], |_| vec![]).unwrap_err();
@@ -109,7 +109,7 @@ fn a_task_that_is_asked_to_stop_stops_waiting() {
 }
 
 #[test]
-fn a_scratch_that_cannot_be_written_ends_the_attempt_and_is_named() {
+fn unwritable_scratch_fails_attempt_and_is_named() {
     let served = Served::start().with_maps(1, 500);
     let mut reduce = Reduce::new(1);
     let gone = reduce.scratch.path().to_owned();

@@ -92,7 +92,7 @@ fn check_not_believed(opened: FromDataServer, lies: Vec<FromDataServer>, reason:
 }
 
 #[test]
-fn lengths_beyond_what_is_missing_or_granted() {
+fn length_beyond_extent_or_credit_is_rejected() {
     let shelf = Shelf::new();
     let truth = extent(&shelf);
     for length in [0, 1 << 20, u32::MAX] {
@@ -104,7 +104,7 @@ fn lengths_beyond_what_is_missing_or_granted() {
 }
 
 #[test]
-fn blocks_that_are_not_what_the_index_says() {
+fn blocks_unlike_index_are_rejected() {
     let shelf = Shelf::new();
     let truth = extent(&shelf);
     let range = PartitionExtent::decode(&truth).unwrap().range();
@@ -113,7 +113,7 @@ fn blocks_that_are_not_what_the_index_says() {
 }
 
 #[test]
-fn an_index_that_is_none() {
+fn invalid_index_is_rejected() {
     let shelf = Shelf::new();
     let truth = extent(&shelf);
     for broken in [vec![], vec![0; 3], vec![0xff; 5_000], truth[..truth.len() - 1].to_vec()] {
@@ -122,7 +122,7 @@ fn an_index_that_is_none() {
 }
 
 #[test]
-fn answers_about_something_else() {
+fn answer_about_another_segment_is_rejected() {
     let shelf = Shelf::new();
     let truth = Payload(extent(&shelf));
     let about = |attempt, partition, from_block| FromDataServer::Segment {
@@ -139,12 +139,12 @@ fn answers_about_something_else() {
         FromDataServer::Blocks { length: 5 },
         FromDataServer::Opened { encrypted: true },
     ] {
-        check_not_believed(OPENED, vec![lie], "an answer about job_0001_m_0000.1 was expected");
+        check_not_believed(OPENED, vec![lie], "expected an answer about job_0001_m_0000.1");
     }
 }
 
 #[test]
-fn a_segment_that_is_not_the_one_it_is_called() {
+fn mislabeled_segment_is_rejected() {
     let shelf = Shelf::new();
     let of_another = attempt(TaskKind::Map, 0, 3);
     shelf.seal(of_another, 100, BlockCompression::None);
@@ -153,18 +153,18 @@ fn a_segment_that_is_not_the_one_it_is_called() {
     let lie = segment(index.extent(0, 0).unwrap().encode());
     check_not_believed(OPENED, vec![lie], "of job_0001_m_0000.3");
     let lie = segment(index.extent(1, 0).unwrap().encode());
-    check_not_believed(OPENED, vec![lie], "there is partition 1");
+    check_not_believed(OPENED, vec![lie], "received partition 1");
 }
 
 #[test]
-fn refusals_and_other_first_words() {
+fn unexpected_first_message_is_rejected() {
     check_not_believed(FromDataServer::Refused { reason: "not today".into() }, vec![], "refused: not today");
     check_not_believed(FromDataServer::Blocks { length: 1 }, vec![], "did not answer Open");
     check_not_believed(OPENED, vec![FromDataServer::Refused { reason: "enough".into() }], "refused: enough");
 }
 
 #[test]
-fn encryption_that_was_asked_for_cannot_be_denied() {
+fn server_without_requested_encryption_is_rejected() {
     let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
     shelf.seal(map(0), 100, BlockCompression::None);
     let mut reduce = Reduce::new(1).encrypted(true);
@@ -174,13 +174,13 @@ fn encryption_that_was_asked_for_cannot_be_denied() {
 }
 
 #[test]
-fn a_server_that_says_nothing() {
+fn silent_server_is_given_up() {
     let (liar, shelf) = (Liar::telling(OPENED, vec![]), Shelf::new());
     shelf.seal(map(0), 100, BlockCompression::None);
     let mut reduce = Reduce::new(1).silence_max(Duration::from_millis(400));
     let truth = local(map(0), shelf.path(map(0)));
     let before = reduce.context.progress().signs_of_life();
     reduce.gather_with(vec![remote(map(0), &liar.address)], |_| vec![truth.clone()]).unwrap();
-    assert!(reduce.lost[0].1.contains("the server was silent"), "{:?}", reduce.lost);
+    assert!(reduce.lost[0].1.contains("the server sent nothing"), "{:?}", reduce.lost);
     assert!(reduce.context.progress().signs_of_life() != before, "a task that waits shows that it is well");
 }

@@ -28,7 +28,7 @@ fn piece(line: &mut DataConnection) -> Option<u64> {
 }
 
 #[test]
-fn no_more_is_sent_than_was_granted() {
+fn server_sends_no_more_than_credit() {
     let served = Served::start().with_maps(1, 60_000);
     for encrypt in [false, true] {
         let mut line = served.client(encrypt);
@@ -56,7 +56,7 @@ fn no_more_is_sent_than_was_granted() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_holds_up_nobody() {
+fn slow_reader_does_not_delay_others() {
     let served = Served::start().with_maps(1, 200_000);
     let mut slow: Vec<DataConnection> = (0..4).map(|index| served.client(index % 2 == 0)).collect();
     for line in &mut slow {
@@ -71,7 +71,7 @@ fn a_reader_that_takes_nothing_holds_up_nobody() {
 }
 
 #[test]
-fn connections_from_one_address_are_limited_and_the_limit_is_said() {
+fn connections_per_address_are_limited() {
     let settings = DataServerSettings { connections_per_peer_max: 2, ..DataServerSettings::default() };
     let served = Served::start_with(settings).with_maps(1, 100);
     let (mut first, second) = (served.client(false), served.client(true));
@@ -90,7 +90,7 @@ fn connections_from_one_address_are_limited_and_the_limit_is_said() {
 }
 
 #[test]
-fn all_connections_together_are_limited() {
+fn connections_in_total_are_limited() {
     let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
     let served = Served::start_with(settings).with_maps(1, 100);
     let _first = served.client(false);
@@ -101,7 +101,7 @@ fn all_connections_together_are_limited() {
 }
 
 #[test]
-fn a_busy_server_is_waited_for_and_nothing_is_lost() {
+fn fetch_from_busy_server_retries_without_loss() {
     let settings = DataServerSettings { connections_max: 1, ..DataServerSettings::default() };
     let served = Served::start_with(settings).with_maps(3, 500);
     let guest = served.client(false);
@@ -109,7 +109,7 @@ fn a_busy_server_is_waited_for_and_nothing_is_lost() {
     let gathered = std::thread::scope(|scope| {
         scope.spawn(|| {
             // Until the reduce was told to come back.
-            while !served.lines.lock().unwrap().iter().any(|line| line.contains("to come back")) {
+            while !served.lines.lock().unwrap().iter().any(|line| line.contains("to retry")) {
                 std::thread::yield_now();
             }
             drop(guest);
@@ -121,7 +121,7 @@ fn a_busy_server_is_waited_for_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_silent_peer_is_disconnected_and_comes_back() {
+fn idle_peer_is_disconnected_without_log() {
     let settings =
         DataServerSettings { idle_max: Duration::from_millis(20), ..DataServerSettings::default() };
     let served = Served::start_with(settings).with_maps(1, 100);
@@ -133,7 +133,7 @@ fn a_silent_peer_is_disconnected_and_comes_back() {
 }
 
 #[test]
-fn the_end_of_a_server_is_the_end_of_its_connections() {
+fn stopped_server_closes_its_connections() {
     let mut served = Served::start().with_maps(1, 100);
     let (mut idle, mut waiting) = (served.client(true), served.client(false));
     ask(&mut waiting, 1);

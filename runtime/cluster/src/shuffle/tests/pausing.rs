@@ -59,7 +59,7 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
 }
 
 #[test]
-fn a_suspended_gathering_goes_on_where_it_was() {
+fn suspended_fetch_resumes_without_retries() {
     let suspends = suspend_while_gathering(false) + suspend_while_gathering(true);
     println!("{suspends} suspends");
     assert!(suspends > 0, "it was never suspended");
@@ -119,7 +119,7 @@ fn progress_questions_leave_fetch_connections_open() {
 }
 
 #[test]
-fn outputs_named_one_by_one_share_a_connection() {
+fn outputs_named_one_by_one_share_one_connection() {
     let served = Served::start().with_maps(4, 500);
     let proxy = Proxy::before(&served.address, &[]);
     let mut reduce = Reduce::new(4);

@@ -38,23 +38,23 @@ fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
 }
 
 #[test]
-fn a_partition_out_of_range_is_refused_and_the_connection_goes_on() {
+fn partition_out_of_range_is_unavailable() {
     check_unavailable(PARTITIONS, item(map(0), 0), "has no partition 3; it has 3, from 0");
     check_unavailable(u32::MAX, item(map(0), 0), "has no partition 4294967295; it has 3, from 0");
 }
 
 #[test]
-fn a_block_out_of_range_is_refused_and_the_connection_goes_on() {
+fn block_out_of_range_is_unavailable() {
     check_unavailable(0, item(map(0), 2), "has no block 2 of partition 0; it has 1, from 0");
     check_unavailable(0, item(map(0), u64::MAX), "of partition 0; it has 1, from 0");
 }
 
 #[test]
-fn an_unknown_attempt_is_refused_and_the_connection_goes_on() {
+fn unknown_attempt_is_unavailable() {
     check_unavailable(0, item(map(9), 0), "cannot open segment");
-    check_unavailable(0, item(attempt(TaskKind::Reduce, 0, 1), 0), "no output of job_0001_r_0000.1");
+    check_unavailable(0, item(attempt(TaskKind::Reduce, 0, 1), 0), "unknown map output job_0001_r_0000.1");
     let foreign = AttemptId { task: TaskId { job: JobId(u32::MAX), ..map(0).task }, number: u32::MAX };
-    check_unavailable(0, item(foreign, 0), "no output of");
+    check_unavailable(0, item(foreign, 0), "unknown map output");
 }
 
 /// The server says why it refuses, and hangs up.
@@ -86,7 +86,7 @@ fn task(served: &Served, job: u32) -> DataConnection {
 }
 
 #[test]
-fn a_task_gets_map_output_of_its_own_job_and_nothing_else() {
+fn task_receives_map_output_of_own_job_only() {
     let served = Served::start().with_maps(1, 100);
     let mut own = task(&served, 1);
     own.send(&fetch(0, vec![item(map(0), 0)])).unwrap();
@@ -99,7 +99,7 @@ fn a_task_gets_map_output_of_its_own_job_and_nothing_else() {
             FromDataServer::Refused { reason } => {
                 assert_eq!(
                     reason,
-                    format!("a task of {} may have map output of its own job only", JobId(job))
+                    format!("a task of {} may only fetch map output of its own job", JobId(job))
                 );
             }
             other => panic!("{other:?}"),
@@ -109,7 +109,7 @@ fn a_task_gets_map_output_of_its_own_job_and_nothing_else() {
 
 /// The token of a job opens no door but that of its tasks.
 #[test]
-fn a_token_is_refused_in_any_other_role_and_for_any_other_job() {
+fn job_token_is_refused_for_other_roles_and_jobs() {
     let served = Served::start().with_maps(1, 100);
     let token = job_token(&secret(), JobId(2));
     for role in [Role::Worker, Role::Client, Role::Data, Role::Task(JobId(1)), Role::Task(JobId(0))] {
@@ -119,18 +119,21 @@ fn a_token_is_refused_in_any_other_role_and_for_any_other_job() {
 }
 
 #[test]
-fn absurd_credit_is_refused() {
-    check_refused(&[ToDataServer::Grant { bytes: CREDIT_BYTES_MAX + 1 }], "a grant of");
-    check_refused(&[ToDataServer::Grant { bytes: 1 }, ToDataServer::Grant { bytes: u64::MAX }], "beside 1");
+fn credit_beyond_limit_is_refused() {
+    check_refused(&[ToDataServer::Grant { bytes: CREDIT_BYTES_MAX + 1 }], "too much credit");
+    check_refused(
+        &[ToDataServer::Grant { bytes: 1 }, ToDataServer::Grant { bytes: u64::MAX }],
+        "in addition to 1",
+    );
 }
 
 #[test]
-fn a_request_for_thousands_of_segments_is_refused() {
-    check_refused(&[fetch(0, vec![item(map(0), 0); FETCH_ITEMS_MAX + 1])], "segments");
+fn request_for_too_many_segments_is_refused() {
+    check_refused(&[fetch(0, vec![item(map(0), 0); FETCH_ITEMS_MAX + 1])], "too many segments");
 }
 
 #[test]
-fn requests_that_pile_up_are_refused() {
+fn too_many_pending_requests_are_refused() {
     let served = Served::start().with_maps(1, 100);
     let mut line = served.client(false);
     // Without credit, the first one waits and the others behind it.
@@ -139,14 +142,14 @@ fn requests_that_pile_up_are_refused() {
     }
     assert!(matches!(next(&mut line), FromDataServer::Segment { .. }));
     match next(&mut line) {
-        FromDataServer::Refused { reason } => assert!(reason.contains("with which 5119 wait"), "{reason}"),
+        FromDataServer::Refused { reason } => assert!(reason.contains("5119 pending"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn the_first_word_must_be_open_and_be_said_once() {
-    check_refused(&[ToDataServer::Open { encrypt: false }], "open already");
+fn first_message_must_be_open() {
+    check_refused(&[ToDataServer::Open { encrypt: false }], "already open");
     let served = Served::start();
     let mut connection = served.stranger();
     connection.send(&ToDataServer::Grant { bytes: 1 }).unwrap();
@@ -155,7 +158,7 @@ fn the_first_word_must_be_open_and_be_said_once() {
 }
 
 #[test]
-fn bytes_that_are_no_message_end_their_connection_only() {
+fn undecodable_bytes_end_their_connection_only() {
     let served = Served::start().with_maps(1, 100);
     let frame_of_4_gib = [0xff; 4];
     let garbage = [9, 0, 0, 0, 0xee, 1, 2, 3, 4, 5, 6, 7, 8];
@@ -175,7 +178,7 @@ fn bytes_that_are_no_message_end_their_connection_only() {
 
 /// A request names numbers; whoever puts a path in their place has sent no message, and gets no file.
 #[test]
-fn a_path_in_the_place_of_an_attempt_is_no_request() {
+fn path_instead_of_attempt_is_refused() {
     let served = Served::start().with_maps(1, 100);
     for encrypt in [false, true] {
         for path in ["../../etc/passwd", "/etc/passwd", "job_0001_m_0000.1/../../../../etc/passwd"] {
@@ -195,7 +198,7 @@ fn a_path_in_the_place_of_an_attempt_is_no_request() {
 }
 
 #[test]
-fn a_connection_for_another_role_is_not_served() {
+fn connection_of_another_role_is_refused() {
     let served = Served::start();
     let mut connection =
         blocking::connect(&served.address, Role::Worker, &secret(), PATIENCE, PATIENCE).unwrap();
@@ -204,7 +207,7 @@ fn a_connection_for_another_role_is_not_served() {
 }
 
 #[test]
-fn logs_are_read_in_pieces() {
+fn read_log_returns_pieces() {
     let served = Served::start();
     let (printer, text) = (attempt(TaskKind::Reduce, 4, 2), "one line\nanother line\n");
     std::fs::write(Shelf::log(&served.shelf, printer, LogStream::Stderr), text).unwrap();
@@ -233,7 +236,7 @@ fn logs_are_read_in_pieces() {
 }
 
 #[test]
-fn a_log_is_read_from_elsewhere() {
+fn read_log_returns_piece_or_error_with_address() {
     let served = Served::start();
     let printer = attempt(TaskKind::Map, 4, 2);
     std::fs::write(Shelf::log(&served.shelf, printer, LogStream::Stdout), "hello").unwrap();

@@ -56,7 +56,7 @@ impl Reduce {
 }
 
 #[test]
-fn what_was_fetched_is_not_fetched_again() {
+fn restored_reduce_does_not_refetch_inputs() {
     let served = Served::start().with_maps(6, 2_000);
     let mut first = Reduce::new(6);
     first.checkpoint_after(served.inputs(4));
@@ -77,7 +77,7 @@ fn what_was_fetched_is_not_fetched_again() {
 }
 
 #[test]
-fn a_fetched_file_that_was_damaged_is_fetched_again() {
+fn damaged_fetched_file_is_fetched_again() {
     let served = Served::start().with_maps(3, 500);
     for damage in ["short", "missing", "other"] {
         let mut first = Reduce::new(4);
@@ -156,7 +156,7 @@ fn saved_merge(served: &Served, reduce: &Reduce, permille: usize) -> (SavedReduc
 }
 
 #[test]
-fn of_a_merge_that_had_begun_only_the_rest_is_fetched() {
+fn restored_merge_fetches_only_the_rest() {
     let served = Served::start().with_maps(5, 20_000);
     let mut whole = Reduce::new(5);
     whole.gather(served.inputs(5));
@@ -183,7 +183,7 @@ fn of_a_merge_that_had_begun_only_the_rest_is_fetched() {
 }
 
 #[test]
-fn positions_in_an_output_that_was_replaced_are_of_no_use() {
+fn replaced_output_invalidates_merge_positions() {
     let served = Served::start().with_maps(3, 20_000);
     let first = Reduce::new(3);
     saved_merge(&served, &first, 500);
@@ -215,7 +215,7 @@ fn positions_in_an_output_that_was_replaced_are_of_no_use() {
 }
 
 #[test]
-fn a_merge_that_is_not_yet_gone_on_with_stays_what_is_saved() {
+fn checkpoint_during_restore_keeps_merge_position() {
     let served = Served::start().with_maps(3, 20_000);
     let first = Reduce::new(3);
     let (position, _) = saved_merge(&served, &first, 500);
@@ -231,7 +231,7 @@ fn a_merge_that_is_not_yet_gone_on_with_stays_what_is_saved() {
 }
 
 #[test]
-fn a_checkpoint_that_is_none_is_refused() {
+fn unusable_checkpoint_is_refused() {
     let served = Served::start().with_maps(2, 500);
     let first = Reduce::new(2);
     let mut second = first.next();
@@ -245,5 +245,5 @@ fn a_checkpoint_that_is_none_is_refused() {
     let mut fourth = third.next();
     fourth.maps = 2;
     check_equal(&fourth.gather(served.inputs(2)), &served.shelf, 0);
-    assert!(fourth.context.refusal().expect("it does not fit").contains("of 3 inputs, not of 2"));
+    assert!(fourth.context.refusal().expect("it does not fit").contains("of 3 inputs, not 2"));
 }

@@ -1,6 +1,6 @@
 //! How fast a fetch is over loopback; measured on request, since it asserts nothing about time.
 //!
-//! `cargo test --release -p napreduce-cluster --lib -- --ignored --nocapture fetches_are_measured`
+//! `cargo test --release -p napreduce-cluster --lib -- --ignored --nocapture measure_fetch_rates`
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn copy(served: &Served) -> (u64, f64) {
 
 #[test]
 #[ignore = "measures, and takes its time"]
-fn fetches_are_measured() {
+fn measure_fetch_rates() {
     let served = Served::start().with_maps(MAPS, RECORDS);
     for repetition in 1..=REPETITIONS {
         for (what, (bytes, seconds)) in [

@@ -107,18 +107,18 @@ fn check_dropped(plain: &[u8], line: &str) {
 }
 
 #[test]
-fn a_length_of_four_gigabytes_is_refused() {
+fn frame_length_of_four_gigabytes_is_refused() {
     check_dropped(&[0xff; 4], "a message of 4294967295 bytes is longer than the 67108864 bytes");
     check_dropped(&[0xff; 100], "a message of 4294967295 bytes");
 }
 
 #[test]
-fn a_length_of_one_more_than_the_limit_is_refused() {
+fn frame_length_above_limit_is_refused() {
     check_dropped(&(FRAME_BYTES_MAX + 1).to_le_bytes(), "a message of 67108865 bytes");
 }
 
 #[test]
-fn a_malformed_message_is_refused() {
+fn malformed_message_is_refused() {
     // A string that ends early, one that is not UTF-8, one with something behind it.
     check_dropped(&[2, 0, 0, 0, 9, b'x'], "cannot decode a frame of 2 bytes");
     check_dropped(&[2, 0, 0, 0, 1, 0xff], "cannot decode a frame of 2 bytes");
@@ -126,13 +126,13 @@ fn a_malformed_message_is_refused() {
 }
 
 #[test]
-fn a_stream_that_ends_inside_a_message_is_refused() {
+fn stream_cut_in_message_is_refused() {
     check_dropped(&[9, 0], "the stream ended inside a message");
     check_dropped(&[9, 0, 0, 0, 8, b'x'], "the stream ended inside a message");
 }
 
 #[test]
-fn a_stream_that_ends_inside_a_record_is_refused() {
+fn stream_cut_in_record_is_refused() {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
@@ -150,7 +150,7 @@ fn a_stream_that_ends_inside_a_record_is_refused() {
 }
 
 #[test]
-fn a_flipped_bit_anywhere_in_a_record_is_noticed() {
+fn flipped_bit_in_record_is_detected() {
     let message = "a message of some length";
     for bit in 0..8 * (2 + 4 + 1 + message.len() + 16) {
         let (mut client, mut server) = keys();
@@ -168,7 +168,7 @@ fn a_flipped_bit_anywhere_in_a_record_is_noticed() {
 }
 
 #[test]
-fn records_that_are_repeated_left_out_or_sent_back_are_noticed() {
+fn repeated_omitted_and_reflected_records_are_detected() {
     let (mut client, mut server) = keys();
     let record = records(&mut client.sealer, &[1, 0, 0, 0, 7]);
     let next = records(&mut client.sealer, &[1, 0, 0, 0, 8]);
@@ -182,7 +182,7 @@ fn records_that_are_repeated_left_out_or_sent_back_are_noticed() {
 }
 
 #[test]
-fn a_claimed_length_takes_no_memory() {
+fn claimed_length_allocates_no_memory() {
     let (mut client, mut server) = keys();
     // The longest frame, of which little comes.
     let mut plain = FRAME_BYTES_MAX.to_le_bytes().to_vec();
@@ -197,7 +197,7 @@ fn a_claimed_length_takes_no_memory() {
 }
 
 #[test]
-fn memory_follows_what_has_arrived_and_is_given_back() {
+fn memory_follows_received_data_and_is_released() {
     let (mut client, mut server) = keys();
     let mut plain = FRAME_BYTES_MAX.to_le_bytes().to_vec();
     plain.resize(4 << 20, 1);
@@ -228,7 +228,7 @@ fn memory_follows_what_has_arrived_and_is_given_back() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_not_sent_and_harms_nothing() {
+fn too_long_message_is_not_sent() {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
@@ -244,7 +244,7 @@ fn a_message_that_is_too_long_is_not_sent_and_harms_nothing() {
 }
 
 #[test]
-fn a_connection_does_not_change_hands_inside_a_message_that_is_sent() {
+fn into_blocking_during_send_fails() {
     run(async {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -260,7 +260,7 @@ fn a_connection_does_not_change_hands_inside_a_message_that_is_sent() {
 }
 
 #[test]
-fn a_send_that_is_dropped_is_finished_by_the_next() {
+fn dropped_send_is_finished_by_next_send() {
     run(async {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -282,7 +282,7 @@ fn a_send_that_is_dropped_is_finished_by_the_next() {
 
 proptest! {
     #[test]
-    fn any_bytes_in_place_of_records_are_refused(bytes in proptest::collection::vec(any::<u8>(), 70_000), step in 1_usize..5000) {
+    fn random_records_are_refused(bytes in proptest::collection::vec(any::<u8>(), 70_000), step in 1_usize..5000) {
         let (_client, mut server) = keys();
         let (messages, ended) = feed::<Vec<u8>>(&mut server.opener, &bytes, step);
         prop_assert!(messages.is_empty());
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_in_place_of_frames_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300), step in 1_usize..50) {
+    fn random_frames_take_little_memory(bytes in proptest::collection::vec(any::<u8>(), 0..300), step in 1_usize..50) {
         let (mut client, mut server) = keys();
         let records = records(&mut client.sealer, &bytes);
         let (_messages, _ended) = feed::<Vec<String>>(&mut server.opener, &records, step);

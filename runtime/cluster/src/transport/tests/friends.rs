@@ -67,7 +67,7 @@ fn messages_of_any_size_pass() {
 }
 
 #[test]
-fn a_receive_that_is_dropped_loses_nothing() {
+fn dropped_receive_loses_nothing() {
     run(async {
         let (client, mut server) = pair(Role::Worker).await;
         let (mut sender, _held) = client.split();
@@ -101,7 +101,7 @@ fn plain(connection: Connection) -> Result<std::net::TcpStream, TransportError> 
 }
 
 #[test]
-fn a_connection_goes_on_unencrypted_where_the_last_message_ended() {
+fn into_plain_continues_after_last_message() {
     run(async {
         let (mut client, mut server) = pair(Role::Data).await;
         client.send(&"bytes, please").await.unwrap();
@@ -117,7 +117,7 @@ fn a_connection_goes_on_unencrypted_where_the_last_message_ended() {
 }
 
 #[test]
-fn a_connection_does_not_go_on_unencrypted_inside_a_message() {
+fn into_plain_inside_message_fails() {
     run(async {
         let (mut client, server) = pair(Role::Data).await;
         let (mut sender, _held) = server.split();
@@ -128,7 +128,7 @@ fn a_connection_does_not_go_on_unencrypted_inside_a_message() {
 }
 
 #[test]
-fn a_blocking_client_speaks_with_a_server() {
+fn blocking_client_exchanges_messages_with_server() {
     run(async {
         let secret = Secret::generate().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -154,7 +154,7 @@ fn a_blocking_client_speaks_with_a_server() {
 }
 
 #[test]
-fn a_listener_serves_friends() {
+fn listener_serves_members_of_cluster() {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;

@@ -8,7 +8,7 @@ use super::*;
 const RAISE: &str = "the beginning of a connection has changed: raise the version (NETWORK_VERSION)";
 
 #[test]
-fn a_preamble_is_these_bytes() {
+fn preamble_bytes_are_fixed() {
     assert_eq!(NETWORK_VERSION, 16, "say here and below what the bytes of the new version are");
     assert_eq!(preamble::greeting(Role::Worker), *b"NAPR\x10\x00\x01\0\0\0\0", "{RAISE}");
     assert_eq!(preamble::greeting(Role::Client), *b"NAPR\x10\x00\x02\0\0\0\0", "{RAISE}");
@@ -22,7 +22,7 @@ fn a_preamble_is_these_bytes() {
 /// A handshake and a message, worked out by the Noise library itself from nothing but what the
 /// documentation says.
 #[test]
-fn a_connection_is_the_noise_it_is_said_to_be() {
+fn handshake_and_records_follow_noise_specification() {
     let secret = Secret::from_bytes([3; 32]);
     let (client, opening) = Initiator::open(Role::Data, &secret).unwrap();
     let parameters = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s".parse().unwrap();

@@ -27,7 +27,7 @@ fn check_refused(path: &Path, parts: &[&str]) {
 }
 
 #[test]
-fn a_secret_survives_its_file() {
+fn secret_file_returns_written_secret() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("secret");
     let made = read_or_create_secret(&path).unwrap();
@@ -39,7 +39,7 @@ fn a_secret_survives_its_file() {
 }
 
 #[test]
-fn digits_of_either_case_with_or_without_a_newline_are_read() {
+fn secret_file_in_either_case_with_or_without_newline_is_read() {
     for text in ["0aFf".repeat(16), "0aFf".repeat(16) + "\n", "0aFf".repeat(16) + "\r\n"] {
         let (_place, path) = secret_file(&text, 0o400);
         assert_eq!(read_secret(&path).unwrap().bytes(), [0x0a, 0xff].repeat(16).as_slice());
@@ -47,7 +47,7 @@ fn digits_of_either_case_with_or_without_a_newline_are_read() {
 }
 
 #[test]
-fn of_many_who_make_a_secret_at_once_one_does() {
+fn concurrent_creators_agree_on_one_secret() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("secret");
     let start = Barrier::new(8);
@@ -64,34 +64,34 @@ fn of_many_who_make_a_secret_at_once_one_does() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_refused() {
+fn secret_file_readable_by_others_is_refused() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o777] {
         let (_place, path) = secret_file(&"ab".repeat(32), mode);
         let command = format!("run: chmod 600 {}", path.display());
-        check_refused(&path, &["can be read or changed by others", &format!("mode {mode:04o}"), &command]);
+        check_refused(&path, &["is accessible to other users", &format!("mode {mode:04o}"), &command]);
     }
 }
 
 #[test]
-fn a_secret_of_somebody_else_is_refused() {
+fn secret_file_of_another_user_is_refused() {
     let (_place, path) = secret_file(&"ab".repeat(32), 0o600);
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a file away");
         return;
     }
     std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
-    check_refused(&path, &["belongs to user 12345", "make a copy of your own"]);
+    check_refused(&path, &["belongs to user 12345", "make your own copy"]);
 }
 
 #[test]
-fn what_is_no_secret_is_refused_without_being_shown() {
+fn malformed_secret_is_refused_without_being_printed() {
     let cases = [
         (String::new(), "0 characters"),
         ("ab".repeat(31), "62 characters"),
         ("ab".repeat(33), "more than 64 characters"),
         ("ab".repeat(1 << 20), "more than 64 characters"),
-        ("ab".repeat(31) + "zz", "characters 63 and 64 are none"),
-        ("ü".repeat(32), "characters 1 and 2 are none"),
+        ("ab".repeat(31) + "zz", "invalid characters 63 and 64"),
+        ("ü".repeat(32), "invalid characters 1 and 2"),
     ];
     for (text, found) in cases {
         let (_place, path) = secret_file(&text, 0o600);
@@ -102,28 +102,28 @@ fn what_is_no_secret_is_refused_without_being_shown() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn secret_file_missing_or_irregular_is_refused() {
     let place = tempfile::tempdir().unwrap();
-    check_refused(&place.path().join("none"), &["there is no secret file", "copy it"]);
-    check_refused(place.path(), &["it is no regular file"]);
+    check_refused(&place.path().join("none"), &["missing secret file", "copy it"]);
+    check_refused(place.path(), &["not a regular file"]);
     let pipe = place.path().join("pipe");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    check_refused(&pipe, &["it is no regular file"]);
-    check_refused(&place.path().join("none/secret"), &["there is no secret file"]);
+    check_refused(&pipe, &["not a regular file"]);
+    check_refused(&place.path().join("none/secret"), &["missing secret file"]);
 }
 
 #[test]
-fn a_secret_is_never_shown() {
+fn secret_debug_output_is_hidden() {
     let (_place, path) = secret_file(&"5a".repeat(32), 0o600);
     let secret = read_secret(&path).unwrap();
     assert_eq!(format!("{secret:?} {secret:#?}"), "Secret(hidden) Secret(hidden)");
 }
 
 #[test]
-fn a_secret_that_cannot_be_made_is_said_with_its_file() {
+fn secret_file_creation_error_names_file() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("none/secret");
     let error = read_or_create_secret(&path).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot make secret file {}: ", path.display())), "{error}");
+    assert!(error.starts_with(&format!("cannot create secret file {}: ", path.display())), "{error}");
 }

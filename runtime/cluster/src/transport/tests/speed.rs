@@ -46,7 +46,7 @@ fn with_server<T>(test: impl AsyncFnOnce(String, Secret) -> T) -> T {
 
 #[test]
 #[ignore = "a measurement"]
-fn megabytes_a_second() {
+fn measure_megabytes_per_second() {
     for size in [100, 1 << 20] {
         with_server(async |address, secret| {
             let connection = connect(&address, Role::Data, &secret, PATIENCE).await.unwrap();
@@ -72,7 +72,7 @@ fn megabytes_a_second() {
 
 #[test]
 #[ignore = "a measurement"]
-fn handshakes_a_second() {
+fn measure_handshakes_per_second() {
     with_server(async |address, secret| {
         let began = Instant::now();
         for _ in 0..3000 {
@@ -84,7 +84,7 @@ fn handshakes_a_second() {
 
 #[test]
 #[ignore = "a measurement"]
-fn round_trips_a_second() {
+fn measure_round_trips_per_second() {
     with_server(async |address, secret| {
         let mut connection = connect(&address, Role::Client, &secret, PATIENCE).await.unwrap();
         let began = Instant::now();

@@ -31,7 +31,7 @@ fn genuine() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn genuine_messages_pass() {
+fn genuine_messages_pass_their_targets() {
     for (target, frame) in genuine() {
         run(target, &frame);
         run(target, &frame[4..]);
@@ -40,7 +40,7 @@ fn genuine_messages_pass() {
 
 /// The targets in a directory of the fuzzer's crate.
 #[test]
-fn the_fuzzer_has_each_target() {
+fn fuzz_targets_match_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -56,21 +56,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in vec(any::<u8>(), 0..400)) {
+    fn random_bytes_cause_no_panic(bytes in vec(any::<u8>(), 0..400)) {
         for (target, _) in TARGETS {
             run(target, &bytes);
         }
     }
 
     #[test]
-    fn small_numbers_do_no_harm(bytes in vec(prop_oneof![0..12_u8, 250..=255_u8], 0..60)) {
+    fn small_numbers_cause_no_panic(bytes in vec(prop_oneof![0..12_u8, 250..=255_u8], 0..60)) {
         for (target, _) in TARGETS {
             run(target, &bytes);
         }
     }
 
     #[test]
-    fn damaged_messages_do_no_harm(
+    fn damaged_messages_cause_no_panic(
         which in any::<Index>(),
         damage in vec((any::<Index>(), any::<u8>(), 0..4), 1..6),
     ) {

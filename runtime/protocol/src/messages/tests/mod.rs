@@ -149,7 +149,7 @@ fn frames<T: serde::Serialize>(messages: &[T]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_are_these_bytes() {
+fn message_bytes_are_fixed() {
     let hello = encode(&FromTask::Hello { version: 1 }).unwrap();
     assert_eq!(hello, [2, 0, 0, 0, 0, 1]);
     let progress = encode(&FromTask::Progress { bytes_done: 1000, bytes_total: 70_000, signs: 3 }).unwrap();
@@ -160,7 +160,7 @@ fn messages_are_these_bytes() {
 }
 
 #[test]
-fn what_is_sent_is_received() {
+fn messages_survive_encoding() {
     let bytes = frames(&said_by_a_task());
     let mut stream = bytes.as_slice();
     for message in said_by_a_task() {
@@ -176,7 +176,7 @@ fn what_is_sent_is_received() {
 }
 
 #[test]
-fn a_stream_that_ends_inside_a_frame_is_an_error() {
+fn stream_cut_in_frame_is_an_error() {
     let bytes = encode(&FromTask::Progress { bytes_done: 1, bytes_total: 2, signs: 0 }).unwrap();
     for length in 1..bytes.len() {
         let read = read_message::<FromTask>(&bytes[..length]);
@@ -189,7 +189,7 @@ fn a_stream_that_ends_inside_a_frame_is_an_error() {
 }
 
 #[test]
-fn a_frame_that_is_too_long_is_refused_before_it_is_read() {
+fn frame_above_limit_is_refused_before_reading() {
     let bytes = [1, 0, 0, 4, 0];
     let refused = "a message of 67108865 bytes is longer than the 67108864 bytes a frame may have";
     assert_eq!(read_message::<FromTask>(bytes.as_slice()).unwrap_err().to_string(), refused);
@@ -201,21 +201,21 @@ fn a_frame_that_is_too_long_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_message_must_fill_its_frame() {
+fn message_shorter_than_frame_is_an_error() {
     let bytes = [3, 0, 0, 0, 0, 1, 9];
     let error = read_message::<FromTask>(bytes.as_slice()).unwrap_err();
     assert_eq!(error.to_string(), "a frame of 3 bytes holds a message of 2 bytes");
 }
 
 #[test]
-fn a_length_inside_a_message_is_not_believed() {
+fn length_inside_message_is_not_trusted() {
     // Failed, Task, user code, and a text of 2^63 bytes.
     let bytes = [12, 0, 0, 0, 4, 1, 0, 253, 0, 0, 0, 0, 0, 0, 0, 0x80];
     assert!(matches!(read_message::<FromTask>(bytes.as_slice()), Err(WireError::Undecodable { .. })));
 }
 
 #[test]
-fn text_longer_than_the_limit_of_its_frame_is_refused() {
+fn text_above_limit_of_its_frame_is_refused() {
     for (frame, claim) in [(20, 512 << 10), (64 << 10, 512 << 10), ((64 << 10) + 1, 512 << 20)] {
         // Failed, Task, user code, and a text.
         let mut bytes = vec![4, 1, 0, 252];
@@ -229,7 +229,7 @@ fn text_longer_than_the_limit_of_its_frame_is_refused() {
 
 proptest! {
     #[test]
-    fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..200)) {
+    fn garbage_never_panics(bytes in vec(any::<u8>(), 0..200)) {
         let mut frame = (bytes.len() as u32).to_le_bytes().to_vec();
         frame.extend_from_slice(&bytes);
         for stream in [&bytes, &frame] {
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_an_error_or_another_message(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn changed_byte_never_panics(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let mut bytes = frames(&told_to_a_task());
         let at = at.index(bytes.len());
         bytes[at] = to;
@@ -249,7 +249,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_any_size_make_the_same_messages(sizes in vec(1_usize..40, 1..200)) {
+    fn frame_buffer_accepts_pieces_of_any_size(sizes in vec(1_usize..40, 1..200)) {
         let bytes = frames(&said_by_a_task());
         let mut rest = bytes.as_slice();
         let mut buffer = FrameBuffer::default();
