@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use napreduce_engine::{JobId, Slots, WorkerId};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
-use napreduce_task::{
-    Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,
-    task_process_requested,
-};
+use napreduce_task::{signal_name, task_process_requested};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -21,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::coordinator::{Coordinator, Following, Input};
+use crate::process::{Interrupts, PauseSignal, Pauses, Spawner, check_kernel, stop_this_process};
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::worker::{Worker, WorkerSettings, cores};
 

@@ -61,6 +61,7 @@ pub mod coordinator;
 mod embedded;
 pub mod output;
 mod outputs;
+pub mod process;
 mod progress;
 mod random;
 mod side_file;

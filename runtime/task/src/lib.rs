@@ -1,14 +1,23 @@
 //! The inside of a task process: it runs the user's code for one attempt, with gate and boundaries,
-//! checkpoint files and the fetching of reduce inputs. Also starts, stops and watches such processes.
-//! `napreduce` implements [`TaskRunner`].
+//! checkpoint files and the fetching of reduce inputs. `napreduce-local` starts, stops and watches such
+//! processes; `napreduce` implements [`TaskRunner`].
 
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+mod before_main;
 mod checkpoint;
 mod command;
 mod context;
 mod fetch_inputs;
+mod heap;
+mod marker;
 mod object_stores;
-mod process;
+mod paging;
+mod passing;
+mod proc;
 mod runner;
+mod signals;
+mod slice;
+mod stop_signals;
 mod task_process;
 mod user_counters;
 
@@ -16,15 +25,21 @@ pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage, FetchedInput,
     NeededInput, ObjectsError, OutputPiece, StoredFile,
 };
-pub use command::{CommandError, CommandLine, FAILED_PART, RunningCommand, TakeOutput};
+pub use command::{CommandError, CommandLine, CommandPlace, FAILED_PART, RunningCommand, TakeOutput};
 pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,
 };
 pub use fetch_inputs::{Fetch, FetchInputs, FetchOrder, FetchedInputs, InputEvent, StartFetch};
+pub use marker::{FORK_MARKER, FORK_SERVER_READY, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
 pub use object_stores::{object_stores, set_object_stores};
-pub use process::*;
+pub use paging::{PagedProcess, Paging};
+pub use passing::send_with_descriptors;
+pub use proc::{bytes_of, children_of, state_of};
 pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
+pub use signals::{exit_when_told, install_handler, pass_on, signal_name, wake_pair};
+pub use slice::run_soon_when_woken;
+pub use stop_signals::StopSignals;
 pub use task_process::{
     TaskProcessError, catch_panics, create_scratch, die_with, final_counters, prepare_part,
     task_process_main, task_process_requested,

@@ -30,7 +30,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 17] = [
+const UNSAFE_MODULES: [(&str, &str); 18] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
@@ -39,17 +39,18 @@ const UNSAFE_MODULES: [(&str, &str); 17] = [
     ("runtime/data/src/segment/mapped.rs", "maps segment files, and tells the kernel which pages come next"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
-    ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
-    ("runtime/task/src/process/pauses.rs", "stops this process, which the C library alone can"),
+    ("runtime/task/src/signals.rs", "changes signal dispositions, which the C library alone can"),
+    ("runtime/local/src/process/interrupts.rs", "changes signal dispositions, which the C library alone can"),
+    ("runtime/local/src/process/pauses.rs", "stops this process, which the C library alone can"),
     (
-        "runtime/task/src/process/slice.rs",
+        "runtime/task/src/slice.rs",
         "asks the kernel for short slices, for which the C library has no function",
     ),
-    ("runtime/task/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
-    ("runtime/task/src/process/paging.rs", "advises the kernel about the memory of another process"),
-    ("runtime/task/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
-    ("runtime/task/src/process/fork_server/before_main.rs", "comes before main, and forks"),
-    ("runtime/task/src/process/spawn.rs", "names descriptors that this process was started with"),
+    ("runtime/task/src/heap.rs", "asks the allocator of the C library to give memory back"),
+    ("runtime/task/src/paging.rs", "advises the kernel about the memory of another process"),
+    ("runtime/local/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
+    ("runtime/task/src/before_main.rs", "comes before main, and forks"),
+    ("runtime/local/src/process/spawn.rs", "names descriptors that this process was started with"),
     ("runtime/task/src/task_process/outfit.rs", "changes the environment while there is one thread"),
 ];
 

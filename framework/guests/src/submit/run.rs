@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::JobId;
+use napreduce_local::process::Interrupts;
 use napreduce_local::{GuestOutput, ProgressDisplay, interrupted, next_job};
 use napreduce_protocol::{JobError, JobPlan, JobProgress, JobReport, PhaseProgress};
-use napreduce_task::{Interrupts, signal_name, task_process_requested};
+use napreduce_task::{signal_name, task_process_requested};
 use tokio::runtime::Builder;
 use tokio::time::{interval, timeout};
 

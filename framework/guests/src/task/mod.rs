@@ -20,11 +20,12 @@ use std::time::Instant;
 use arguments::GuestArguments;
 use clap::Parser;
 use napreduce_engine::{AttemptId, FailureClass, TaskId, TaskKind};
+use napreduce_local::process::raise_descriptors;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, PartOutput, TaskError};
 use napreduce_task::{
     Definitions, TaskContext, TaskRunner, catch_panics, die_with, exit_when_told, final_counters,
-    prepare_part, raise_descriptors,
+    prepare_part,
 };
 use rounds::{Round, Saving};
 use rustix::io::fcntl_dupfd_cloexec;

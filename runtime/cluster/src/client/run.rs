@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_local::process::Interrupts;
 use napreduce_local::{ProgressDisplay, ProgressMode};
 use napreduce_protocol::requests::KillJob;
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobReport, ToCoordinator};
-use napreduce_task::{Interrupts, signal_name};
+use napreduce_task::signal_name;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_history::OpenHistory;
-use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
+use napreduce_local::process::{Interrupts, raise_descriptors};
+use napreduce_task::{run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::{AttemptLogs, Environment, Isolation, Preparing, WatchDisk};
 use napreduce_protocol::{DataNetwork, FetchLimits, JobDescription, MapInput, Peer, Place, Secret};
-use napreduce_task::TaskOutput;
 use tokio::sync::Mutex;
 
 use super::configuration::WorkerConfiguration;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use napreduce_engine::{Slots, WorkerId};
+use napreduce_local::process::SpareMemory;
 use napreduce_protocol::{FromWorker, Hello, ToWorker};
-use napreduce_task::SpareMemory;
 use tokio::time::timeout;
 
 use super::environment::WorkerEnvironment;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use std::{fs, io};
 
 use napreduce_engine::FaultPlace;
+use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
 use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
-use napreduce_task::Executable;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::WorkerId;
+use napreduce_local::process::Spawner;
 use napreduce_local::worker::{SegmentMemory, Worker, WorkerSettings};
 use napreduce_protocol::{ToWorker, WorkerNews};
-use napreduce_task::{Spawner, run_soon_when_woken};
+use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, Slots};
+use napreduce_local::process::{ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors};
 use napreduce_local::worker::{Isolation, SegmentMemory};
 use napreduce_protocol::{LogStream, Secret};
-use napreduce_task::{
-    ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors, run_soon_when_woken,
-};
+use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 use tokio::time::Instant;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use napreduce_task::{Interrupts, signal_name};
+use napreduce_local::process::Interrupts;
+use napreduce_task::signal_name;
 use tokio::time::{Instant, sleep_until};
 
 use super::configuration::{LeaveRules, OnTerminate};

@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use napreduce_local::process::{Life, ProcessIdentity};
 use napreduce_protocol::IoResult;
-use napreduce_task::{Life, ProcessIdentity};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use napreduce_engine::{FailureClass, Order, Report, Start};
+use napreduce_local::process::ProcessMemory;
 use napreduce_protocol::{Preempted, PreemptionAccount};
-use napreduce_task::ProcessMemory;
 use rustix::process::{Pid, Signal};
 
 use super::line::Line;
@@ -241,7 +241,7 @@ async fn memory_is_moved_out_or_it_is_said_why_not() {
     let account = scene.suspend().await;
     let most = 32 << 20;
     assert!(account.resident_bytes > most, "{account:?}");
-    if napreduce_task::SpareMemory::read().unwrap().swap_free < 3 * most {
+    if napreduce_local::process::SpareMemory::read().unwrap().swap_free < 3 * most {
         println!("not all of it was tested: there is no swap");
         assert_eq!(account.notes, ["its memory was not moved out: there is no free swap"]);
         scene.resume().await;

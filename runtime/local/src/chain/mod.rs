@@ -11,10 +11,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::JobError;
-use napreduce_task::ProcessIdentity;
 use root::{Owner, beside, make, remove_remains};
 pub use root::{Removal, is_root, remove};
 
+use crate::process::ProcessIdentity;
 use crate::random::random_u128;
 
 /// The jobs of one run of a program.

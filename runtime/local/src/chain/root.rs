@@ -7,10 +7,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{IoResult, read_regular};
-use napreduce_task::ProcessIdentity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use crate::process::ProcessIdentity;
 
 /// The file that identifies the directory's chain and owner.
 const MARKER: &str = ".napreduce-intermediate";

@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, IoResult, JobError};
-use napreduce_task::ProcessIdentity;
 
 use super::holder::Holding;
 use super::layout::{JobPaths, TEMPORARY, claim_in, staged};
@@ -18,6 +17,7 @@ use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
 use super::whose::{Whose, whose};
+use crate::process::ProcessIdentity;
 
 /// An output directory claimed for this run.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use napreduce_protocol::ClaimToken;
-use napreduce_task::{Life, ProcessIdentity};
+
+use crate::process::{Life, ProcessIdentity};
 
 /// Claims that this process holds at this moment.
 static HELD: Mutex<BTreeSet<ClaimToken>> = Mutex::new(BTreeSet::new());

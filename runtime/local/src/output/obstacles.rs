@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use napreduce_protocol::{ClaimToken, IoResult, JobError};
-use napreduce_task::Life;
 
 use super::holder::life_of;
 use super::intent::roll_forward;
@@ -15,6 +14,7 @@ use super::removal::remove_retired;
 use super::request::ClaimRequest;
 use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
+use crate::process::Life;
 
 /// A holder on another host that has not renewed its claim for this time has lost it. In seconds.
 pub(super) const LEASE_SECONDS: i64 = 60;

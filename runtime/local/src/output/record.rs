@@ -5,8 +5,9 @@ use std::{fmt, io};
 
 use napreduce_engine::JobId;
 use napreduce_protocol::ClaimToken;
-use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};
+
+use crate::process::ProcessIdentity;
 
 /// Version of the file.
 const CLAIM_VERSION: u32 = 1;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{SuspendedMemory, WorkerMemory};
-use napreduce_task::{ProcessMemory, SpareMemory, stalled_micros};
 use rustix::process::Pid;
 
 use super::configuration::SuspendRules;
+use crate::process::{ProcessMemory, SpareMemory, stalled_micros};
 
 /// Granularity of reported free memory.
 const FREE_STEP: u64 = 16 << 20;

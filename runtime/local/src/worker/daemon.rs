@@ -8,7 +8,6 @@ use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
-use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tracing::Instrument;
@@ -24,6 +23,7 @@ use super::outfit::outfit;
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
+use crate::process::Spawner;
 use crate::spans;
 
 /// How often the disk is looked at.

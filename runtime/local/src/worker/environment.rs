@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, JobDescription, MapInput, Peer, TaskError};
-use napreduce_task::{Executable, TaskOutput};
 
 use super::isolation::Isolation;
+use crate::process::{Executable, TaskOutput};
 
 /// The surroundings of a worker of a cluster.
 pub trait Environment: Debug + Send + Sync {

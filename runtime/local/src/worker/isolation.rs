@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::{ByteSize, TaskError};
-use napreduce_task::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
 use rustix::process::Pid;
 use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
+use crate::process::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
 
 /// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;

@@ -14,7 +14,6 @@ use napreduce_protocol::{
     InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
     ReduceTask, ReduceWork, TaskDescription, Work,
 };
-use napreduce_task::Variable;
 
 use super::consolidation::{Consolidating, Consolidation};
 use super::environment::{Environment, Prepared};
@@ -22,6 +21,7 @@ use super::moves::Move;
 use super::segment_memory::{MemorySegment, SegmentMemory};
 use crate::output::JobPaths;
 use crate::outputs::OutputTable;
+use crate::process::Variable;
 
 /// Reserve 1/8 more than the expected map output.
 const OUTPUT_SPARE_SHARE: u128 = 8;

@@ -4,11 +4,11 @@ use std::{fs, io};
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{IoResult, LaunchWork, TaskError};
-use napreduce_task::Launch;
 
 use super::environment::AttemptLogs;
 use super::job::{KnownJob, Readiness};
 use super::settings::WorkerSettings;
+use crate::process::Launch;
 
 /// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and
 /// prints to files.

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_protocol::MemoryFile;
-use napreduce_task::{SpareMemory, descriptors_max};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+
+use crate::process::{SpareMemory, descriptors_max};
 
 /// Minimum size worth a descriptor; a smaller segment is removed before the kernel writes it back.
 const BYTES_MIN: u64 = 256 << 10;

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::{TaskError, is_limit};
-use napreduce_task::Executable;
 use rustix::fs::{StatVfsMountFlags, statvfs};
+
+use crate::process::Executable;
 
 /// The error of an attempt whose process could not be started: another worker may do better.
 pub(super) fn explain_start(
@@ -56,7 +57,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    use napreduce_task::{Launch, Spawner};
+    use crate::process::{Launch, Spawner};
 
     use super::*;
 

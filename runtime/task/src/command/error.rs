@@ -8,7 +8,7 @@ use napreduce_engine::FaultPlace;
 use napreduce_protocol::{TaskError, is_limit};
 use thiserror::Error;
 
-use crate::process::signal_name;
+use crate::signals::signal_name;
 
 /// Maximum length of a command in a message.
 const SHOWN_MAX: usize = 200;

@@ -5,12 +5,16 @@
 //! suspended, killed or waited for.
 
 mod command_line;
+mod command_process;
 mod error;
+mod family;
 mod pipes;
 mod reporter;
 mod running;
 
 pub use command_line::{CommandLine, FAILED_PART};
+pub use command_process::CommandPlace;
+pub(crate) use command_process::{become_command, command_requested};
 pub use error::CommandError;
 pub use running::{RunningCommand, TakeOutput};
 

@@ -14,11 +14,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wait4::Wait4;
 
 use super::command_line::CommandLine;
+use super::command_process::{CommandPlace, start_command};
 use super::error::CommandError;
+use super::family::Family;
 use super::pipes::Pipes;
 use super::reporter::Reporter;
 use crate::context::{Presence, SuspendHooks};
-use crate::process::{CommandPlace, Family, start_command};
 
 /// Input is buffered up to this size and written at once.
 const KEPT_BYTES: usize = 64 << 10;

@@ -10,9 +10,9 @@ use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::CommandPlace;
 use super::{CommandLine, RunningCommand};
 use crate::context::{Supervisor, SuspendHooks, TaskContext};
-use crate::process::CommandPlace;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

@@ -17,7 +17,8 @@ use std::{fmt, io};
 use napreduce_protocol::{FromTask, TaskError, WireError};
 
 use super::bell::Bell;
-use crate::process::{page_out_self, trim_heap};
+use crate::heap::trim_heap;
+use crate::paging::page_out_self;
 
 /// The action of an attempt at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

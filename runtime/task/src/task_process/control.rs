@@ -19,7 +19,8 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::memory::sample_memory;
 use crate::context::{Signs, Supervisor, TaskContext};
 use crate::fetch_inputs::InputEvent;
-use crate::process::{StopSignals, run_soon_when_woken};
+use crate::slice::run_soon_when_woken;
+use crate::stop_signals::StopSignals;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Liveness is reported after this many intervals without progress.

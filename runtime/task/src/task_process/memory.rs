@@ -3,7 +3,7 @@
 use napreduce_protocol::Counter;
 
 use crate::context::TaskContext;
-use crate::process::bytes_of;
+use crate::proc::bytes_of;
 
 /// Notes the anonymous memory held now, if it is the most so far. A kernel that does not tell leaves the
 /// counter at 0.

@@ -35,13 +35,13 @@ use stored_checkpoints::with_stored_checkpoints;
 use thiserror::Error;
 use uploading::upload;
 
+use crate::command::{become_command, command_requested};
 use crate::context::TaskContext;
 use crate::fetch_inputs::{FetchInputs, FetchedInputs, InputEvent, StartFetch};
-use crate::process::{
-    become_command, command_requested, has_one_thread, heed_hang_ups, is_idle, outlive_terminate,
-    parent_of_task_process,
-};
+use crate::marker::{is_idle, parent_of_task_process};
+use crate::proc::has_one_thread;
 use crate::runner::{Definitions, Ended, MapResult};
+use crate::signals::{heed_hang_ups, outlive_terminate};
 use crate::user_counters::user_counters;
 
 /// An error that prevents a task process from starting its attempt.

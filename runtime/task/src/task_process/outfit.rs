@@ -14,7 +14,8 @@ use napreduce_protocol::{Outfit, OutfitVariable, ToTask, read_message};
 use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
 
 use super::TaskProcessError;
-use crate::process::{Carrying, PRESTART_VARIABLE, stop_being_idle};
+use crate::marker::{PRESTART_VARIABLE, stop_being_idle};
+use crate::passing::Carrying;
 
 /// Waits for the outfit and puts it on; `false` when none will come. For a process that has one thread.
 #[expect(

@@ -10,9 +10,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::AttemptId;
+use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
 use napreduce_protocol::{IoResult, LogStream};
-use napreduce_task::TaskOutput;
 use tokio::task::spawn_blocking;
 
 use super::bounded::BoundedLog;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use napreduce_engine::{AttemptId, JobId};
+use napreduce_local::process::TaskOutput;
 use napreduce_protocol::LogStream;
-use napreduce_task::TaskOutput;
 
 use super::job::{JobLogs, LogFiles, find_kept, keep_left};
 use crate::shuffle::LogExtent;

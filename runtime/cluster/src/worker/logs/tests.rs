@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_local::process::TaskOutput;
 use napreduce_local::worker::AttemptLogs;
 use napreduce_protocol::LogStream::{self, Stderr, Stdout};
-use napreduce_task::TaskOutput;
 use tempfile::TempDir;
 
 use super::job::LogFiles;

@@ -10,7 +10,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, JobError, PutCondition};
-use napreduce_task::ProcessIdentity;
 
 use super::super::holder::Holding;
 use super::super::layout::{JobPaths, SUCCESS};
@@ -21,6 +20,7 @@ use super::super::trouble::{Trouble, refused};
 use super::super::whose::Whose;
 use super::obstacles::{is_occupied, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
+use crate::process::ProcessIdentity;
 
 /// Conflicts are rare: others write the claim only to take it, and this process only to renew its lease.
 const TRIES_MAX: usize = 8;

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use napreduce_protocol::{JobError, PutCondition};
-use napreduce_task::Life;
 
 use super::super::holder::life_of;
 use super::super::layout::JobPaths;
@@ -14,6 +13,7 @@ use super::super::request::ClaimRequest;
 use super::super::trouble::{Trouble, refused};
 use super::commit::roll_forward;
 use super::place::{Bucket, CLAIM, PROBE, is_remains, is_temporary};
+use crate::process::Life;
 
 /// Whoever loses so often against others finds one of them at work.
 const TRIES_MAX: usize = 8;

@@ -4,7 +4,8 @@ use std::process::ExitStatus;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
-use napreduce_task::describe_exit;
+
+use crate::process::describe_exit;
 
 /// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own
 /// doing. Of processes that stand still the kernel takes memory first: that is no failure of what they did.

@@ -25,7 +25,6 @@ use napreduce_protocol::{
     CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme, TaskDescription,
     TaskError, ToTask, Work,
 };
-use napreduce_task::{Launch, Spawner};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use self::line::ControlLine;
@@ -36,6 +35,7 @@ use super::hang::Limits;
 use super::isolation::Bounds;
 use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
+use crate::process::{Launch, Spawner};
 
 /// An event of a supervised attempt.
 #[derive(Debug)]

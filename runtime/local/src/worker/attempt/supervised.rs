@@ -12,7 +12,6 @@ use napreduce_engine::{Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
-use napreduce_task::{ChildEvent, TaskProcess, oom_kills};
 use rustix::process::Signal;
 use tokio::io::Interest;
 
@@ -24,6 +23,7 @@ use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::{Occurrence, Suspension};
 use super::{AttemptEnd, AttemptEvent, Supervision};
+use crate::process::{ChildEvent, TaskProcess, oom_kills};
 
 /// Maximum interval between truncations of an attempt's logs.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);

@@ -10,10 +10,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
-use napreduce_task::{
-    Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,
-    oom_score_adjustment, set_oom_score_adjustment,
-};
+use napreduce_task::{PagedProcess, Paging};
 use rustix::process::Pid;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Sleep, sleep};
@@ -21,6 +18,10 @@ use tokio::time::{Sleep, sleep};
 use super::super::admission::Admission;
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
+use crate::process::{
+    Awaited, ChildEvent, ProcessMemory, SpareMemory, await_stopped_members, await_turn, oom_score_adjustment,
+    set_oom_score_adjustment,
+};
 
 /// Interval after which an unconfirmed SIGSTOP is sent again; another process may have sent SIGCONT.
 const STOP_AGAIN: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@
 //! so are the machine's swap reads, since a page counted as swapped may still be in memory. Prefetched pages
 //! stay in swap by the process's count until it touches them; they are counted when they are read.
 
-use napreduce_task::ProcessMemory;
+use crate::process::ProcessMemory;
 
 /// Minimum bytes read back per fault.
 const PAGE_BYTES: u64 = 4096;

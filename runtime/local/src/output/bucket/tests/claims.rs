@@ -16,7 +16,7 @@ fn claim_of_elsewhere(stores: &MemoryStores, owner: Owner) {
     let text = text.to_string();
     let record = ClaimRecord::parse(text.as_bytes(), Path::new(CLAIM)).expect("a claim");
     let life = life_of(&record.holder, record.token).expect("a life");
-    assert_eq!(life, napreduce_task::Life::Unknown, "{text}");
+    assert_eq!(life, crate::process::Life::Unknown, "{text}");
     stores.set(CLAIM, &text);
 }
 

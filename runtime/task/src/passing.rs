@@ -15,7 +15,7 @@ const DESCRIPTORS_MAX: usize = 3;
 
 /// Sends a message and descriptors to one who was told little before, so that there is room for all of it:
 /// never waits.
-pub(super) fn send_with_descriptors(
+pub fn send_with_descriptors(
     stream: impl AsFd,
     message: &[u8],
     descriptors: &[BorrowedFd<'_>],

@@ -4,24 +4,15 @@
 //! server does this once; each fork still runs the program from its first line. Python's fork server
 //! (`multiprocessing`) is similar, but forks after the program's own start.
 
-#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
-mod before_main;
-
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use napreduce_task::{FORK_SERVER_READY, send_with_descriptors};
 use rustix::io::Errno;
 use rustix::process::{Pid, setpgid};
 
 use super::child::Started;
-use super::passing::send_with_descriptors;
-
-/// What it says first. Another version of what is said here is another one.
-const READY: &[u8; 8] = b"NAPFORK1";
-
-/// Digits of the number of a fork, as the last of the value of a variable.
-pub(super) const NUMBER_DIGITS: usize = 20;
 
 /// A program that has not come so far by then has been held up before its main.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -39,9 +30,9 @@ impl ForkServer {
         let mut control = &process.control;
         control.set_nonblocking(false)?;
         control.set_read_timeout(Some(PATIENCE))?;
-        let mut said = [0; READY.len()];
+        let mut said = [0; FORK_SERVER_READY.len()];
         control.read_exact(&mut said)?;
-        if &said == READY {
+        if &said == FORK_SERVER_READY {
             Ok(ForkServer { process })
         } else {
             Err(io::Error::new(io::ErrorKind::Unsupported, "the program does not fork"))

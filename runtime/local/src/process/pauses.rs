@@ -8,10 +8,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use napreduce_task::{pass_on, wake_pair};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
-use super::signals::{Handlers, pass_on, wake_pair};
+use super::interrupts::Handlers;
 
 /// Where the handler writes; -1 while no job runs.
 static WAKE: AtomicI32 = AtomicI32::new(-1);

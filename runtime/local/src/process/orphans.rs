@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use napreduce_task::{children_of, state_of};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
-
-use super::members::{children_of, state_of};
 
 /// A killed process is gone within so long, unless a disk holds it; then the next look finds it.
 const PATIENCE: Duration = Duration::from_millis(100);

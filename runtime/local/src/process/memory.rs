@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use napreduce_task::bytes_of;
 use rustix::process::Pid;
 
 use super::control_groups::group_of;
@@ -152,13 +153,6 @@ fn faults_of(stat: &str) -> Option<u64> {
     let without: u64 = fields.nth(7)?.parse().ok()?;
     let with: u64 = fields.nth(1)?.parse().ok()?;
     Some(without + with)
-}
-
-/// Parses a line of `/proc` such as `VmRSS:     1234 kB`.
-pub fn bytes_of(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 /// Returns the OOM score adjustment of a process, from -1000 to 1000.

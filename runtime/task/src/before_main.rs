@@ -13,11 +13,9 @@ use rustix::io::dup;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpgid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 
-use super::super::marker::{FORK_MARKER, IDLE_MARKER};
-use super::super::passing::Carrying;
-use super::super::prestart::PRESTART_VARIABLE;
-use super::{NUMBER_DIGITS, READY};
-use crate::process::has_one_thread;
+use crate::marker::{FORK_MARKER, FORK_SERVER_READY, IDLE_MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
+use crate::passing::Carrying;
+use crate::proc::has_one_thread;
 
 /// The C library calls this with the program's arguments when all is loaded, before what other libraries want
 /// to be called. The standard library does the same to know the arguments, and comes first.
@@ -59,7 +57,7 @@ fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     }
     let (true, Some(tid)) = (has_one_thread()?, thread_id_place()) else { return Ok(None) };
     let mut control = UnixStream::from(dup(stdin())?);
-    control.write_all(READY)?;
+    control.write_all(FORK_SERVER_READY)?;
     loop {
         let (mut number, mut carrying) = ([0; 8], Carrying::new(&control));
         carrying.read_exact(&mut number)?;
@@ -134,9 +132,9 @@ fn write_number(number: u64) {
     }
     // SAFETY: a variable is a string with an end.
     let length = unsafe { CStr::from_ptr(value) }.to_bytes().len();
-    let digits = format!("{number:0NUMBER_DIGITS$}");
-    if let Some(start) = length.checked_sub(NUMBER_DIGITS) {
+    let digits = format!("{number:0PRESTART_NUMBER_DIGITS$}");
+    if let Some(start) = length.checked_sub(PRESTART_NUMBER_DIGITS) {
         // SAFETY: so many bytes from there on belong to the variable, which can be written to.
-        unsafe { ptr::copy_nonoverlapping(digits.as_ptr(), value.add(start).cast(), NUMBER_DIGITS) };
+        unsafe { ptr::copy_nonoverlapping(digits.as_ptr(), value.add(start).cast(), PRESTART_NUMBER_DIGITS) };
     }
 }

@@ -1,8 +1,8 @@
 //! The descendants of a task process in its group, and whether they still run.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
+use napreduce_task::{children_of, state_of};
 use rustix::process::Pid;
 
 /// Polling interval. The kernel reports stops to the parent only, and that is the task process, which is
@@ -61,30 +61,6 @@ fn stands_still(state: char, children: &[i32]) -> bool {
     matches!(state, 'T' | 't' | 'Z' | 'X') || (state == 'D' && children.iter().any(is_stopped))
 }
 
-pub(super) fn children_of(process: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let lists =
-        threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let mut children = Vec::new();
-    for list in lists {
-        children.extend(list.split_ascii_whitespace().filter_map(|number| number.parse::<i32>().ok()));
-    }
-    children
-}
-
-/// The letter of its state, and its process group.
-pub(super) fn state_of(process: i32) -> Option<(char, i32)> {
-    parse_state(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
-}
-
-/// Its name, in parentheses, may hold anything.
-fn parse_state(stat: &str) -> Option<(char, i32)> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(1)?.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
@@ -94,12 +70,6 @@ mod tests {
     use rustix::process::{Signal, kill_process, kill_process_group};
 
     use super::*;
-
-    #[test]
-    fn a_name_may_hold_anything() {
-        assert_eq!(parse_state("12 (a) b) T 1 77 3"), Some(('T', 77)));
-        assert_eq!(parse_state("12"), None);
-    }
 
     /// A shell in a group of its own that runs a script, and what it prints.
     fn shell(script: &str) -> (Child, Pid, impl FnMut()) {

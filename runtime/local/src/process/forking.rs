@@ -10,15 +10,15 @@ use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use napreduce_task::{FORK_MARKER, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 use super::child::{Own, Started};
 use super::control_groups::ControlGroups;
-use super::fork_server::{ForkServer, NUMBER_DIGITS};
-use super::marker::{FORK_MARKER, MARKER};
+use super::fork_server::ForkServer;
 use super::orphans::sweep;
-use super::prestart::{KEPT_FOR, Model, PRESTART_VARIABLE, Prestarts};
+use super::prestart::{KEPT_FOR, Model, Prestarts};
 use super::spawn::{Executable, Launch, TaskOutput};
 
 /// The environment variable that identifies the processes of an attempt.
@@ -141,7 +141,7 @@ impl Forking {
 
     /// Returns the mark of a prestarted process and its children.
     fn name(&self, number: u64) -> String {
-        format!("{}.{number:0NUMBER_DIGITS$}", std::process::id())
+        format!("{}.{number:0PRESTART_NUMBER_DIGITS$}", std::process::id())
     }
 
     fn end(&self, unwanted: Vec<Started>) {
@@ -244,7 +244,7 @@ mod tests {
     const REFUSAL: i32 = 101;
 
     fn server(own: &Own) -> ForkServer {
-        let launch = Model::of(&Launch::default()).launch(&format!("1.{:0NUMBER_DIGITS$}", 0));
+        let launch = Model::of(&Launch::default()).launch(&format!("1.{:0PRESTART_NUMBER_DIGITS$}", 0));
         let started = start(launch, FORK_MARKER, own).expect("started");
         ForkServer::await_ready(started).expect("it forks")
     }

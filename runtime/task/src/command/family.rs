@@ -5,8 +5,7 @@ use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
 
-use super::members::{children_of, state_of};
-use super::memory::bytes_of;
+use crate::proc::{bytes_of, children_of, state_of};
 
 /// Maximum processes examined; the earliest count.
 const SEEN_MAX: usize = 10_000;

@@ -6,14 +6,23 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// First argument of a task process; the second is the process number of its parent.
-pub(super) const MARKER: &str = "--napreduce-task-process";
+pub const MARKER: &str = "--napreduce-task-process";
 
 /// The same of one that was started before there was an attempt for it, until there is one. As long as the
 /// other, which is written in its place.
-pub(super) const IDLE_MARKER: &str = "--napreduce-idle-process";
+pub const IDLE_MARKER: &str = "--napreduce-idle-process";
 
 /// The same of a fork server, which has not come to `main`: each of its forks has the marker above.
-pub(super) const FORK_MARKER: &str = "--napreduce-fork-process";
+pub const FORK_MARKER: &str = "--napreduce-fork-process";
+
+/// The environment variable that marks a prestarted process and its children.
+pub const PRESTART_VARIABLE: &str = "NAPREDUCE_PRESTART";
+
+/// What it says first. Another version of what is said here is another one.
+pub const FORK_SERVER_READY: &[u8; 8] = b"NAPFORK1";
+
+/// Digits of the number of a fork, as the last of the value of a variable.
+pub const PRESTART_NUMBER_DIGITS: usize = 20;
 
 /// The parent's process number, when this process was started as a task process.
 pub fn parent_of_task_process() -> Option<OsString> {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use napreduce_protocol::printing::print_error;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use super::marker::parent_of_task_process;
+use crate::marker::parent_of_task_process;
 
 /// First argument of the shim; then come the process number of its parent, and the command.
 const MARKER: &str = "--napreduce-command";

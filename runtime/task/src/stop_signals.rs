@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::Signal;
 
-use super::signals::{install_handler, pass_on, wake_pair};
+use crate::signals::{install_handler, pass_on, wake_pair};
 
 /// Where the handler writes; -1 until there is one.
 static WAKE: AtomicI32 = AtomicI32::new(-1);

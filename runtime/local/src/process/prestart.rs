@@ -4,23 +4,19 @@
 //! waits just before `main` (`fork_server`); it runs one attempt and ends.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_protocol::{Outfit, OutfitVariable, ToTask, encode};
+use napreduce_task::{PRESTART_VARIABLE, send_with_descriptors};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{RecvFlags, recv};
 
 use super::child::{Started, TaskProcess};
-use super::passing::send_with_descriptors;
 use super::spawn::{Executable, Launch, TaskOutput};
-
-/// The environment variable that marks a prestarted process and its children.
-pub(crate) const PRESTART_VARIABLE: &str = "NAPREDUCE_PRESTART";
 
 /// Prestarted processes of a program are ended after this idle time.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -209,12 +205,6 @@ pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<
     let files: Vec<BorrowedFd<'_>> =
         output.flat_map(|output| [output.stdout.as_fd(), output.stderr.as_fd()]).collect();
     send_with_descriptors(control, &message, &files)
-}
-
-/// Returns whether the calling thread is the only one of this process.
-pub fn has_one_thread() -> io::Result<bool> {
-    // A directory has two links plus one per subdirectory: one for each thread here.
-    Ok(fs::metadata("/proc/self/task")?.nlink() == 3)
 }
 
 #[cfg(test)]

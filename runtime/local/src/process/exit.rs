@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use super::signals::signal_name;
+use napreduce_task::signal_name;
 
 /// What to say of a process that ended before its task did.
 pub fn describe_exit(status: ExitStatus) -> String {
