@@ -178,8 +178,8 @@ impl Cluster {
         let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
-        let settings = WorkerSettings::embedded(HEARTBEAT);
-        let worker = tokio::spawn(Worker::run(settings, Arc::new(spawner), orders, news_end));
+        let settings = WorkerSettings::embedded(HEARTBEAT, Arc::new(spawner));
+        let worker = tokio::spawn(Worker::run(settings, orders, news_end));
         let told = inputs.clone();
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {

@@ -57,6 +57,7 @@ compile_error!(
 );
 
 pub mod chain;
+pub mod clock;
 pub mod coordinator;
 mod embedded;
 pub mod output;

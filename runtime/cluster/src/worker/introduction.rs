@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use napreduce_engine::{Slots, WorkerId};
-use napreduce_local::process::SpareMemory;
 use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use tokio::time::timeout;
 
-use super::environment::WorkerEnvironment;
+use super::registration::Resources;
 use crate::client::ClusterPlace;
 use crate::transport::{self, Connection, HANDSHAKE_DEADLINE, Role, TransportError};
 
@@ -41,10 +40,11 @@ pub(super) enum Apart {
 impl Introduction {
     pub(super) fn hello(
         &self,
-        environment: &WorkerEnvironment,
+        resources: &Resources,
         before: Option<(u64, WorkerId)>,
         received: u64,
     ) -> Hello {
+        let environment = &resources.environment;
         Hello {
             name: environment.name.clone(),
             incarnation: self.incarnation,
@@ -57,7 +57,7 @@ impl Introduction {
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             isolation: environment.isolation.in_words(),
-            memory: SpareMemory::read().map_or(0, |spare| spare.available),
+            memory: resources.processes.spare_memory().map_or(0, |spare| spare.available),
             process: std::process::id(),
         }
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::delivery::Receipt;
+use napreduce_local::clock::now;
 use napreduce_local::worker::ticks;
 use napreduce_protocol::{FromWorker, ToWorker, WorkerNews, WorkerReport};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -89,7 +90,7 @@ impl<'a> Link<'a> {
         let ended = loop {
             let environment = Arc::clone(&self.resources.environment);
             let (before, received) = (self.exchange.number(), self.exchange.received());
-            let hello = self.introduction.hello(&environment, before, received);
+            let hello = self.introduction.hello(&self.resources, before, received);
             let introduced = introduce(&environment.configuration.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
                 None => break Ok(()),
@@ -114,7 +115,7 @@ impl<'a> Link<'a> {
                 {
                     break Err(WorkerError::NameTaken { reason: reason.clone() });
                 }
-                Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(Instant::now)),
+                Apart::NameTaken(_) => drop(taken_since.get_or_insert_with(now)),
                 _ => taken_since = None,
             }
             self.connection_log.on_apart(&apart);
@@ -148,7 +149,7 @@ impl<'a> Link<'a> {
                         return None;
                     }
                 },
-                () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
                     self.connection_log.on_leave_unanswered();
                     return None;
                 }
@@ -169,7 +170,7 @@ impl<'a> Link<'a> {
     /// deadline back.
     fn begin_to_leave(&mut self, request: &StopRequest) {
         let within = request.grace.unwrap_or(LEAVE_DEADLINE);
-        let (by, saves) = (Instant::now() + within, request.grace.is_some());
+        let (by, saves) = (now() + within, request.grace.is_some());
         if saves && self.leaving.is_some_and(|before| before.by <= by) {
             return;
         }
@@ -239,7 +240,7 @@ impl<'a> Link<'a> {
 
     async fn converse(&mut self, mut together: Together) -> End {
         let mut beat = ticks(together.rhythm.heartbeat);
-        let mut looked = Instant::now();
+        let mut looked = now();
         loop {
             let (leave_by, may_be_told) = self.patience();
             let done = tokio::select! {
@@ -276,7 +277,7 @@ impl<'a> Link<'a> {
                 }
                 _ = beat.tick() => {
                     let passed = looked.elapsed().min(together.rhythm.heartbeat * 2);
-                    looked = Instant::now();
+                    looked = now();
                     together.silent += passed;
                     if together.silent > together.rhythm.silence_max {
                         Err("the coordinator was silent")
@@ -286,7 +287,7 @@ impl<'a> Link<'a> {
                         together.send(acknowledgement.into_iter().chain([beat])).await
                     }
                 }
-                () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                () = sleep_until(leave_by.unwrap_or_else(now)), if leave_by.is_some() => {
                     self.connection_log.on_leave_unanswered();
                     return End::Leave;
                 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use std::{fs, io};
 
 use napreduce_engine::FaultPlace;
+use napreduce_local::clock::now;
 use napreduce_local::process::Executable;
 use napreduce_local::worker::Prepared;
 use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
@@ -68,7 +69,7 @@ async fn fetch_patiently(
     blob: Blob,
     what: &str,
 ) -> Result<PinnedBlob, TaskError> {
-    let began = Instant::now();
+    let began = now();
     let mut pause = RETRY_MIN;
     loop {
         let error = match fetch_once(environment, blob).await {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::WorkerId;
-use napreduce_local::process::Spawner;
+use napreduce_local::process::Processes;
 use napreduce_local::worker::{SegmentMemory, Worker, WorkerSettings};
 use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::run_soon_when_woken;
@@ -25,7 +25,7 @@ use super::worker_directory::{clear_jobs, keep_logs_of};
 /// Resources shared by all lives of a worker.
 pub(super) struct Resources {
     pub(super) environment: Arc<WorkerEnvironment>,
-    pub(super) spawner: Arc<Spawner>,
+    pub(super) processes: Arc<dyn Processes>,
     pub(super) segment_memory: Arc<SegmentMemory>,
 }
 
@@ -55,6 +55,7 @@ impl Registration {
         let environment = Arc::clone(&resources.environment);
         let settings = WorkerSettings {
             heartbeat,
+            processes: Arc::clone(&resources.processes),
             task_silence_max: environment.configuration.task_silence_max,
             environment: Some((Arc::clone(&environment) as _, worker)),
             segment_memory: Arc::clone(&resources.segment_memory),
@@ -62,7 +63,6 @@ impl Registration {
             running: Arc::default(),
         };
         let running = Arc::clone(&settings.running);
-        let spawner = Arc::clone(&resources.spawner);
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (living, ended) = oneshot::channel();
         std::thread::Builder::new().name("attempts".into()).spawn(move || {
@@ -74,7 +74,7 @@ impl Registration {
                     before.end().await;
                 }
                 clear(environment, journal).await;
-                Worker::run(settings, spawner, followed, told).await;
+                Worker::run(settings, followed, told).await;
             });
         })?;
         Ok(Registration { orders, news, ended, running })

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, Slots};
-use napreduce_local::process::{ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors};
+use napreduce_local::clock::now;
+use napreduce_local::process::{
+    ControlGroups, Interrupts, Processes, Spawner, check_kernel, raise_descriptors,
+};
 use napreduce_local::worker::{Isolation, SegmentMemory};
 use napreduce_protocol::{LogStream, Secret};
 use napreduce_task::run_soon_when_woken;
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::configuration::WorkerConfiguration;
 use super::environment::WorkerEnvironment;
@@ -49,7 +51,7 @@ pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError
 }
 
 async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
-    let began = Instant::now();
+    let began = now();
     check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
     let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
@@ -71,10 +73,12 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
         data_address,
     };
+    let processes: Arc<dyn Processes> =
+        Arc::new(spawner(configuration, environment.isolation.groups.clone())?);
     let resources = Resources {
-        spawner: Arc::new(spawner(configuration, environment.isolation.groups.clone())?),
+        segment_memory: SegmentMemory::new(configuration.segment_memory, Arc::clone(&processes)),
+        processes,
         environment,
-        segment_memory: SegmentMemory::new(configuration.segment_memory),
     };
     // Borrowed below, so that the handlers stay installed for a second signal.
     let mut stop = Stop::new(interrupts, configuration.leave, began);

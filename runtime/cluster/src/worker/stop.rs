@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use napreduce_local::clock::now;
 use napreduce_local::process::Interrupts;
 use napreduce_task::signal_name;
 use tokio::time::{Instant, sleep_until};
@@ -40,7 +41,7 @@ impl Stop {
                 Ok(signal) => self.request_of(signal),
                 Err(error) => StopRequest { why: format!("cannot wait for signals: {error}"), grace: None },
             },
-            () = sleep_until(limit.unwrap_or_else(Instant::now)), if limit.is_some() => {
+            () = sleep_until(limit.unwrap_or_else(now)), if limit.is_some() => {
                 self.limit = None;
                 StopRequest { why: String::from("its time limit is near"), grace: Some(self.rules.grace) }
             }

@@ -18,11 +18,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
-use super::clock::{Clock, unix_micros};
 use super::entry::{Extra, Identity};
 use super::link::Link;
 use super::state::CoordinatorState;
 use super::{ClusterServices, Coordinator, Followed, Following, Input, SendBack};
+use crate::clock::{Clock, unix_micros};
 use crate::output::Disk;
 
 /// Interval of progress updates and of checks for due work.

@@ -15,7 +15,6 @@
 
 mod batch;
 mod claims;
-mod clock;
 mod daemon;
 mod details;
 mod ending;
@@ -43,11 +42,11 @@ use napreduce_history::EndedJob;
 use napreduce_protocol::{JobEnd, JobError, JobPlan, JobProgress, WorkerNews};
 use tokio::sync::{oneshot, watch};
 
-use self::clock::Clock;
+use crate::clock::Clock;
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 
+pub use crate::clock::unix_micros;
 pub use claims::is_out_of_reach;
-pub use clock::unix_micros;
 pub use daemon::{BATCH, sleep_until_some, ticks};
 pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, of_report, spec_of};
 pub use gone::GoneWorkers;

@@ -6,9 +6,9 @@ use napreduce_engine::{Event, JobId};
 use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
-use super::clock::unix_micros;
 use super::entry::{Accepted, Extra};
 use super::{Claim, Coordinator, Following, Input, Pins, Submitter};
+use crate::clock::unix_micros;
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
 use crate::user::current_user;
 

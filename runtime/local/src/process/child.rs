@@ -7,15 +7,26 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use napreduce_task::{PagedProcess, Paging};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::control_groups::{ControlGroup, ControlGroups};
+use super::members::await_stopped_members;
+use super::memory::{oom_score_adjustment, set_oom_score_adjustment};
+use super::processes::{Change, Pending, TaskProcess};
+use super::stops::{Awaited, ChildEvent, await_turn};
+
+/// Time for the descendants of a task process to stop after it; most task processes have none.
+const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Task processes that are not reaped.
 #[derive(Debug, Clone, Default)]
@@ -108,61 +119,99 @@ impl Started {
     }
 }
 
-/// A task process that has not been reaped.
+/// A task process that is a child of this process and has not been reaped.
 #[derive(Debug)]
-pub struct TaskProcess {
+pub(super) struct ChildProcess {
     kept: Kept,
     pidfd: AsyncFd<OwnedFd>,
-    /// The control channel; see `ToTask` and `FromTask`.
-    pub control: UnixStream,
-    /// Environment entries that identify its descendants when it has ended.
-    pub marks: Vec<String>,
+    pub(super) control: UnixStream,
+    pub(super) marks: Vec<String>,
     group: Option<ControlGroup>,
 }
 
-impl TaskProcess {
-    pub(super) fn watch(started: Started) -> io::Result<TaskProcess> {
+impl ChildProcess {
+    pub(super) fn watch(started: Started) -> io::Result<ChildProcess> {
         let Started { kept, pidfd, control, marks, group, .. } = started;
         let control = UnixStream::from_std(control)?;
         // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else
         // gets at it.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
-        Ok(TaskProcess { kept, pidfd, control, marks, group })
+        Ok(ChildProcess { kept, pidfd, control, marks, group })
     }
 
-    /// Takes the control group of a prestarted process, if it is in one. The group must outlive the process:
-    /// dropping it kills the process.
-    pub fn take_group(&mut self) -> Option<ControlGroup> {
-        self.group.take()
+    /// Opens the process for paging, if that is permitted.
+    fn open_for_paging(&self) -> io::Result<PagedProcess> {
+        let paged = PagedProcess::open(self.kept.child)?;
+        paged.is_permitted()?;
+        Ok(paged)
     }
+}
 
-    /// Waits until the process has ended; it is then a zombie and its id is not reused.
-    pub async fn ended(&self) -> io::Result<()> {
-        self.pidfd.readable().await.map(|_| ())
-    }
-
-    /// Kills the process and every descendant in its group.
-    pub fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    /// Signals the process and every descendant in its group.
-    pub fn signal(&self, signal: Signal) {
-        self.kept.signal(signal);
-    }
-
-    /// Returns the process id, valid until it is reaped.
-    pub fn id(&self) -> Pid {
+impl TaskProcess for ChildProcess {
+    fn id(&self) -> Pid {
         self.kept.child
     }
 
-    /// Returns a descriptor for waiting separately from this value.
-    pub fn to_await(&self) -> io::Result<OwnedFd> {
-        Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
+    fn control(&self) -> &UnixStream {
+        &self.control
     }
 
-    /// Reaps the ended process after killing its remaining group.
-    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+    fn marks(&self) -> &[String] {
+        &self.marks
+    }
+
+    fn take_group(&mut self) -> Option<ControlGroup> {
+        self.group.take()
+    }
+
+    fn suspend(&self) {
+        self.kept.signal(Signal::STOP);
+    }
+
+    fn resume(&self) {
+        self.kept.signal(Signal::CONT);
+    }
+
+    fn kill(&self) {
+        self.kept.signal(Signal::KILL);
+    }
+
+    fn await_change(&self, awaited: Awaited) -> Pending<'static, Change> {
+        let process = self.kept.child;
+        // Opened now: later the process may be reaped and its id reused.
+        let pidfd = pidfd_open(process, PidfdFlags::empty());
+        Box::pin(async move {
+            let event = await_turn(&pidfd?, awaited).await?;
+            let running = match event {
+                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE).await,
+                ChildEvent::Continued | ChildEvent::Ended => 0,
+            };
+            Ok(Change { event, running })
+        })
+    }
+
+    fn ended(&self) -> Pending<'_, ()> {
+        Box::pin(async { self.pidfd.readable().await.map(|_| ()) })
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
         self.kept.reap()
+    }
+
+    fn oom_score_adjustment(&self) -> io::Result<i32> {
+        oom_score_adjustment(self.kept.child)
+    }
+
+    fn set_oom_score_adjustment(&self, adjustment: i32) -> io::Result<()> {
+        set_oom_score_adjustment(self.kept.child, adjustment)
+    }
+
+    fn check_paging(&self) -> io::Result<()> {
+        self.open_for_paging().map(drop)
+    }
+
+    fn page(&self, paging: Paging, cancelled: Arc<AtomicBool>) -> io::Result<JoinHandle<io::Result<u64>>> {
+        let paged = self.open_for_paging()?;
+        Ok(spawn_blocking(move || paged.advise(paging, &cancelled)))
     }
 }

@@ -17,9 +17,9 @@ use tokio::sync::oneshot;
 use super::child::{Own, Started};
 use super::control_groups::ControlGroups;
 use super::fork_server::ForkServer;
+use super::launch::{Executable, Launch, TaskOutput};
 use super::orphans::sweep;
 use super::prestart::{KEPT_FOR, Model, Prestarts};
-use super::spawn::{Executable, Launch, TaskOutput};
 
 /// The environment variable that identifies the processes of an attempt.
 const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";

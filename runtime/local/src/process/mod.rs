@@ -8,26 +8,26 @@ mod forking;
 mod identity;
 mod interrupts;
 mod kernel;
+mod launch;
 mod limits;
 mod members;
 mod memory;
 mod orphans;
 mod pauses;
 mod prestart;
+mod processes;
 mod spawn;
 mod stops;
 
-pub use child::TaskProcess;
 pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
 pub use identity::{Life, ProcessIdentity};
 pub use interrupts::Interrupts;
 pub use kernel::check_kernel;
+pub use launch::{Executable, Launch, TaskOutput, Variable};
 pub use limits::{descriptors_max, raise_descriptors};
-pub use members::await_stopped_members;
-pub use memory::{
-    ProcessMemory, SpareMemory, oom_kills, oom_score_adjustment, set_oom_score_adjustment, stalled_micros,
-};
+pub use memory::{ProcessMemory, SpareMemory};
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
-pub use spawn::{Executable, Launch, Spawner, TaskOutput, Variable};
-pub use stops::{Awaited, ChildEvent, await_turn};
+pub use processes::{Change, Pending, Processes, TaskProcess};
+pub use spawn::Spawner;
+pub use stops::{Awaited, ChildEvent};

@@ -15,8 +15,8 @@ use napreduce_task::{PRESTART_VARIABLE, send_with_descriptors};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{RecvFlags, recv};
 
-use super::child::{Started, TaskProcess};
-use super::spawn::{Executable, Launch, TaskOutput};
+use super::child::{ChildProcess, Started};
+use super::launch::{Executable, Launch, TaskOutput};
 
 /// Prestarted processes of a program are ended after this idle time.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -189,7 +189,7 @@ fn has_spoken(control: impl AsFd) -> bool {
 }
 
 /// Assigns a process that has sent `Hello` to an attempt. Fails if it has ended or is unusable.
-pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<()> {
+pub(super) fn give_outfit(process: &ChildProcess, launch: &Launch) -> io::Result<()> {
     let control = process.control.as_fd();
     let (_, seen) = recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
     if seen == 0 {

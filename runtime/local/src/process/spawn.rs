@@ -1,61 +1,28 @@
 //! Starts task processes: this program or a job's, each with its own process group and control channel.
 #![allow(unsafe_code)] // Only to name descriptors that this process was started with.
 
-use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::Pid;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::child::{Started, TaskProcess};
+use super::child::{ChildProcess, Started};
 use super::control_groups::ControlGroups;
 use super::forking::{AnswerToStart, Forking, Request, marks_of};
+use super::launch::Launch;
+use super::memory::{ProcessMemory, SpareMemory, oom_kills, stalled_micros};
 use super::orphans::adopt;
 use super::prestart::{Model, Prestarts, give_outfit};
-
-/// An environment variable of a task process; `None` removes it.
-pub type Variable = (&'static str, Option<OsString>);
+use super::processes::{Pending, Processes, TaskProcess};
 
 /// A prestarted process without a `Hello` after this time is given up.
 const HELLO_MAX: Duration = Duration::from_secs(2);
-
-/// The parameters of a task process.
-#[derive(Debug, Default)]
-pub struct Launch {
-    pub variables: Vec<Variable>,
-    /// The environment without these variables; `None` for this program's own.
-    pub environment: Option<Vec<(OsString, OsString)>>,
-    /// `None` for this program.
-    pub program: Option<Executable>,
-    /// The working directory; `None` for this program's.
-    pub directory: Option<PathBuf>,
-    /// The output files; `None` for this program's standard error.
-    pub output: Option<TaskOutput>,
-    /// Whether output without files is dropped.
-    pub is_silent: bool,
-}
-
-/// A program of a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Executable {
-    pub path: PathBuf,
-    /// The program's own name, `argv[0]`.
-    pub name: OsString,
-}
-
-/// Files for the output of a task process.
-#[derive(Debug)]
-pub struct TaskOutput {
-    pub stdout: File,
-    pub stderr: File,
-}
 
 /// Starts task processes from one thread, which starts with the first of them and lives as long as this
 /// value: the kernel kills a task process when the thread that forked it ends.
@@ -104,27 +71,18 @@ impl Spawner {
         spawner
     }
 
-    /// Kills the processes that an ended, reaped attempt started in other process groups.
-    pub fn sweep(&self, marks: Vec<String>) {
-        if self.adopts && !marks.is_empty() {
-            // If the thread has ended, so have its children.
-            let _ = self.request(Request::Sweep(marks));
-        }
-    }
-
-    /// Starts a task process or takes a prestarted one. It runs when this returns; dropping the result kills
-    /// and reaps it.
-    pub async fn spawn(&self, mut launch: Launch) -> io::Result<TaskProcess> {
+    /// Starts a task process or takes a prestarted one. It runs when this returns.
+    async fn spawn(&self, mut launch: Launch) -> io::Result<ChildProcess> {
         launch.is_silent |= self.is_silent;
         let model = Model::of(&launch);
         self.prestarts.expect_one_less(&model);
         let process = loop {
             let started = match self.prestarts.take(&model) {
                 Some(started) => AnswerToStart { started, unused: Some(Box::new(launch)) },
-                None => self.start(launch).await?,
+                None => self.request_start(launch).await?,
             };
             match started {
-                AnswerToStart { started, unused: None } => break TaskProcess::watch(started)?,
+                AnswerToStart { started, unused: None } => break ChildProcess::watch(started)?,
                 AnswerToStart { started, unused: Some(outfit) } => {
                     match self.make_use_of(started, &model, &outfit).await {
                         Some(process) => break process,
@@ -137,7 +95,7 @@ impl Spawner {
         Ok(process)
     }
 
-    async fn start(&self, launch: Launch) -> io::Result<AnswerToStart> {
+    async fn request_start(&self, launch: Launch) -> io::Result<AnswerToStart> {
         let (reply, answer) = oneshot::channel();
         self.request(Request::Start(Box::new(launch), reply))?;
         answer.await.map_err(|_| gone())?
@@ -152,10 +110,10 @@ impl Spawner {
 
     /// Assigns a prestarted process to an attempt; on failure returns `None` and stops prestarting the
     /// program.
-    async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<TaskProcess> {
+    async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<ChildProcess> {
         let marks = started.marks.clone();
         let made = async {
-            let mut process = TaskProcess::watch(started)?;
+            let mut process = ChildProcess::watch(started)?;
             timeout(HELLO_MAX, process.control.readable()).await??;
             give_outfit(&process, launch)?;
             process.marks.extend(marks_of(launch));
@@ -190,6 +148,35 @@ impl Spawner {
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(requests)
+    }
+}
+
+impl Processes for Spawner {
+    fn start(&self, launch: Launch) -> Pending<'_, Box<dyn TaskProcess>> {
+        Box::pin(async move { Ok(Box::new(self.spawn(launch).await?) as Box<dyn TaskProcess>) })
+    }
+
+    fn sweep(&self, marks: Vec<String>) {
+        if self.adopts && !marks.is_empty() {
+            // If the thread has ended, so have its children.
+            let _ = self.request(Request::Sweep(marks));
+        }
+    }
+
+    fn memory_of(&self, process: Pid) -> io::Result<ProcessMemory> {
+        ProcessMemory::of_group(process)
+    }
+
+    fn spare_memory(&self) -> io::Result<SpareMemory> {
+        SpareMemory::read()
+    }
+
+    fn stalled_micros(&self) -> Option<u64> {
+        stalled_micros()
+    }
+
+    fn oom_kills(&self) -> u64 {
+        oom_kills()
     }
 }
 

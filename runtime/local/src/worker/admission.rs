@@ -4,15 +4,17 @@
 //! alternate between accepting and rejecting.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{SuspendedMemory, WorkerMemory};
 use rustix::process::Pid;
+use tokio::time::Instant;
 
 use super::configuration::SuspendRules;
-use crate::process::{ProcessMemory, SpareMemory, stalled_micros};
+use crate::clock::now;
+use crate::process::{ProcessMemory, Processes, SpareMemory};
 
 /// Granularity of reported free memory.
 const FREE_STEP: u64 = 16 << 20;
@@ -28,6 +30,7 @@ const PRESSURE_AGAIN_TENTHS: u64 = 5;
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) rules: SuspendRules,
+    pub(super) processes: Arc<dyn Processes>,
     state: Mutex<AdmissionState>,
 }
 
@@ -57,8 +60,8 @@ impl Limit {
 }
 
 impl Admission {
-    pub(super) fn new(rules: SuspendRules) -> Admission {
-        Admission { rules, state: Mutex::default() }
+    pub(super) fn new(rules: SuspendRules, processes: Arc<dyn Processes>) -> Admission {
+        Admission { rules, processes, state: Mutex::default() }
     }
 
     /// Locks the state; no panic can leave it half-changed.
@@ -68,15 +71,15 @@ impl Admission {
 
     /// Samples the memory pressure; called several times a second while an attempt runs.
     pub(super) fn sample(&self) {
-        if let Some(micros) = stalled_micros() {
-            self.state().sample(Instant::now(), micros);
+        if let Some(micros) = self.processes.stalled_micros() {
+            self.state().sample(now(), micros);
         }
     }
 
     /// Admits an attempt; the error is the reason for a rejection.
     pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), String> {
         self.sample();
-        let resident = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
+        let resident = |process| self.processes.memory_of(process).map_or(0, |memory| memory.resident);
         let held: Vec<Pid> =
             self.state().suspended.iter().filter(|(id, _)| **id != attempt).map(|(_, pid)| *pid).collect();
         let sum = held.into_iter().map(resident).fold(resident(process), u64::saturating_add);
@@ -90,7 +93,7 @@ impl Admission {
             }
         }
         // If the machine does not report its memory, there is no limit.
-        if let Ok(spare) = SpareMemory::read() {
+        if let Ok(spare) = self.processes.spare_memory() {
             let limit = self.room(spare);
             if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
                 let (sum, limit) = (sum >> 20, limit >> 20);
@@ -122,10 +125,10 @@ impl Admission {
         let memory = |(attempt, process)| {
             // A process that has just ended holds no memory.
             let ProcessMemory { resident, swapped, .. } =
-                ProcessMemory::of_group(process).unwrap_or_default();
+                self.processes.memory_of(process).unwrap_or_default();
             SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
         };
-        let available = SpareMemory::read().map_or(0, |spare| spare.available);
+        let available = self.processes.spare_memory().map_or(0, |spare| spare.available);
         // Rounded, since it fluctuates.
         let free_bytes = available / FREE_STEP * FREE_STEP;
         let now = WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes };
@@ -165,6 +168,7 @@ mod tests {
     use napreduce_engine::{JobId, TaskId, TaskKind};
     use rustix::process::getpid;
 
+    use super::super::scripted::ScriptedMachine;
     use super::*;
 
     fn attempt() -> AttemptId {
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn pressure_is_that_of_the_last_seconds() {
-        let (mut state, start) = (AdmissionState::default(), Instant::now());
+        let (mut state, start) = (AdmissionState::default(), now());
         let at = |millis| start + Duration::from_millis(millis);
         state.sample(at(0), 0);
         assert_eq!(state.pressure_percent(), None);
@@ -195,39 +199,37 @@ mod tests {
         assert!(state.samples.len() <= 4, "{:?}", state.samples);
     }
 
-    #[test]
-    fn an_attempt_that_fits_is_admitted_on_this_machine() {
-        let admission = Admission::new(SuspendRules { pressure_max_percent: 100, ..SuspendRules::default() });
+    fn admission(machine: ScriptedMachine) -> Admission {
+        Admission::new(SuspendRules::default(), Arc::new(machine))
+    }
+
+    #[tokio::test]
+    async fn fitting_attempt_is_admitted() {
+        let admission = admission(ScriptedMachine::new().0);
         assert_eq!(admission.admit(attempt(), getpid()), Ok(()));
     }
 
-    #[test]
-    fn an_attempt_that_does_not_fit_is_refused_with_the_numbers() {
-        let admission = Admission::new(SuspendRules::default());
-        let spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
-        assert_eq!(admission.room(spare) >> 20, 900);
-        let mut gate = Limit::default();
-        assert!(!gate.admits(901 << 20, admission.room(spare), MEMORY_AGAIN_TENTHS));
+    #[tokio::test]
+    async fn admission_without_room_reports_limit() {
+        let (mut machine, _task) = ScriptedMachine::new();
+        machine.spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
+        machine.memory.resident = 901 << 20;
+        let refused = admission(machine).admit(attempt(), getpid());
+        let reason = "suspended attempts would hold 901 MiB where there is room for 900 MiB";
+        assert_eq!(refused, Err(reason.to_owned()));
     }
 
-    #[test]
-    fn pressure_refuses_with_the_numbers() {
-        let admission = Admission::new(SuspendRules::default());
-        let (now, before) = (Instant::now(), Duration::from_secs(2));
-        {
-            let mut state = admission.state();
-            state.samples.push_back((now.checked_sub(before).expect("the machine runs for longer"), 0));
-        }
-        if stalled_micros().is_none() {
-            println!("skipped: this kernel does not count pressure");
-            return;
-        }
-        // The sample taken by `admit` is the sum since boot, so the share is that sum divided by two seconds.
-        let share = stalled_micros().unwrap_or(0) * 100 / 2_000_000;
-        let admitted = admission.admit(attempt(), getpid());
-        assert_eq!(admitted.is_err(), share > 10, "{share} %: {admitted:?}");
-        if let Err(reason) = admitted {
-            assert!(reason.contains("(limit 10 %)"), "{reason}");
-        }
+    #[tokio::test]
+    async fn admission_under_pressure_reports_limit() {
+        let (mut machine, _task) = ScriptedMachine::new();
+        machine.stalled_micros = Some(10_000_000);
+        let admission = admission(machine);
+        let before = now().checked_sub(Duration::from_secs(20)).expect("the machine runs for longer");
+        admission.state().samples.push_back((before, 0));
+        let reason = admission.admit(attempt(), getpid()).expect_err("half of the time");
+        let said = [49, 50].map(|percent| {
+            format!("all tasks waited for memory {percent} % of the last seconds (limit 10 %)")
+        });
+        assert!(said.contains(&reason), "{reason}");
     }
 }

@@ -23,7 +23,6 @@ use super::outfit::outfit;
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
-use crate::process::Spawner;
 use crate::spans;
 
 /// How often the disk is looked at.
@@ -43,7 +42,6 @@ pub struct Worker {
     /// Only in a cluster, where another worker may have the disk space that this one lacks.
     disk: Option<WatchDisk>,
     settings: WorkerSettings,
-    spawner: Arc<Spawner>,
     jobs: BTreeMap<JobId, KnownJob>,
     attempts: BTreeMap<AttemptId, RunningAttempt>,
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
@@ -59,15 +57,13 @@ pub struct Worker {
 impl Worker {
     fn new(
         settings: WorkerSettings,
-        spawner: Arc<Spawner>,
         news: UnboundedSender<WorkerNews>,
         events: UnboundedSender<(AttemptId, AttemptEvent)>,
     ) -> Worker {
         Worker {
-            admission: Arc::new(Admission::new(settings.suspend)),
+            admission: Arc::new(Admission::new(settings.suspend, Arc::clone(&settings.processes))),
             disk: settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
             settings,
-            spawner,
             jobs: BTreeMap::new(),
             attempts: BTreeMap::new(),
             preparations: JoinSet::default(),
@@ -85,12 +81,11 @@ impl Worker {
     /// finished.
     pub async fn run(
         settings: WorkerSettings,
-        spawner: Arc<Spawner>,
         mut orders: UnboundedReceiver<ToWorker>,
         news: UnboundedSender<WorkerNews>,
     ) {
         let (events, mut arriving) = unbounded_channel();
-        let mut worker = Worker::new(settings, spawner, news, events);
+        let mut worker = Worker::new(settings, news, events);
         let mut heartbeat = ticks(worker.settings.heartbeat);
         let mut looks = ticks(DISK_INTERVAL);
         let mut open = true;
@@ -325,7 +320,7 @@ impl Worker {
             limits: Limits { silence: self.settings.task_silence_max, standstill },
             logs,
             host: self.settings.environment.as_ref().map(|(environment, _)| environment.host().to_owned()),
-            spawner: Arc::clone(&self.spawner),
+            processes: Arc::clone(&self.settings.processes),
             marks: Vec::new(),
             admission: Arc::clone(&self.admission),
             orders: inbox,

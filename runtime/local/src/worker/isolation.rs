@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
-use crate::process::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
+use crate::process::{ControlGroup, ControlGroups, OutOfMemory, Processes, TaskProcess};
 
 /// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
@@ -103,7 +103,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// Applies the limits to a process and its children. A prestarted process is in a group already.
-    pub(super) async fn around(mut self, process: &mut TaskProcess) -> Bounds {
+    pub(super) async fn around(mut self, process: &mut dyn TaskProcess) -> Bounds {
         let mut ahead = process.take_group();
         let Some(groups) = self.groups.clone() else { return self };
         let (memory_max, process) = (self.memory_max, process.id());
@@ -141,9 +141,9 @@ impl Bounds {
     }
 
     /// Returns whether a process without a cgroup exceeds its memory limit.
-    pub(super) fn are_exceeded_by(&self, process: Pid) -> bool {
-        let memory = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
-        self.group.is_none() && memory(process) > self.memory_max
+    pub(super) fn are_exceeded_by(&self, processes: &dyn Processes, process: Pid) -> bool {
+        self.group.is_none()
+            && processes.memory_of(process).is_ok_and(|memory| memory.resident > self.memory_max)
     }
 
     /// Returns the error for an OOM kill of an attempt within its own limit.
@@ -176,6 +176,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Spawner;
 
     fn rules(mode: IsolationMode) -> IsolationRules {
         IsolationRules { mode, memory_factor: 4, pass_environment: vec!["CARGO_MANIFEST_DIR".to_owned()] }
@@ -183,14 +184,15 @@ mod tests {
 
     #[test]
     fn an_attempt_may_hold_a_multiple_of_its_task_memory_and_a_program() {
+        let machine = Spawner::for_one_job(false, 0, 0);
         let watched = Isolation::begin(&rules(IsolationMode::Watchdog), "w").expect("needs nothing");
         assert_eq!(watched.in_words(), "watchdog");
         let bounds = watched.bounds(256 << 20).expect("bounds");
         assert_eq!(bounds.memory_max, 1280 << 20);
-        assert!(!bounds.are_exceeded_by(rustix::process::getpid()));
+        assert!(!bounds.are_exceeded_by(&machine, rustix::process::getpid()));
         assert!(watched.bounds(u64::MAX).is_some());
         let tiny = Bounds { memory_max: 4096, ..bounds };
-        assert!(tiny.are_exceeded_by(rustix::process::getpid()) && tiny.kernel_kill().is_none());
+        assert!(tiny.are_exceeded_by(&machine, rustix::process::getpid()) && tiny.kernel_kill().is_none());
         let error = tiny.error();
         assert_eq!(error.place, FaultPlace::TaskMemory);
         assert!(error.message.contains("4 times its task memory of 256 MiB"), "{}", error.message);

@@ -17,6 +17,8 @@ mod isolation;
 mod job;
 mod moves;
 mod outfit;
+#[cfg(test)]
+mod scripted;
 mod segment_memory;
 mod settings;
 mod start_error;

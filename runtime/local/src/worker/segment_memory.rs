@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use napreduce_protocol::MemoryFile;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-use crate::process::{SpareMemory, descriptors_max};
+use crate::process::{Processes, descriptors_max};
 
 /// Minimum size worth a descriptor; a smaller segment is removed before the kernel writes it back.
 const BYTES_MIN: u64 = 256 << 10;
@@ -24,6 +24,7 @@ const DESCRIPTORS_SHARE: u64 = 4;
 /// The segment memory of one worker.
 #[derive(Debug)]
 pub struct SegmentMemory {
+    processes: Arc<dyn Processes>,
     bytes_max: u64,
     /// Memory reserved for other uses of the machine.
     left_over: u64,
@@ -50,10 +51,11 @@ pub(super) struct MemorySegment {
 
 impl SegmentMemory {
     /// Creates a pool of `bytes_max` bytes; by default half of the memory available now.
-    pub fn new(bytes_max: Option<u64>) -> Arc<SegmentMemory> {
+    pub fn new(bytes_max: Option<u64>, processes: Arc<dyn Processes>) -> Arc<SegmentMemory> {
         // A machine that does not report its memory has none to spare.
-        let available = SpareMemory::read().map_or(0, |spare| spare.available);
+        let available = processes.spare_memory().map_or(0, |spare| spare.available);
         Arc::new(SegmentMemory {
+            processes,
             bytes_max: bytes_max.unwrap_or(available / 2),
             left_over: if bytes_max.is_some() { 0 } else { available / 2 },
             files_max: descriptors_max() / DESCRIPTORS_SHARE,
@@ -88,7 +90,7 @@ impl SegmentMemory {
             return false;
         }
         if self.left_over > 0 {
-            let available = SpareMemory::read().map_or(0, |spare| spare.available);
+            let available = self.processes.spare_memory().map_or(0, |spare| spare.available);
             if available < self.left_over.saturating_add(held.promised).saturating_add(bytes) {
                 return false;
             }
@@ -159,8 +161,13 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::process::Spawner;
 
     const MIB: u64 = 1 << 20;
+
+    fn pool(bytes_max: Option<u64>) -> Arc<SegmentMemory> {
+        SegmentMemory::new(bytes_max, Arc::new(Spawner::for_one_job(false, 0, 0)))
+    }
 
     fn held(memory: &SegmentMemory) -> (u64, u64, u64) {
         let held = memory.held();
@@ -170,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_promised_kept_and_given_back_adds_up() {
         let folder = tempfile::tempdir().expect("a folder");
-        let memory = SegmentMemory::new(Some(3 * MIB));
+        let memory = pool(Some(3 * MIB));
         assert!(memory.take(BYTES_MIN - 1).is_none(), "too small to be worth it");
         let one = memory.take(2 * MIB).expect("there is room");
         assert!(memory.take(2 * MIB).is_none(), "there is room for 3 MiB");
@@ -194,7 +201,7 @@ mod tests {
     #[test]
     fn memory_of_a_segment_that_went_to_the_disk_is_given_back() {
         let folder = tempfile::tempdir().expect("a folder");
-        let memory = SegmentMemory::new(Some(MIB));
+        let memory = pool(Some(MIB));
         let segment = folder.path().join("segment");
         fs::write(&segment, "on the disk").expect("written");
         assert!(memory.take(MIB).expect("there is room").keep(&segment).is_none());
@@ -204,9 +211,9 @@ mod tests {
 
     #[test]
     fn a_worker_that_chooses_for_itself_leaves_half_of_what_there_was() {
-        let memory = SegmentMemory::new(None);
+        let memory = pool(None);
         assert!(memory.take(memory.bytes_max + 1).is_none());
-        let none = SegmentMemory::new(Some(0));
+        let none = pool(Some(0));
         assert!(none.take(MIB).is_none());
     }
 }

@@ -9,6 +9,7 @@ use napreduce_engine::WorkerId;
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::Environment;
 use super::segment_memory::SegmentMemory;
+use crate::process::Processes;
 
 /// The settings of a worker.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct WorkerSettings {
     pub heartbeat: Duration,
     /// A task process that is silent for this time is killed.
     pub task_silence_max: Duration,
+    /// The processes of this machine.
+    pub processes: Arc<dyn Processes>,
     /// Only in a cluster.
     pub environment: Option<(Arc<dyn Environment>, WorkerId)>,
     /// Memory for segments.
@@ -29,12 +32,13 @@ pub struct WorkerSettings {
 
 impl WorkerSettings {
     /// Returns the settings of an embedded worker.
-    pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
+    pub(crate) fn embedded(heartbeat: Duration, processes: Arc<dyn Processes>) -> WorkerSettings {
         WorkerSettings {
             heartbeat,
             task_silence_max: TASK_SILENCE_MAX,
             environment: None,
-            segment_memory: SegmentMemory::new(None),
+            segment_memory: SegmentMemory::new(None, Arc::clone(&processes)),
+            processes,
             suspend: SuspendRules::default(),
             running: Arc::default(),
         }

@@ -57,7 +57,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    use crate::process::{Launch, Spawner};
+    use crate::process::{Launch, Processes, Spawner};
 
     use super::*;
 
@@ -69,7 +69,7 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
         let program = Executable { path, name: "program".into() };
         let launch = Launch { program: Some(program.clone()), ..Launch::default() };
-        let started = Spawner::for_one_job(false, 0, 0).spawn(launch).await;
+        let started = Spawner::for_one_job(false, 0, 0).start(launch).await;
         let error = started.expect_err("it cannot be executed");
         explain_start(&error, Some(&program), Some("here")).message
     }

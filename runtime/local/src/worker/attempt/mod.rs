@@ -35,7 +35,7 @@ use super::hang::Limits;
 use super::isolation::Bounds;
 use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
-use crate::process::{Launch, Spawner};
+use crate::process::{Launch, Processes};
 
 /// An event of a supervised attempt.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ pub(super) struct Supervision {
     pub(super) logs: Option<Box<dyn AttemptLogs>>,
     /// The name of this host, in a cluster.
     pub(super) host: Option<String>,
-    pub(super) spawner: Arc<Spawner>,
+    pub(super) processes: Arc<dyn Processes>,
     /// Marks that identify the processes it started.
     pub(super) marks: Vec<String>,
     /// Whether this worker can keep it suspended.
@@ -116,7 +116,7 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
-        self.spawner.sweep(std::mem::take(&mut self.marks));
+        self.processes.sweep(std::mem::take(&mut self.marks));
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
             // Dropping the bounds waits for the remaining processes to end.
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
@@ -144,13 +144,13 @@ impl Supervision {
         let line = ControlLine::begin(&start).map_err(|error| TaskError::fatal(error.to_string()))?;
         let launch = std::mem::take(&mut self.launch);
         let program = launch.program.clone();
-        let process = self.spawner.spawn(launch).await;
+        let process = self.processes.start(launch).await;
         let mut process =
             process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
         if let Some(bounds) = self.bounds.take() {
-            self.bounds = Some(bounds.around(&mut process).await);
+            self.bounds = Some(bounds.around(&mut *process).await);
         }
-        self.marks = process.marks.clone();
+        self.marks = process.marks().to_vec();
         Ok(Supervised::begin(process, line, self))
     }
 
@@ -238,3 +238,6 @@ impl Supervision {
         let _ = self.events.send((self.description.attempt, event));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,14 +6,14 @@
 //!    any state: Kill order -> group killed, then as above
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_engine::{Order, Report};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
-use rustix::process::Signal;
 use tokio::io::Interest;
+use tokio::time::Instant;
 
 use super::super::hang::HangWatch;
 use super::super::isolation::Bounds;
@@ -23,14 +23,15 @@ use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
 use super::suspension::{Occurrence, Suspension};
 use super::{AttemptEnd, AttemptEvent, Supervision};
-use crate::process::{ChildEvent, TaskProcess, oom_kills};
+use crate::clock::now;
+use crate::process::{ChildEvent, TaskProcess};
 
 /// Maximum interval between truncations of an attempt's logs.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
 /// A running process and the messages received from it.
 pub(super) struct Supervised {
-    process: TaskProcess,
+    process: Box<dyn TaskProcess>,
     line: ControlLine,
     watch: HangWatch,
     looked: Instant,
@@ -49,12 +50,16 @@ pub(super) struct Supervised {
 }
 
 impl Supervised {
-    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision) -> Supervised {
+    pub(super) fn begin(
+        process: Box<dyn TaskProcess>,
+        line: ControlLine,
+        supervision: &Supervision,
+    ) -> Supervised {
         Supervised {
             process,
             line,
             watch: HangWatch::new(supervision.limits),
-            looked: Instant::now(),
+            looked: now(),
             preemption: Preemption::default(),
             suspension: Suspension::new(&supervision.description, &supervision.admission),
             deferred: Vec::new(),
@@ -62,7 +67,7 @@ impl Supervised {
             saved_bytes: 0,
             part: None,
             outcome: None,
-            oom_kills: oom_kills(),
+            oom_kills: supervision.processes.oom_kills(),
         }
     }
 }
@@ -72,7 +77,7 @@ impl Supervised {
         let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
         loop {
             let interest = self.line.interest();
-            let control = &self.process.control;
+            let control = self.process.control();
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
@@ -84,7 +89,7 @@ impl Supervised {
                 },
                 occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
-                    let exchanged = ready.and_then(|_| self.line.send_waiting(&self.process.control));
+                    let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
                     if let Err(error) = exchanged {
                         self.give_up(&format!("control channel: {error}"));
                     }
@@ -108,15 +113,14 @@ impl Supervised {
             logs.keep_bound();
         }
         self.suspension.follow_swap(self.process.id());
-        let now = Instant::now();
-        let passed = now.duration_since(self.looked);
-        self.looked = now;
+        let passed = self.looked.elapsed();
+        self.looked += passed;
         // After its final message or a kill order, only the end of the process is awaited.
         if self.outcome.is_some() {
             return;
         }
         if let Some(bounds) = &supervision.bounds
-            && bounds.are_exceeded_by(self.process.id())
+            && bounds.are_exceeded_by(&*supervision.processes, self.process.id())
         {
             self.fail(bounds.error());
         } else if let Some(hang) = self.watch.on_tick(passed) {
@@ -126,7 +130,7 @@ impl Supervised {
 
     fn kill(&mut self) {
         let account = self.suspension.take_kill_account(self.process.id());
-        self.killed = Some((Instant::now(), account));
+        self.killed = Some((now(), account));
         self.process.kill();
     }
 
@@ -177,7 +181,7 @@ impl Supervised {
     /// Carries out the steps that follow from an input, and ensures that a stopped process is watched.
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
-        let process = self.process.id();
+        let process = &*self.process;
         match self.preemption.on(input, &|| self.suspension.wants_self_paging(process)) {
             Ok(steps) => steps.into_iter().for_each(|step| self.take(step, supervision)),
             Err(illegal) => {
@@ -187,12 +191,12 @@ impl Supervised {
         }
         let now = self.preemption.stage();
         if now != before && matches!(now, Stage::Suspended { .. }) {
-            self.suspension.await_continuation(self.process.id(), self.process.to_await());
+            self.suspension.await_continuation(&*self.process);
         }
     }
 
     fn take(&mut self, step: Step, supervision: &Supervision) {
-        let process = self.process.id();
+        let process = &*self.process;
         match step {
             Step::Send(message) => {
                 self.send_now(&message);
@@ -202,8 +206,8 @@ impl Supervised {
                 }
             }
             Step::Stop => {
-                self.process.signal(Signal::STOP);
-                self.suspension.await_stop(process, self.process.to_await());
+                self.process.suspend();
+                self.suspension.await_stop(process);
             }
             Step::TellSuspended => {
                 self.suspension.on_suspended(process);
@@ -227,7 +231,7 @@ impl Supervised {
 
     /// Sends the resume message with the stopped time before SIGCONT, so that the task reads it first.
     fn go_on(&mut self) {
-        let stopped = self.suspension.on_continue(self.process.id());
+        let stopped = self.suspension.on_continue(&*self.process);
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
         let epoch = self.preemption.epoch;
         self.send(&ToTask::Resume { epoch, suspended_nanos });
@@ -237,7 +241,7 @@ impl Supervised {
         }
         self.flush();
         self.watch.resume(self.suspension.resume_grace());
-        self.process.signal(Signal::CONT);
+        self.process.resume();
     }
 
     fn send(&mut self, message: &ToTask) {
@@ -253,14 +257,14 @@ impl Supervised {
     }
 
     fn flush(&mut self) {
-        if let Err(error) = self.line.send_waiting(&self.process.control) {
+        if let Err(error) = self.line.send_waiting(self.process.control()) {
             self.give_up(&format!("control channel: {error}"));
         }
     }
 
     /// Processes received messages; returns false if there were none.
     fn receive(&mut self, supervision: &Supervision) -> bool {
-        let heard = match self.line.receive(&self.process.control) {
+        let heard = match self.line.receive(self.process.control()) {
             Ok(heard) => heard,
             Err(error) => {
                 self.give_up(&format!("control channel: {error}"));
@@ -366,7 +370,7 @@ impl Supervised {
             (Some(AttemptEnd::Failed(error)), ..) => AttemptEnd::Failed(with_bounds(error, exceeded)),
             (Some(outcome), ..) => outcome,
             (None, None, Ok(status)) => {
-                let short = oom_kills() > self.oom_kills;
+                let short = supervision.processes.oom_kills() > self.oom_kills;
                 let error = end_without_outcome(status, stopped, short);
                 AttemptEnd::Failed(exceeded.unwrap_or(error))
             }

@@ -2,31 +2,26 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
-use napreduce_task::{PagedProcess, Paging};
+use napreduce_task::Paging;
 use rustix::process::Pid;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{Sleep, sleep};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::super::admission::Admission;
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
-use crate::process::{
-    Awaited, ChildEvent, ProcessMemory, SpareMemory, await_stopped_members, await_turn, oom_score_adjustment,
-    set_oom_score_adjustment,
-};
+use crate::clock::now;
+use crate::process::{Awaited, Change, ChildEvent, ProcessMemory, TaskProcess};
 
 /// Interval after which an unconfirmed SIGSTOP is sent again; another process may have sent SIGCONT.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
-/// Time for the task's child processes to stop after the task; most tasks have none.
-const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
 /// Added to the OOM score while suspended, so that the kernel kills running processes last.
 const OOM_SCORE_ADDED: i32 = 500;
 /// Smaller amounts are faulted in faster than they are prefetched.
@@ -47,14 +42,6 @@ pub(super) enum Occurrence {
     MovedOut,
     /// The process cannot be watched.
     Blind(io::Error),
-}
-
-/// An event seen while waiting.
-#[derive(Debug)]
-struct Seen {
-    turn: ChildEvent,
-    /// Number of child processes that did not stop in time.
-    running: usize,
 }
 
 /// Memory that is being paged out or in.
@@ -82,7 +69,7 @@ pub(super) struct Suspension {
     paged_in: Option<Pid>,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
-    turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
+    turn: Option<(Awaited, JoinHandle<io::Result<Change>>)>,
     moving: Option<Moving>,
     notes: Vec<String>,
 }
@@ -93,7 +80,7 @@ impl Suspension {
             attempt: description.attempt,
             admission: Arc::clone(admission),
             task_memory: description.memory,
-            launched: Instant::now(),
+            launched: now(),
             ordered: VecDeque::new(),
             stopped_since: None,
             stopped: Duration::ZERO,
@@ -116,7 +103,7 @@ impl Suspension {
 
     /// Records the arrival of an order.
     pub(super) fn on_order(&mut self) {
-        self.ordered.push_back(Instant::now());
+        self.ordered.push_back(now());
     }
 
     /// Drops the last order, which was illegal.
@@ -130,45 +117,38 @@ impl Suspension {
     }
 
     /// After SIGSTOP: waits for the kernel's confirmation, with a timeout.
-    pub(super) fn await_stop(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
+    pub(super) fn await_stop(&mut self, process: &dyn TaskProcess) {
         self.timer = Some(Box::pin(sleep(STOP_AGAIN)));
         if !matches!(self.turn, Some((Awaited::Stop, _))) {
-            self.wait_for(Awaited::Stop, process, watched);
+            self.wait_for(Awaited::Stop, process);
         }
     }
 
     /// Watches a stopped process for a SIGCONT from elsewhere.
-    pub(super) fn await_continuation(&mut self, process: Pid, watched: io::Result<OwnedFd>) {
+    pub(super) fn await_continuation(&mut self, process: &dyn TaskProcess) {
         self.timer = None;
-        self.wait_for(Awaited::Continuation, process, watched);
+        self.wait_for(Awaited::Continuation, process);
     }
 
     /// Replaces the current wait. A replaced wait continues in the background until the process ends at the
     /// latest.
-    fn wait_for(&mut self, awaited: Awaited, process: Pid, watched: io::Result<OwnedFd>) {
-        let waiting = tokio::spawn(async move {
-            let turn = await_turn(&watched?, awaited).await?;
-            let running = match turn {
-                ChildEvent::Stopped => await_stopped_members(process, MEMBERS_PATIENCE).await,
-                ChildEvent::Continued | ChildEvent::Ended => 0,
-            };
-            Ok(Seen { turn, running })
-        });
+    fn wait_for(&mut self, awaited: Awaited, process: &dyn TaskProcess) {
+        let waiting = tokio::spawn(process.await_change(awaited));
         self.turn = Some((awaited, waiting));
     }
 
     /// Handles the first confirmed stop of an epoch.
-    pub(super) fn on_suspended(&mut self, process: Pid) {
-        self.stopped_since = Some(Instant::now());
-        self.admission.keep(self.attempt, process);
-        self.look(process);
+    pub(super) fn on_suspended(&mut self, process: &dyn TaskProcess) {
+        self.stopped_since = Some(now());
+        self.admission.keep(self.attempt, process.id());
+        self.look(process.id());
         self.offer_to_the_kernel(process);
     }
 
     /// Raises the OOM score. Errors are ignored: without it the kernel chooses by size alone.
-    fn offer_to_the_kernel(&mut self, process: Pid) {
-        let raised = oom_score_adjustment(process).and_then(|before| {
-            set_oom_score_adjustment(process, before.saturating_add(OOM_SCORE_ADDED).min(1000))?;
+    fn offer_to_the_kernel(&mut self, process: &dyn TaskProcess) {
+        let raised = process.oom_score_adjustment().and_then(|before| {
+            process.set_oom_score_adjustment(before.saturating_add(OOM_SCORE_ADDED).min(1000))?;
             Ok(before)
         });
         match raised {
@@ -179,14 +159,15 @@ impl Suspension {
 
     /// Returns whether the task should page itself out: memory is short, there is swap, and the worker lacks
     /// permission.
-    pub(super) fn wants_self_paging(&self, process: Pid) -> bool {
+    pub(super) fn wants_self_paging(&self, process: &dyn TaskProcess) -> bool {
         let wanted = self.wants_paging().is_ok_and(|wanted| wanted);
-        wanted && PagedProcess::open(process).and_then(|paged| paged.is_permitted()).is_err()
+        wanted && process.check_paging().is_err()
     }
 
     /// Returns whether memory should be paged out; the error is the reason it cannot be.
     fn wants_paging(&self) -> Result<bool, String> {
-        let spare = SpareMemory::read().map_err(|error| format!("free memory is not known: {error}"))?;
+        let spare = self.admission.processes.spare_memory();
+        let spare = spare.map_err(|error| format!("free memory is not known: {error}"))?;
         let wanted = match self.admission.rules.page_out {
             PageOut::Never => false,
             PageOut::Always => true,
@@ -199,18 +180,14 @@ impl Suspension {
     }
 
     /// Starts paging out if wanted and permitted. The freed slot is available immediately.
-    pub(super) fn begin_paging_out(&mut self, process: Pid) {
+    pub(super) fn begin_paging_out(&mut self, process: &dyn TaskProcess) {
         match self.wants_paging() {
             Ok(true) => {}
             Ok(false) => return,
             Err(reason) => return self.note(reason),
         }
-        let opened = PagedProcess::open(process).and_then(|paged| {
-            paged.is_permitted()?;
-            Ok(paged)
-        });
-        match opened {
-            Ok(paged) => self.moving = Some(Moving::begin(paged, Paging::Out)),
+        match Moving::begin(process, Paging::Out) {
+            Ok(moving) => self.moving = Some(moving),
             Err(error) => {
                 self.note(format!("its memory was not moved out by its worker, but by itself: {error}"));
             }
@@ -218,30 +195,24 @@ impl Suspension {
     }
 
     /// Starts paging in before the process is continued; returns false if there is nothing to wait for.
-    pub(super) fn begin_prefetch(&mut self, process: Pid) -> bool {
+    pub(super) fn begin_prefetch(&mut self, process: &dyn TaskProcess) -> bool {
         if let Some(moving) = self.moving.take() {
             // It ends after its current chunk.
             moving.cancelled.store(true, Ordering::Relaxed);
         }
-        self.look(process);
+        self.look(process.id());
         if self.swap.swapped() < PREFETCH_BYTES_MIN {
             return false;
         }
-        let opened = PagedProcess::open(process).and_then(|paged| {
-            paged.is_permitted()?;
-            Ok(paged)
-        });
-        match opened {
-            Ok(paged) => {
-                (self.moving, self.paged_in) = (Some(Moving::begin(paged, Paging::In)), Some(process));
-            }
+        match Moving::begin(process, Paging::In) {
+            Ok(moving) => (self.moving, self.paged_in) = (Some(moving), Some(process.id())),
             Err(error) => self.note(format!("its memory comes back page by page: {error}")),
         }
         self.moving.is_some()
     }
 
     /// Ends the stop and returns the total stopped time.
-    pub(super) fn on_continue(&mut self, process: Pid) -> Duration {
+    pub(super) fn on_continue(&mut self, process: &dyn TaskProcess) -> Duration {
         self.timer = None;
         self.moving = None;
         if let Some(since) = self.stopped_since.take() {
@@ -249,7 +220,7 @@ impl Suspension {
         }
         self.admission.release(self.attempt);
         if let Some(before) = self.oom_before.take()
-            && let Err(error) = set_oom_score_adjustment(process, before)
+            && let Err(error) = process.set_oom_score_adjustment(before)
         {
             self.note(format!("its oom_score_adj was not put back: {error}"));
         }
@@ -266,7 +237,7 @@ impl Suspension {
         let memory = process.map(|process| self.look(process)).unwrap_or_default();
         let since = match &what {
             Preempted::Restored | Preempted::RestoreRefused(_) | Preempted::Ended => self.launched,
-            _ => self.ordered.pop_front().unwrap_or_else(Instant::now),
+            _ => self.ordered.pop_front().unwrap_or_else(now),
         };
         let stopped = self.stopped + self.stopped_since.map_or(Duration::ZERO, |since| since.elapsed());
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -315,7 +286,7 @@ impl Suspension {
 
     fn look(&mut self, process: Pid) -> ProcessMemory {
         // An ending process holds no memory.
-        let Ok(memory) = ProcessMemory::of_group(process) else { return ProcessMemory::default() };
+        let Ok(memory) = self.admission.processes.memory_of(process) else { return ProcessMemory::default() };
         self.swap.look(memory);
         memory
     }
@@ -344,13 +315,13 @@ impl Suspension {
         occurrence
     }
 
-    fn on_turned(&mut self, result: Result<io::Result<Seen>, tokio::task::JoinError>) -> Occurrence {
+    fn on_turned(&mut self, result: Result<io::Result<Change>, tokio::task::JoinError>) -> Occurrence {
         match result {
-            Ok(Ok(Seen { turn, running })) => {
+            Ok(Ok(Change { event, running })) => {
                 if running > 0 {
                     self.note(format!("{running} processes that it had started ran on when it was stopped"));
                 }
-                Occurrence::Turned(turn)
+                Occurrence::Turned(event)
             }
             Ok(Err(error)) => Occurrence::Blind(error),
             Err(error) => Occurrence::Blind(io::Error::other(error)),
@@ -366,7 +337,7 @@ impl Suspension {
         match paging {
             Some(Paging::In) => {
                 if let Some(process) = self.paged_in.take().filter(|_| read_back)
-                    && let Ok(memory) = ProcessMemory::of_group(process)
+                    && let Ok(memory) = self.admission.processes.memory_of(process)
                 {
                     self.swap.read_back(memory);
                 }
@@ -378,11 +349,11 @@ impl Suspension {
 }
 
 impl Moving {
-    fn begin(paged: PagedProcess, paging: Paging) -> Moving {
+    /// Fails if the memory of the process may not be paged.
+    fn begin(process: &dyn TaskProcess, paging: Paging) -> io::Result<Moving> {
         let cancelled = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&cancelled);
-        let done = spawn_blocking(move || paged.advise(paging, &stop));
-        Moving { cancelled, paging, done }
+        let done = process.page(paging, Arc::clone(&cancelled))?;
+        Ok(Moving { cancelled, paging, done })
     }
 }
 

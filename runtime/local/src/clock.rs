@@ -1,4 +1,8 @@
-//! The engine's clock: microseconds since the start of the journal, across restarts.
+//! The time of this machine, and the engine's time: microseconds since the start of the journal, across
+//! restarts.
+//!
+//! Monotonic time is that of tokio, as all waits are: what is measured and what is waited for agree, also if
+//! a test or a simulation pauses the clock of its runtime.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +16,11 @@ pub struct Clock {
     started: Instant,
 }
 
+/// Returns the monotonic time.
+pub fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// Now, in microseconds since 1970.
 pub fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -20,13 +29,14 @@ pub fn unix_micros() -> u64 {
 
 impl Clock {
     /// A clock whose time 0 was at `epoch_micros`, and that is not before `last`.
-    pub(super) fn resume(epoch_micros: u64, last: Time) -> Clock {
+    pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
         let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
-        Clock { base: elapsed.max(last), started: Instant::now() }
+        Clock { base: elapsed.max(last), started: now().into_std() }
     }
 
     pub fn now(&self) -> Time {
-        let elapsed = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let elapsed =
+            u64::try_from(now().into_std().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
         Time(self.base.0.saturating_add(elapsed))
     }
 
@@ -37,7 +47,7 @@ impl Clock {
     }
 
     /// When a time of the engine is, as far as it is still to come.
-    pub(super) fn instant(&self, at: Time) -> Instant {
+    pub(crate) fn instant(&self, at: Time) -> Instant {
         self.started + Duration::from_micros(at.0.saturating_sub(self.base.0))
     }
 }
