@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::by_kind::ByKind;
 use crate::cluster::attempt::Attempt;
 use crate::cluster::costs::MeasuredCosts;
+use crate::cluster::deadlines::Deadlines;
 use crate::cluster::free_workers::FreeWorkers;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::job::{GivingOrder, Job, Listed};
@@ -23,25 +24,6 @@ use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
-
-/// An event that is due at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deadline {
-    /// The grace of the request for this attempt is over.
-    Grace(AttemptId),
-    /// The delayed request for this attempt may be ordered; it followed an earlier one too closely.
-    Earliest(AttemptId),
-    /// This attempt, which was allowed to finish, should have ended.
-    Overdue(AttemptId),
-    /// A reservation on this worker expires.
-    Reservation(WorkerId),
-    /// The exclusion of this worker ends.
-    Excluded(WorkerId),
-    /// The shortage of this worker is assumed to be over.
-    ShortageOver(WorkerId),
-    /// This worker leaves, and the time for its attempts to save their work is over.
-    Drained(WorkerId),
-}
 
 /// The state of the engine.
 #[derive(Debug, Default)]
@@ -74,7 +56,7 @@ pub(crate) struct Cluster {
     pub unread: BTreeSet<(WorkerId, String)>,
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: BTreeMap<AttemptId, PreemptRequest>,
-    pub deadlines: BTreeSet<(Time, Deadline)>,
+    pub deadlines: Deadlines,
     pub free: ByKind<FreeWorkers>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
     /// How many jobs have a launchable task of a kind.

@@ -17,7 +17,7 @@ impl Cluster {
             self.lost.remove(&id);
             let Some(worker) = self.workers.remove(&id) else { continue };
             if let Some(shortage) = worker.shortage {
-                self.deadlines.remove(&(shortage.until, Deadline::ShortageOver(id)));
+                self.deadlines.cancel(shortage.until, Deadline::ShortageOver(id));
             }
             if worker.left {
                 self.left.insert(id.0);

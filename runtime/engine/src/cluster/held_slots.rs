@@ -43,7 +43,7 @@ impl Cluster {
 
     /// Reserves a free slot for a job until a time.
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
-        self.deadlines.insert((reservation.until, Deadline::Reservation(worker)));
+        self.deadlines.set(reservation.until, Deadline::Reservation(worker));
         self.worker_mut(worker).reservations.push(reservation);
         let job = self.job_mut(reservation.job);
         job.reserved_on.insert(worker);
@@ -64,7 +64,7 @@ impl Cluster {
         let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
         for gone in &dropped {
             if !kept.iter().any(|one| one.until == gone.until) {
-                self.deadlines.remove(&(gone.until, Deadline::Reservation(worker)));
+                self.deadlines.cancel(gone.until, Deadline::Reservation(worker));
             }
             let last = !kept.iter().any(|one| one.job == gone.job);
             if let Some(job) = self.jobs.get_mut(&gone.job) {

@@ -70,7 +70,7 @@ impl ClusterImage {
 
 impl Cluster {
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
-        self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
+        self.deadlines.iter().filter_map(|(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
             Deadline::Earliest(_)
             | Deadline::Overdue(_)
@@ -114,7 +114,9 @@ impl Cluster {
             }
             cluster.reserve(worker, reservation);
         }
-        cluster.deadlines.extend(image.graces.into_iter().map(|(due, of)| (due, Deadline::Grace(of))));
+        for (due, attempt) in image.graces {
+            cluster.deadlines.set(due, Deadline::Grace(attempt));
+        }
         cluster.check_references()?;
         cluster.list_everything();
         cluster.find_avoided();
@@ -172,14 +174,15 @@ impl Cluster {
             }
             if let Some(until) = self.workers[&id].excluded_until {
                 self.excluded.insert((until, id));
-                self.deadlines.insert((until, Deadline::Excluded(id)));
+                self.deadlines.set(until, Deadline::Excluded(id));
             }
             if let Some(shortage) = &self.workers[&id].shortage {
-                self.deadlines.insert((shortage.until, Deadline::ShortageOver(id)));
+                self.deadlines.set(shortage.until, Deadline::ShortageOver(id));
             }
             // A time that has passed was already handled.
-            let saves = self.workers[&id].saves_until.filter(|until| *until > self.now);
-            self.deadlines.extend(saves.map(|until| (until, Deadline::Drained(id))));
+            if let Some(until) = self.workers[&id].saves_until.filter(|until| *until > self.now) {
+                self.deadlines.set(until, Deadline::Drained(id));
+            }
             if self.workers[&id].cleared {
                 self.cleared = Some(id);
             }
@@ -194,10 +197,12 @@ impl Cluster {
         let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
         for request in &requests {
             self.list_request(request, true);
-            let later = request.earliest.filter(|at| *at > self.now);
-            self.deadlines.extend(later.map(|at| (at, Deadline::Earliest(request.attempt))));
-            let overdue = request.overdue().filter(|at| *at > self.now);
-            self.deadlines.extend(overdue.map(|at| (at, Deadline::Overdue(request.attempt))));
+            if let Some(earliest) = request.earliest.filter(|at| *at > self.now) {
+                self.deadlines.set(earliest, Deadline::Earliest(request.attempt));
+            }
+            if let Some(overdue) = request.overdue().filter(|at| *at > self.now) {
+                self.deadlines.set(overdue, Deadline::Overdue(request.attempt));
+            }
         }
         self.find_racks();
         for job in self.jobs.keys() {

@@ -62,11 +62,11 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         !excluded || worker.excluded_until > Some(cluster.now),
         "{id}: excluded for longer than it should be"
     );
-    let timed = |until| cluster.deadlines.contains(&(until, Deadline::ShortageOver(id)));
+    let timed = |until| cluster.deadlines.contains(until, Deadline::ShortageOver(id));
     let timed = worker.shortage.as_ref().is_none_or(|shortage| timed(shortage.until));
     ensure!(timed, "{id}: shortage for ever");
     let saves = worker.saves_until.filter(|until| *until > cluster.now);
-    let timed = saves.is_none_or(|until| cluster.deadlines.contains(&(until, Deadline::Drained(id))));
+    let timed = saves.is_none_or(|until| cluster.deadlines.contains(until, Deadline::Drained(id)));
     ensure!(timed, "{id}: saves its work for ever");
     ensure!(worker.saves_until.is_none() || draining, "{id}: is to save its work, but stays");
     ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
@@ -90,7 +90,7 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         let job = cluster.jobs.get(&kept.job);
         let wanted = job.is_some_and(|job| job.wants_on(kept.kind, id) && job.reserved_on.contains(&id));
         ensure!(wanted, "{id}: a {} slot is kept for {}, which does not want it", kept.kind, kept.job);
-        let timed = cluster.deadlines.contains(&(kept.until, Deadline::Reservation(id)));
+        let timed = cluster.deadlines.contains(kept.until, Deadline::Reservation(id));
         ensure!(timed && kept.until > cluster.now, "{id}: a reservation without a deadline");
     }
     Ok(())
@@ -266,15 +266,15 @@ impl Engine {
                 .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
             ensure!(useful, "{id}: preempted for a job that is over");
             if let Some(earliest) = request.earliest.filter(|at| *at > cluster.now) {
-                let timed = cluster.deadlines.contains(&(earliest, Deadline::Earliest(*id)));
+                let timed = cluster.deadlines.contains(earliest, Deadline::Earliest(*id));
                 ensure!(timed, "{id}: a request that waits without a deadline");
             }
             if let Some(overdue) = request.overdue().filter(|at| *at > cluster.now) {
-                let timed = cluster.deadlines.contains(&(overdue, Deadline::Overdue(*id)));
+                let timed = cluster.deadlines.contains(overdue, Deadline::Overdue(*id));
                 ensure!(timed, "{id}: a wait without a deadline");
             }
             if let Some(due) = self.due(request).filter(|due| *due > cluster.now) {
-                let timed = cluster.deadlines.contains(&(due, Deadline::Grace(*id)));
+                let timed = cluster.deadlines.contains(due, Deadline::Grace(*id));
                 ensure!(timed, "{id}: a grace without a deadline");
             }
         }
@@ -316,25 +316,25 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
 }
 
 fn check_indices(cluster: &Cluster) -> Result<(), String> {
-    for (due, deadline) in &cluster.deadlines {
+    for (due, deadline) in cluster.deadlines.iter() {
         let known = match deadline {
             Deadline::Grace(attempt) => {
-                let request = cluster.requests.get(attempt);
-                request.is_some_and(|one| one.grace.is_some_and(|grace| one.begins() + grace == *due))
+                let request = cluster.requests.get(&attempt);
+                request.is_some_and(|one| one.grace.is_some_and(|grace| one.begins() + grace == due))
             }
             Deadline::Earliest(attempt) => {
-                cluster.requests.get(attempt).is_some_and(|one| one.earliest == Some(*due))
+                cluster.requests.get(&attempt).is_some_and(|one| one.earliest == Some(due))
             }
             Deadline::Overdue(attempt) => {
-                cluster.requests.get(attempt).is_some_and(|one| one.overdue() == Some(*due))
+                cluster.requests.get(&attempt).is_some_and(|one| one.overdue() == Some(due))
             }
-            Deadline::Excluded(worker) => cluster.excluded.contains(&(*due, *worker)),
+            Deadline::Excluded(worker) => cluster.excluded.contains(&(due, worker)),
             Deadline::ShortageOver(worker) => {
-                cluster.workers[worker].shortage.as_ref().is_some_and(|shortage| shortage.until == *due)
+                cluster.workers[&worker].shortage.as_ref().is_some_and(|shortage| shortage.until == due)
             }
-            Deadline::Drained(worker) => cluster.workers[worker].saves_until == Some(*due),
+            Deadline::Drained(worker) => cluster.workers[&worker].saves_until == Some(due),
             Deadline::Reservation(worker) => {
-                cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
+                cluster.workers[&worker].reservations.iter().any(|kept| kept.until == due)
             }
         };
         ensure!(known, "{deadline:?} at {due} is about nothing");
@@ -344,10 +344,8 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         excluded == cluster.excluded.len() && cluster.one_too_many_excluded().is_none(),
         "{excluded} workers are excluded"
     );
-    let timed = cluster
-        .excluded
-        .iter()
-        .all(|&(until, id)| cluster.deadlines.contains(&(until, Deadline::Excluded(id))));
+    let timed =
+        cluster.excluded.iter().all(|&(until, id)| cluster.deadlines.contains(until, Deadline::Excluded(id)));
     ensure!(timed, "a worker is excluded for ever");
     for kind in TaskKind::ALL {
         let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));

@@ -32,7 +32,7 @@ impl Engine {
         let until = self.cluster.now + rule.span;
         self.cluster.worker_mut(id).excluded_until = Some(until);
         self.cluster.excluded.insert((until, id));
-        self.cluster.deadlines.insert((until, Deadline::Excluded(id)));
+        self.cluster.deadlines.set(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         self.workers_changed();
@@ -55,7 +55,7 @@ impl Engine {
         let Some(until) = self.cluster.worker_mut(id).excluded_until.take() else { return };
         self.trust_again(id);
         self.cluster.excluded.remove(&(until, id));
-        self.cluster.deadlines.remove(&(until, Deadline::Excluded(id)));
+        self.cluster.deadlines.cancel(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
         self.workers_changed();
     }

@@ -86,7 +86,7 @@ impl Engine {
         let until = self.cluster.workers[&id].saves_until.map_or(half, |before| before.min(half));
         self.cluster.drop_saving(id);
         self.cluster.worker_mut(id).saves_until = Some(until);
-        self.cluster.deadlines.insert((until, Deadline::Drained(id)));
+        self.cluster.deadlines.set(until, Deadline::Drained(id));
     }
 
     /// Returns whether a worker reported that it will be ended from outside.
@@ -168,7 +168,7 @@ impl Cluster {
     /// Forgets a worker's time to save work: it is lost, or stays.
     pub(super) fn drop_saving(&mut self, id: WorkerId) {
         if let Some(until) = self.worker_mut(id).saves_until.take() {
-            self.deadlines.remove(&(until, Deadline::Drained(id)));
+            self.deadlines.cancel(until, Deadline::Drained(id));
         }
     }
 }

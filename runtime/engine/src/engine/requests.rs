@@ -131,13 +131,13 @@ impl Engine {
     fn enter_request(&mut self, request: PreemptRequest) {
         let attempt = request.attempt;
         if let Some(due) = self.due(&request) {
-            self.cluster.deadlines.insert((due, Deadline::Grace(attempt)));
+            self.cluster.deadlines.set(due, Deadline::Grace(attempt));
         }
         if let Some(earliest) = request.earliest {
-            self.cluster.deadlines.insert((earliest, Deadline::Earliest(attempt)));
+            self.cluster.deadlines.set(earliest, Deadline::Earliest(attempt));
         }
         if let Some(overdue) = request.overdue() {
-            self.cluster.deadlines.insert((overdue, Deadline::Overdue(attempt)));
+            self.cluster.deadlines.set(overdue, Deadline::Overdue(attempt));
         }
         self.cluster.list_request(&request, true);
         self.cluster.requests.insert(attempt, request);
@@ -338,13 +338,13 @@ impl Engine {
         let request = self.cluster.requests.remove(&id)?;
         self.cluster.list_request(&request, false);
         if let Some(due) = self.due(&request) {
-            self.cluster.deadlines.remove(&(due, Deadline::Grace(id)));
+            self.cluster.deadlines.cancel(due, Deadline::Grace(id));
         }
         if let Some(earliest) = request.earliest {
-            self.cluster.deadlines.remove(&(earliest, Deadline::Earliest(id)));
+            self.cluster.deadlines.cancel(earliest, Deadline::Earliest(id));
         }
         if let Some(overdue) = request.overdue() {
-            self.cluster.deadlines.remove(&(overdue, Deadline::Overdue(id)));
+            self.cluster.deadlines.cancel(overdue, Deadline::Overdue(id));
         }
         Some(request)
     }

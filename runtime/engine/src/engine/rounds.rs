@@ -154,10 +154,7 @@ impl Engine {
     /// Handles due deadlines: expired graces and reservations, and workers that get work again.
     pub(super) fn expire(&mut self) {
         let now = self.cluster.now;
-        while let Some(&(due, deadline)) = self.cluster.deadlines.first()
-            && due <= now
-        {
-            self.cluster.deadlines.remove(&(due, deadline));
+        while let Some(deadline) = self.cluster.deadlines.take_due(now) {
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
@@ -208,7 +205,7 @@ impl Engine {
         let now = self.cluster.now;
         let policy = self.scheduler.next_wakeup(now);
         let policy = self.timely(policy);
-        let due = self.cluster.deadlines.first().map(|&(due, _)| due);
+        let due = self.cluster.deadlines.next();
         let asked = self.wakes.first().copied();
         let Some(next) = [policy, due, asked, self.speculate_at, self.convert_at].into_iter().flatten().min()
         else {

@@ -58,7 +58,7 @@ impl Engine {
         let until = now + Span(first.0.max(1) << worker.shortages);
         worker.shortages = (worker.shortages + 1).min(DOUBLED_MAX);
         worker.shortage = Some(Shortage { until, because: because.to_owned() });
-        self.cluster.deadlines.insert((until, Deadline::ShortageOver(id)));
+        self.cluster.deadlines.set(until, Deadline::ShortageOver(id));
         let lacks = Some(because.to_owned());
         self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
         self.use_changed(id);
