@@ -14,13 +14,14 @@ use crate::cluster::id_map::IdMap;
 use crate::cluster::job::{GivingOrder, Job, Listed};
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
+use crate::cluster::requests::Requests;
 use crate::cluster::tally::Tally;
 use crate::cluster::task::Task;
 use crate::cluster::worker::Worker;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobPart;
 use crate::numbers::Numbers;
-use crate::preemption::{PreemptRequest, Primitive};
+use crate::preemption::Primitive;
 use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
@@ -55,7 +56,7 @@ pub(crate) struct Cluster {
     /// Workers that could not be read from, with the reporting host.
     pub unread: BTreeSet<(WorkerId, String)>,
     pub attempts: IdMap<AttemptId, Attempt, false>,
-    pub requests: BTreeMap<AttemptId, PreemptRequest>,
+    pub requests: Requests,
     pub deadlines: Deadlines,
     pub free: ByKind<FreeWorkers>,
     pub wanting: ByKind<BTreeSet<GivingOrder>>,
@@ -75,8 +76,6 @@ pub(crate) struct Cluster {
     pub slots: ByKind<u64>,
     pub free_slots: ByKind<u64>,
     pub held_slots: ByKind<u32>,
-    /// Open requests by the kind of their victim.
-    pub freeing: ByKind<u32>,
     /// The roles of jobs that are about to be submitted, if jobs have masters.
     pub parts: BTreeMap<JobId, JobPart>,
     /// With shared slots: jobs whose reduces wait for maps, none of which has a slot.

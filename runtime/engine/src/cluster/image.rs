@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
+use crate::cluster::requests::Requests;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
@@ -57,7 +58,7 @@ impl ClusterImage {
             left: cluster.left.clone(),
             workers: cluster.workers.values().map(Worker::image).collect(),
             attempts: cluster.attempts.values().cloned().collect(),
-            requests: cluster.requests.values().cloned().collect(),
+            requests: cluster.requests.iter().cloned().collect(),
             graces: cluster.graces().collect(),
             tally: cluster.tally,
             costs: cluster.costs,
@@ -95,7 +96,7 @@ impl Cluster {
             judged: image.judged,
             lengths: image.lengths,
             unread: image.unread,
-            requests: keyed(image.requests.into_iter().map(Ok), |request| request.attempt)?,
+            requests: Requests::restore(image.requests)?,
             ..Cluster::default()
         };
         let mut reserved = Vec::new();
@@ -159,8 +160,10 @@ impl Cluster {
                 return Err(format!("{attempt} awaits inputs, but is not live"));
             }
         }
-        match self.requests.keys().find(|attempt| !self.attempts.contains_key(attempt)) {
-            Some(attempt) => Err(format!("{attempt} is to be preempted, but is not live")),
+        match self.requests.iter().find(|request| !self.attempts.contains_key(&request.attempt)) {
+            Some(PreemptRequest { attempt, .. }) => {
+                Err(format!("{attempt} is to be preempted, but is not live"))
+            }
             None => Ok(()),
         }
     }
@@ -194,7 +197,7 @@ impl Cluster {
                 self.isolated.extend(isolated.map(|&index| TaskId { job: job.id, kind, index }));
             }
         }
-        let requests: Vec<PreemptRequest> = self.requests.values().cloned().collect();
+        let requests: Vec<PreemptRequest> = self.requests.iter().cloned().collect();
         for request in &requests {
             self.list_request(request, true);
             if let Some(earliest) = request.earliest.filter(|at| *at > self.now) {

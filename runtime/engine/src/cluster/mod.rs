@@ -25,6 +25,7 @@ mod pending;
 mod preempted;
 mod rack_index;
 mod racks;
+mod requests;
 mod tally;
 mod task;
 mod task_set;

@@ -10,7 +10,6 @@ impl Cluster {
     pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
         let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
         let counted = |count: &mut u32| *count = if there { *count + 1 } else { *count - 1 };
-        counted(&mut self.freeing[kind]);
         if let Some(job) = self.jobs.get_mut(&victim) {
             counted(&mut job.requested[kind]);
             self.touch(victim);

@@ -97,7 +97,7 @@ impl<'a> ClusterView<'a> {
 
     /// Returns how many requests for attempts of a kind are open.
     pub fn freeing(&self, kind: TaskKind) -> u32 {
-        self.cluster.freeing[kind]
+        self.cluster.requests.count(kind)
     }
 
     /// Returns whether a job with a suspended attempt on this worker could use a slot of a kind there.
@@ -126,7 +126,7 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the open preemption requests, by victim.
     pub fn requests(&self) -> impl Iterator<Item = &'a PreemptRequest> + use<'a> {
-        self.cluster.requests.values().inspect(|_| looked())
+        self.cluster.requests.iter().inspect(|_| looked())
     }
 
     /// Returns the open preemption request for one attempt.

@@ -164,7 +164,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
         let listed = cluster.speculable[kind].contains(&id);
         ensure!(listed == job.may_have_stragglers(kind), "{id}: wrongly listed for {kind} stragglers");
         let of = |request: &&PreemptRequest| request.attempt.task.kind == kind;
-        let requests = cluster.requests.values().filter(of);
+        let requests = cluster.requests.iter().filter(of);
         let victims = requests.clone().filter(|request| request.attempt.task.job == id).count() as u32;
         let for_it = requests.filter(|request| request.beneficiary == Some(id)).count();
         let kept = cluster.workers.values().flat_map(|worker| &worker.reservations);
@@ -256,26 +256,16 @@ impl Engine {
 
     fn check_requests(&self) -> Result<(), String> {
         let cluster = &self.cluster;
-        for (id, request) in &cluster.requests {
-            ensure!(
-                *id == request.attempt && cluster.attempts.contains_key(id),
-                "{id}: a request for nothing"
-            );
+        for request in cluster.requests.iter() {
+            let id = request.attempt;
+            ensure!(cluster.attempts.contains_key(&id), "{id}: a request for nothing");
             let useful = request
                 .beneficiary
                 .is_none_or(|job| cluster.jobs.get(&job).is_some_and(|job| job.state == JobState::Active));
             ensure!(useful, "{id}: preempted for a job that is over");
-            if let Some(earliest) = request.earliest.filter(|at| *at > cluster.now) {
-                let timed = cluster.deadlines.contains(earliest, Deadline::Earliest(*id));
-                ensure!(timed, "{id}: a request that waits without a deadline");
-            }
-            if let Some(overdue) = request.overdue().filter(|at| *at > cluster.now) {
-                let timed = cluster.deadlines.contains(overdue, Deadline::Overdue(*id));
-                ensure!(timed, "{id}: a wait without a deadline");
-            }
-            if let Some(due) = self.due(request).filter(|due| *due > cluster.now) {
-                let timed = cluster.deadlines.contains(due, Deadline::Grace(*id));
-                ensure!(timed, "{id}: a grace without a deadline");
+            for (due, deadline) in self.deadlines_of(request).filter(|(due, _)| *due > cluster.now) {
+                let timed = cluster.deadlines.contains(due, deadline);
+                ensure!(timed, "{id}: {deadline:?} at {due} is not set");
             }
         }
         Ok(())
@@ -300,8 +290,11 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
         "{} {kind} slots held by count, {held} are",
         cluster.held_slots[kind]
     );
-    let freeing = cluster.requests.keys().filter(|id| id.task.kind == kind).count();
-    ensure!(cluster.freeing[kind] as usize == freeing, "{freeing} {kind} slots are being freed, miscounted");
+    let freeing = cluster.requests.iter().filter(|one| one.attempt.task.kind == kind).count();
+    ensure!(
+        cluster.requests.count(kind) as usize == freeing,
+        "{freeing} {kind} slots are being freed, miscounted"
+    );
     let launchable = cluster.jobs.values().filter(|job| job.eligible_count(kind) > 0).count();
     ensure!(
         cluster.launchable[kind] as usize == launchable,

@@ -189,7 +189,7 @@ impl Engine {
             attempt.holds_slot
                 && attempt.state != AttemptState::Killing
                 && !attempt.is_spared(self.cluster.now)
-                && !self.cluster.requests.contains_key(id)
+                && !self.cluster.requests.contains(id)
         };
         job.live.range(first..=last).copied().filter(able).collect()
     }

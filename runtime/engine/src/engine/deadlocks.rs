@@ -82,8 +82,7 @@ impl Engine {
             return None;
         }
         let able = reduces().filter(|one| one.holds_slot && of_use(one.worker));
-        able.max_by_key(|one| (!cluster.requests.contains_key(&one.id), one.launched, one.id))
-            .map(|one| one.id)
+        able.max_by_key(|one| (!cluster.requests.contains(&one.id), one.launched, one.id)).map(|one| one.id)
     }
 
     /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.

@@ -20,7 +20,7 @@ impl Engine {
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
-        if attempt.is_master || self.cluster.requests.contains_key(&id) {
+        if attempt.is_master || self.cluster.requests.contains(&id) {
             return Ok(());
         }
         if attempt.state == AttemptState::Killing {
@@ -102,7 +102,7 @@ impl Engine {
         let (attempt, may) = (&self.cluster.attempts[&id], before.state == RequestState::Created);
         let is_due = may && before.overdue().is_some_and(|overdue| overdue <= now);
         let stops = !attempt.holds_slot || attempt.state == AttemptState::Killing;
-        if !is_due || stops || self.due(before).is_some() {
+        if !is_due || stops || self.killed_at(before).is_some() {
             return;
         }
         let wants = |job: &Job| job.wants_on(id.task.kind, attempt.worker);
@@ -129,18 +129,11 @@ impl Engine {
     }
 
     fn enter_request(&mut self, request: PreemptRequest) {
-        let attempt = request.attempt;
-        if let Some(due) = self.due(&request) {
-            self.cluster.deadlines.set(due, Deadline::Grace(attempt));
-        }
-        if let Some(earliest) = request.earliest {
-            self.cluster.deadlines.set(earliest, Deadline::Earliest(attempt));
-        }
-        if let Some(overdue) = request.overdue() {
-            self.cluster.deadlines.set(overdue, Deadline::Overdue(attempt));
+        for (due, deadline) in self.deadlines_of(&request) {
+            self.cluster.deadlines.set(due, deadline);
         }
         self.cluster.list_request(&request, true);
-        self.cluster.requests.insert(attempt, request);
+        self.cluster.requests.insert(request);
     }
 
     /// Withdraws a request of the policy; fails if no request is open. For other requesters, only the promise
@@ -194,8 +187,8 @@ impl Engine {
             (Primitive::Checkpoint, AttemptState::Checkpointing) => true,
             _ => false,
         };
-        if ordered && let Some(request) = self.cluster.requests.get_mut(&id) {
-            request.state = RequestState::Ordered;
+        if ordered {
+            self.cluster.requests.advance(&id, RequestState::Ordered);
         }
     }
 
@@ -221,11 +214,8 @@ impl Engine {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         if request.primitive == Primitive::Kill {
             self.advance_request(id);
-        } else if !self.is_committing(id)
-            && self.order_kill(id)
-            && let Some(request) = self.cluster.requests.get_mut(&id)
-        {
-            request.state = RequestState::Forced;
+        } else if !self.is_committing(id) && self.order_kill(id) {
+            self.cluster.requests.advance(&id, RequestState::Forced);
         }
     }
 
@@ -309,7 +299,7 @@ impl Engine {
         {
             return;
         }
-        let requests = self.cluster.requests.values();
+        let requests = self.cluster.requests.iter();
         let for_it: Vec<(AttemptId, bool)> = requests
             .filter(|request| request.beneficiary == Some(job))
             .map(|one| (one.attempt, one.state == RequestState::Created && one.by == Requester::Policy))
@@ -326,8 +316,8 @@ impl Engine {
 
     /// Removes the beneficiary from a request.
     fn promise_to_nobody(&mut self, id: AttemptId) {
-        let Some(request) = self.cluster.requests.get_mut(&id) else { return };
-        if let Some(known) = request.beneficiary.take().and_then(|job| self.cluster.jobs.get_mut(&job)) {
+        let beneficiary = self.cluster.requests.take_beneficiary(&id);
+        if let Some(known) = beneficiary.and_then(|job| self.cluster.jobs.get_mut(&job)) {
             known.promised[id.task.kind] -= 1;
             let job = known.id;
             self.cluster.touch(job);
@@ -337,22 +327,28 @@ impl Engine {
     pub(super) fn remove_request(&mut self, id: AttemptId) -> Option<PreemptRequest> {
         let request = self.cluster.requests.remove(&id)?;
         self.cluster.list_request(&request, false);
-        if let Some(due) = self.due(&request) {
-            self.cluster.deadlines.cancel(due, Deadline::Grace(id));
-        }
-        if let Some(earliest) = request.earliest {
-            self.cluster.deadlines.cancel(earliest, Deadline::Earliest(id));
-        }
-        if let Some(overdue) = request.overdue() {
-            self.cluster.deadlines.cancel(overdue, Deadline::Overdue(id));
+        for (due, deadline) in self.deadlines_of(&request) {
+            self.cluster.deadlines.cancel(due, deadline);
         }
         Some(request)
     }
 
     /// Returns when the grace of a request ends in a kill, if it does.
-    pub(super) fn due(&self, request: &PreemptRequest) -> Option<Time> {
+    fn killed_at(&self, request: &PreemptRequest) -> Option<Time> {
         let ends_in_kill = self.settings.preemption.ends_in_kill(request.primitive);
         request.grace.filter(|_| ends_in_kill).map(|grace| request.begins() + grace)
+    }
+
+    /// Returns the deadlines of a request.
+    pub(super) fn deadlines_of(
+        &self,
+        request: &PreemptRequest,
+    ) -> impl Iterator<Item = (Time, Deadline)> + use<> {
+        let attempt = request.attempt;
+        let grace = self.killed_at(request).map(|due| (due, Deadline::Grace(attempt)));
+        let earliest = request.earliest.map(|due| (due, Deadline::Earliest(attempt)));
+        let overdue = request.overdue().map(|due| (due, Deadline::Overdue(attempt)));
+        [grace, earliest, overdue].into_iter().flatten()
     }
 
     pub(super) fn is_committing(&mut self, id: AttemptId) -> bool {

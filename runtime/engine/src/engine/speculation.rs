@@ -69,8 +69,7 @@ impl Engine {
     ) -> Option<Span> {
         let task = job.task(attempt.id.task)?;
         let alone = task.live.len() == 1 && task.committer.is_none() && !attempt.superseded;
-        let wanted =
-            attempt.state == AttemptState::Running && !self.cluster.requests.contains_key(&attempt.id);
+        let wanted = attempt.state == AttemptState::Running && !self.cluster.requests.contains(&attempt.id);
         let active = attempt.active_time(self.cluster.now);
         if !alone || !wanted || attempt.duplicated || active < rule.minimum {
             return None;

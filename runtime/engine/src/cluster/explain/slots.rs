@@ -145,7 +145,7 @@ fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
 
 /// Returns the slots that are being freed for a job: by victims that may finish (`finish`), or by the others.
 fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec<Reason> {
-    let requests = cluster.requests.values();
+    let requests = cluster.requests.iter();
     let mine = requests.filter(|one| {
         one.beneficiary == Some(job)
             && one.attempt.task.kind == kind
