@@ -15,6 +15,7 @@ use crate::cluster::job::{GivingOrder, Job, Listed};
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::requests::Requests;
+use crate::cluster::suspended::Suspended;
 use crate::cluster::tally::Tally;
 use crate::cluster::task::Task;
 use crate::cluster::worker::Worker;
@@ -68,10 +69,7 @@ pub(crate) struct Cluster {
     pub judged: BTreeMap<Primitive, Judged>,
     /// The durations of tasks of jobs that succeeded.
     pub lengths: KnownLengths,
-    /// Suspended attempts that an operator resumed and that wait for a slot.
-    pub recalled: BTreeSet<AttemptId>,
-    /// Suspended attempts of active jobs that wait for a slot, by worker.
-    pub suspended_on: ByKind<BTreeMap<WorkerId, u32>>,
+    pub suspended: Suspended,
     /// Slots of the workers that take attempts, the free ones among them, and all held slots.
     pub slots: ByKind<u64>,
     pub free_slots: ByKind<u64>,

@@ -26,6 +26,7 @@ mod preempted;
 mod rack_index;
 mod racks;
 mod requests;
+mod suspended;
 mod tally;
 mod task;
 mod task_set;

@@ -31,7 +31,7 @@ impl Cluster {
         let recalled = waits && attempt.recalled;
         self.list_suspended(id, worker, waits);
         if recalled {
-            self.recalled.insert(id);
+            self.suspended.recall(id);
         }
     }
 
@@ -39,17 +39,14 @@ impl Cluster {
     pub fn list_suspended(&mut self, id: AttemptId, worker: WorkerId, there: bool) {
         let kind = id.task.kind;
         if !there {
-            self.recalled.remove(&id);
+            self.suspended.drop_recall(id);
         }
         let listed = &mut self.job_mut(id.task.job).suspended[kind];
         let changed = if there { listed.insert((worker, id)) } else { listed.remove(&(worker, id)) };
-        if !changed {
-            return;
-        }
-        let count = self.suspended_on[kind].entry(worker).or_default();
-        *count = if there { *count + 1 } else { *count - 1 };
-        if *count == 0 {
-            self.suspended_on[kind].remove(&worker);
+        if changed && there {
+            self.suspended.add(kind, worker);
+        } else if changed {
+            self.suspended.remove(kind, worker);
         }
     }
 }

@@ -102,7 +102,7 @@ impl<'a> ClusterView<'a> {
 
     /// Returns whether a job with a suspended attempt on this worker could use a slot of a kind there.
     pub fn has_suspended(&self, kind: TaskKind, worker: WorkerId) -> bool {
-        self.cluster.suspended_on[kind].contains_key(&worker)
+        self.cluster.suspended.is_on(kind, worker)
     }
 
     /// Returns whether a job is suspended: all of its live attempts are, or an operator suspended it or its

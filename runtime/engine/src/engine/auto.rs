@@ -194,12 +194,12 @@ impl Engine {
     /// Checkpoints suspended attempts on workers with less memory than their attempts need, if that costs
     /// less than paging: the longest suspended first, then the largest.
     pub(super) fn convert_for_memory(&mut self) {
-        let crowded = |id: &WorkerId| {
-            let worker = &self.cluster.workers[id];
+        let crowded = |id: WorkerId| {
+            let worker = &self.cluster.workers[&id];
             let over = self.memory_used(worker).saturating_sub(worker.memory?);
-            (over > 0).then_some((*id, over))
+            (over > 0).then_some((id, over))
         };
-        let stopped = TaskKind::ALL.iter().flat_map(|&kind| self.cluster.suspended_on[kind].keys());
+        let stopped = TaskKind::ALL.into_iter().flat_map(|kind| self.cluster.suspended.workers(kind));
         let crowded: BTreeMap<WorkerId, u64> = stopped.filter_map(crowded).collect();
         for (worker, mut over) in crowded {
             let mut suspended: Vec<_> = self.suspended_on(worker);

@@ -121,7 +121,7 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
     let suspended = job.suspended[id.task.kind].contains(&(attempt.worker, id));
     let waits = attempt.state == AttemptState::Suspended && !attempt.held && job.held.is_none();
     ensure!(suspended == waits, "{id}: waits for a slot: {waits}, listed: {suspended}");
-    let recalled = cluster.recalled.contains(&id);
+    let recalled = cluster.suspended.recalled().contains(&id);
     ensure!(recalled == (waits && attempt.recalled), "{id}: wrongly listed as wanted by an operator");
     ensure!(!attempt.held || task.held.is_some() || attempt.superseded, "{id}: held, but its task is not");
     ensure!(!attempt.held || !attempt.recalled, "{id}: both held and wanted by an operator");
@@ -304,7 +304,7 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
     for (worker, _) in cluster.jobs.values().flat_map(|job| &job.suspended[kind]) {
         *suspended.entry(*worker).or_insert(0) += 1;
     }
-    ensure!(cluster.suspended_on[kind] == suspended, "suspended {kind}s are miscounted");
+    ensure!(*cluster.suspended.counts(kind) == suspended, "suspended {kind}s are miscounted");
     Ok(())
 }
 

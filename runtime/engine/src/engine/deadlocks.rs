@@ -88,7 +88,7 @@ impl Engine {
     /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.
     fn suspended_for_ever(&self) -> Option<AttemptId> {
         let cluster = &self.cluster;
-        let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended_on[*kind].is_empty());
+        let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended.is_empty(*kind));
         if nothing_suspended || cluster.attempts.values().any(|one| self.gets_on(one)) {
             return None;
         }

@@ -307,10 +307,10 @@ impl Engine {
 
     /// Resumes attempts that operators released, as far as there are slots, before any slot is offered.
     pub(super) fn resume_recalled(&mut self) {
-        if self.cluster.recalled.is_empty() {
+        if self.cluster.suspended.recalled().is_empty() {
             return;
         }
-        let recalled: Vec<AttemptId> = self.cluster.recalled.iter().copied().collect();
+        let recalled: Vec<AttemptId> = self.cluster.suspended.recalled().iter().copied().collect();
         for id in recalled {
             // Without a slot the attempt stays suspended and is checked again after the next event.
             if self.has_slot_to_resume(id) {

@@ -53,18 +53,17 @@ impl Engine {
     /// Offers slots on workers with suspended attempts, for use when nothing can be launched. Skips workers
     /// up to `offered` in the order, which were offered already.
     fn offer_where_suspended(&mut self, kind: TaskKind, offered: Option<OfferOrder>) {
-        if self.declined_kind || self.cluster.suspended_on[kind].is_empty() {
+        if self.declined_kind || self.cluster.suspended.is_empty(kind) {
             return;
         }
-        let mut there: Vec<OfferOrder> = self.cluster.suspended_on[kind]
-            .keys()
-            .map(|id| (Reverse(self.cluster.workers[id].free(kind)), *id))
-            .collect();
+        let workers = self.cluster.suspended.workers(kind);
+        let mut there: Vec<OfferOrder> =
+            workers.map(|id| (Reverse(self.cluster.workers[&id].free(kind)), id)).collect();
         there.sort_unstable();
         for (free, worker) in there {
             let new = offered.is_none_or(|last| (free, worker) > last);
             let mut left = if new { free.0 } else { 0 };
-            while left > 0 && self.cluster.suspended_on[kind].contains_key(&worker) && !self.declined_kind {
+            while left > 0 && self.cluster.suspended.is_on(kind, worker) && !self.declined_kind {
                 let listed = self.cluster.free[kind].contains(&(Reverse(left), worker));
                 if !listed {
                     break;

@@ -127,7 +127,7 @@ impl Engine {
         }
         self.convert_at = None;
         for kind in TaskKind::ALL {
-            if !self.cluster.suspended_on[kind].is_empty() {
+            if !self.cluster.suspended.is_empty(kind) {
                 self.convert_kind(kind);
             }
         }
@@ -169,7 +169,7 @@ impl Engine {
     /// Returns the suspended attempts of a kind that wait for a slot.
     fn waiting(&self, kind: TaskKind) -> Vec<AttemptId> {
         let cluster = &self.cluster;
-        let on = cluster.suspended_on[kind].keys().map(|worker| &cluster.workers[worker]);
+        let on = cluster.suspended.workers(kind).map(|worker| &cluster.workers[&worker]);
         let waits = |id: &AttemptId| {
             let attempt = &cluster.attempts[id];
             let listed = &cluster.job(id.task.job).suspended[kind];
