@@ -9,9 +9,10 @@ use crate::by_kind::ByKind;
 use crate::cluster::attempt::Attempt;
 use crate::cluster::costs::MeasuredCosts;
 use crate::cluster::deadlines::Deadlines;
+use crate::cluster::demand::Demand;
 use crate::cluster::free_workers::FreeWorkers;
 use crate::cluster::id_map::IdMap;
-use crate::cluster::job::{GivingOrder, Job, Listed};
+use crate::cluster::job::Job;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::requests::Requests;
@@ -60,9 +61,7 @@ pub(crate) struct Cluster {
     pub requests: Requests,
     pub deadlines: Deadlines,
     pub free: ByKind<FreeWorkers>,
-    pub wanting: ByKind<BTreeSet<GivingOrder>>,
-    /// How many jobs have a launchable task of a kind.
-    pub launchable: ByKind<u32>,
+    pub demand: Demand,
     /// The measured costs of taking slots.
     pub costs: ByKind<MeasuredCosts>,
     /// Estimated and actual costs of chosen primitives.
@@ -76,12 +75,6 @@ pub(crate) struct Cluster {
     pub held_slots: ByKind<u32>,
     /// The roles of jobs that are about to be submitted, if jobs have masters.
     pub parts: BTreeMap<JobId, JobPart>,
-    /// With shared slots: jobs whose reduces wait for maps, none of which has a slot.
-    pub waiting_for_themselves: BTreeSet<JobId>,
-    /// Jobs that the policy must be notified of.
-    pub changed: Vec<JobId>,
-    /// Jobs that may have stragglers of a kind.
-    pub speculable: ByKind<BTreeSet<JobId>>,
     pub tally: Tally,
 }
 
@@ -166,28 +159,7 @@ impl Cluster {
     pub fn refresh(&mut self, id: JobId) {
         self.touch(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let key = job.giving_order();
-        for kind in TaskKind::ALL {
-            let launchable = job.eligible_count(kind) > 0;
-            let listed = Listed {
-                wanting: launchable || job.may_resume(kind),
-                launchable,
-                speculable: job.may_have_stragglers(kind),
-            };
-            let before = std::mem::replace(&mut job.listed[kind], listed);
-            if listed.wanting && !before.wanting {
-                self.wanting[kind].insert(key);
-            } else if !listed.wanting && before.wanting {
-                self.wanting[kind].remove(&key);
-            }
-            self.launchable[kind] =
-                self.launchable[kind] + u32::from(listed.launchable) - u32::from(before.launchable);
-            if listed.speculable && !before.speculable {
-                self.speculable[kind].insert(id);
-            } else if !listed.speculable && before.speculable {
-                self.speculable[kind].remove(&id);
-            }
-        }
+        self.demand.list(job);
         // A job may have a slot kept on every worker: skip the scan while it can use each of them.
         let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
         if job.reserved_on.is_empty()
@@ -206,20 +178,15 @@ impl Cluster {
     /// again.
     pub fn take_out(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.remove(&id)?;
-        let place = job.giving_order();
-        for kind in TaskKind::ALL {
-            if std::mem::take(&mut job.listed[kind].wanting) {
-                self.wanting[kind].remove(&place);
-            }
-        }
+        self.demand.unlist(&mut job);
         Some(job)
     }
 
     /// Marks a job whose change the policy must be notified of.
     pub fn touch(&mut self, id: JobId) {
-        let told = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
-        if told != Some(true) {
-            self.changed.push(id);
+        let listed = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
+        if listed != Some(true) {
+            self.demand.add_changed(id);
         }
     }
 

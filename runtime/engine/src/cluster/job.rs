@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::demand::Listed;
 use crate::cluster::looks::looked;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::{Phase, Task};
@@ -20,14 +21,6 @@ use crate::time::{Span, Time};
 
 /// The default order in which jobs get slots: priority, submit time, id.
 pub type GivingOrder = (Reverse<i32>, Time, JobId);
-
-/// The indices that contain a job, for its tasks of one kind.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Listed {
-    pub(crate) wanting: bool,
-    pub(crate) launchable: bool,
-    pub(crate) speculable: bool,
-}
 
 /// A job that has not ended.
 #[derive(Debug)]

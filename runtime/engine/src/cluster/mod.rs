@@ -8,6 +8,7 @@ mod by_bytes;
 mod costs;
 mod data;
 mod deadlines;
+mod demand;
 mod exclusion;
 mod explain;
 mod faults;

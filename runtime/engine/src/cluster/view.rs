@@ -45,7 +45,7 @@ impl<'a> ClusterView<'a> {
     /// smaller id. A job that only has an attempt to resume can use slots of that worker alone.
     pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
         let cluster = self.cluster;
-        cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job)).inspect(|_| looked())
+        cluster.demand.wanting(kind).map(|job| cluster.job(job)).inspect(|_| looked())
     }
 
     /// Returns the workers that are up, by id, including excluded ones.

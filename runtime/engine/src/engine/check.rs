@@ -159,9 +159,9 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     for kind in TaskKind::ALL {
         check_phase(cluster, job, kind)?;
         let key = (Reverse(job.spec.priority), job.submitted, id);
-        let listed = cluster.wanting[kind].contains(&key);
+        let listed = cluster.demand.wants(kind, key);
         ensure!(listed == job.wants(kind), "{id}: wants a {kind} slot and is not listed, or the reverse");
-        let listed = cluster.speculable[kind].contains(&id);
+        let listed = cluster.demand.speculable(kind).contains(&id);
         ensure!(listed == job.may_have_stragglers(kind), "{id}: wrongly listed for {kind} stragglers");
         let of = |request: &&PreemptRequest| request.attempt.task.kind == kind;
         let requests = cluster.requests.iter().filter(of);
@@ -297,7 +297,7 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
     );
     let launchable = cluster.jobs.values().filter(|job| job.eligible_count(kind) > 0).count();
     ensure!(
-        cluster.launchable[kind] as usize == launchable,
+        cluster.demand.launchable(kind) as usize == launchable,
         "{launchable} jobs have {kind}s to launch, miscounted"
     );
     let mut suspended = std::collections::BTreeMap::new();
@@ -341,8 +341,8 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         cluster.excluded.iter().all(|&(until, id)| cluster.deadlines.contains(until, Deadline::Excluded(id)));
     ensure!(timed, "a worker is excluded for ever");
     for kind in TaskKind::ALL {
-        let known = cluster.wanting[kind].iter().all(|(_, _, job)| cluster.jobs.contains_key(job));
-        let known = known && cluster.speculable[kind].iter().all(|job| cluster.jobs.contains_key(job));
+        let known = cluster.demand.wanting(kind).all(|job| cluster.jobs.contains_key(&job));
+        let known = known && cluster.demand.speculable(kind).iter().all(|job| cluster.jobs.contains_key(job));
         ensure!(known, "a job that is over is listed as wanting a {kind} slot or having stragglers");
         let workers = cluster.workers.values();
         let free = workers.filter(|one| one.takes_attempts() && one.free(kind) > 0).count();

@@ -15,11 +15,8 @@ impl Engine {
         if !self.cluster.shares_slots {
             return;
         }
-        if self.cluster.jobs.get(&id).is_some_and(|job| job.waits_for_itself()) {
-            self.cluster.waiting_for_themselves.insert(id);
-        } else {
-            self.cluster.waiting_for_themselves.remove(&id);
-        }
+        let deadlocked = self.cluster.jobs.get(&id).is_some_and(|job| job.waits_for_itself());
+        self.cluster.demand.set_deadlocked(id, deadlocked);
     }
 
     /// Frees slots for jobs that would wait forever for each other or for themselves.
@@ -28,7 +25,7 @@ impl Engine {
             return;
         }
         self.tell_changed();
-        let jobs: Vec<JobId> = self.cluster.waiting_for_themselves.iter().copied().collect();
+        let jobs: Vec<JobId> = self.cluster.demand.deadlocked().iter().copied().collect();
         for job in jobs {
             if let Some(attempt) = self.reduce_in_the_way(job) {
                 self.remove_request(attempt);
@@ -92,7 +89,8 @@ impl Engine {
         if nothing_suspended || cluster.attempts.values().any(|one| self.gets_on(one)) {
             return None;
         }
-        let could_launch = |kind: &TaskKind| cluster.launchable[*kind] > 0 && cluster.free_slots[*kind] > 0;
+        let could_launch =
+            |kind: &TaskKind| cluster.demand.launchable(*kind) > 0 && cluster.free_slots[*kind] > 0;
         if TaskKind::ALL.iter().any(could_launch) {
             return None;
         }

@@ -167,10 +167,10 @@ impl Engine {
 
     /// Passes the changed jobs to the policy.
     fn tell_changed(&mut self) {
-        if self.cluster.changed.is_empty() {
-            return;
+        let mut changed = self.cluster.demand.take_changed();
+        if changed.is_empty() {
+            return self.cluster.demand.reuse(changed);
         }
-        let mut changed = std::mem::take(&mut self.cluster.changed);
         for id in &changed {
             if let Some(job) = self.cluster.jobs.get_mut(id) {
                 job.changed = false;
@@ -180,7 +180,7 @@ impl Engine {
             self.note_deadlock(id);
             self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
         }
-        self.cluster.changed = changed;
+        self.cluster.demand.reuse(changed);
     }
 
     /// Returns when `Event::Woken` must be handed in: the last `Effect::WakeAt` in force. For a restarted

@@ -42,7 +42,7 @@ impl Engine {
     fn offer_slots(&mut self, kind: TaskKind) {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
-        while self.cluster.launchable[kind] > 0 && !self.declined_kind {
+        while self.cluster.demand.launchable(kind) > 0 && !self.declined_kind {
             let Some(next) = self.cluster.free[kind].next(offered) else { return };
             offered = Some(next);
             self.offer_worker(kind, next.1);

@@ -29,7 +29,7 @@ impl Engine {
         }
         let cluster = &self.cluster;
         let worthwhile =
-            |kind: TaskKind| !cluster.free[kind].is_empty() && !cluster.speculable[kind].is_empty();
+            |kind: TaskKind| !cluster.free[kind].is_empty() && !cluster.demand.speculable(kind).is_empty();
         if self.speculate_at.is_none() && TaskKind::ALL.into_iter().any(worthwhile) {
             self.speculate_at = Some(now + rule.period);
         }
@@ -41,7 +41,7 @@ impl Engine {
             return;
         }
         let mut stragglers: Vec<(Reverse<Span>, AttemptId)> = Vec::new();
-        for job in &self.cluster.speculable[kind] {
+        for job in self.cluster.demand.speculable(kind) {
             let job = self.cluster.job(*job);
             let Some(median) = job.median_duration(kind, rule.finished_min) else { continue };
             let (first, last) = AttemptId::range_of(job.id, kind);
@@ -88,9 +88,8 @@ impl Engine {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let task = cluster.job(id.task.job).task(id.task)?;
         let own = cluster.attempts[&id].worker;
-        let wanted = |on: WorkerId| {
-            cluster.wanting[kind].iter().any(|(_, _, job)| cluster.job(*job).wants_on(kind, on))
-        };
+        let wanted =
+            |on: WorkerId| cluster.demand.wanting(kind).any(|job| cluster.job(job).wants_on(kind, on));
         let suits = |worker: &WorkerId| {
             let known = &cluster.workers[worker];
             *worker != own

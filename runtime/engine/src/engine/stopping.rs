@@ -193,9 +193,8 @@ impl Engine {
     fn place_to_go_on(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);
-        let wanted = |on: WorkerId| {
-            cluster.wanting[kind].iter().any(|(_, _, job)| cluster.job(*job).wants_on(kind, on))
-        };
+        let wanted =
+            |on: WorkerId| cluster.demand.wanting(kind).any(|job| cluster.job(job).wants_on(kind, on));
         let mut left = spoken_for;
         for (Reverse(free), worker) in cluster.free[kind].iter() {
             let known = &cluster.workers[&worker];
