@@ -1,7 +1,6 @@
-//! The cluster state and its indices. The submodules `held_slots`, `preempted`, `rack_index`, `exclusion` and
+//! The cluster state and its indices. The submodules `slots`, `preempted`, `rack_index`, `exclusion` and
 //! `gone` keep further indices consistent; `view` and `explain` contain the queries.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,12 +9,12 @@ use crate::cluster::attempt::Attempt;
 use crate::cluster::costs::MeasuredCosts;
 use crate::cluster::deadlines::Deadlines;
 use crate::cluster::demand::Demand;
-use crate::cluster::free_workers::FreeWorkers;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::job::Job;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::requests::Requests;
+use crate::cluster::slots::Slots;
 use crate::cluster::suspended::Suspended;
 use crate::cluster::tally::Tally;
 use crate::cluster::task::Task;
@@ -60,7 +59,7 @@ pub(crate) struct Cluster {
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: Requests,
     pub deadlines: Deadlines,
-    pub free: ByKind<FreeWorkers>,
+    pub slots: Slots,
     pub demand: Demand,
     /// The measured costs of taking slots.
     pub costs: ByKind<MeasuredCosts>,
@@ -69,10 +68,6 @@ pub(crate) struct Cluster {
     /// The durations of tasks of jobs that succeeded.
     pub lengths: KnownLengths,
     pub suspended: Suspended,
-    /// Slots of the workers that take attempts, the free ones among them, and all held slots.
-    pub slots: ByKind<u64>,
-    pub free_slots: ByKind<u64>,
-    pub held_slots: ByKind<u32>,
     /// The roles of jobs that are about to be submitted, if jobs have masters.
     pub parts: BTreeMap<JobId, JobPart>,
     pub tally: Tally,
@@ -187,28 +182,6 @@ impl Cluster {
         let listed = self.jobs.get_mut(&id).map(|job| std::mem::replace(&mut job.changed, true));
         if listed != Some(true) {
             self.demand.add_changed(id);
-        }
-    }
-
-    /// Updates the counts of slots and the order of free workers for a worker that came up or was lost.
-    pub fn list_worker(&mut self, worker: WorkerId) {
-        for kind in TaskKind::ALL {
-            let known = self.worker_mut(worker);
-            let free = known.free(kind);
-            let (takes, slots) = (known.takes_attempts(), known.slots[kind]);
-            let before = std::mem::replace(&mut known.listed[kind], takes);
-            if takes && free > 0 {
-                self.free[kind].insert((Reverse(free), worker));
-            } else {
-                self.free[kind].remove(&(Reverse(free), worker));
-            }
-            if takes && !before {
-                self.slots[kind] += u64::from(slots);
-                self.free_slots[kind] += u64::from(free);
-            } else if !takes && before {
-                self.slots[kind] -= u64::from(slots);
-                self.free_slots[kind] -= u64::from(free);
-            }
         }
     }
 

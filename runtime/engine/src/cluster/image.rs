@@ -135,10 +135,11 @@ impl Cluster {
         }
         worker.enter(id);
         worker.stopped += u32::from(attempt.state.is_stopped());
-        worker.used[kind] += u32::from(attempt.holds_slot);
+        if attempt.holds_slot {
+            self.slots.restore_held(worker, kind);
+        }
         job.live.insert(id);
         job.holding[kind] += u32::from(attempt.holds_slot);
-        self.held_slots[kind] += u32::from(attempt.holds_slot);
         match self.attempts.insert(id, attempt) {
             Some(_) => Err(format!("{id} is there twice")),
             None => {

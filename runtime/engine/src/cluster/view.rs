@@ -72,12 +72,17 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the workers with free slots of a kind and their number, most first, including reserved slots.
     pub fn free(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, u32)> + use<'a> {
-        self.cluster.free[kind].iter().map(|(Reverse(free), worker)| (worker, free)).inspect(|_| looked())
+        self.cluster
+            .slots
+            .free(kind)
+            .iter()
+            .map(|(Reverse(free), worker)| (worker, free))
+            .inspect(|_| looked())
     }
 
     /// Returns how many slots of a kind there are on workers that take attempts.
     pub fn slots(&self, kind: TaskKind) -> u32 {
-        u32::try_from(self.cluster.slots[kind]).unwrap_or(u32::MAX)
+        u32::try_from(self.cluster.slots.total(kind)).unwrap_or(u32::MAX)
     }
 
     /// Returns whether slots are shared by both kinds: a slot that a map holds is not available to a reduce.
@@ -87,12 +92,12 @@ impl<'a> ClusterView<'a> {
 
     /// Returns how many of those are free, including reserved ones.
     pub fn free_slots(&self, kind: TaskKind) -> u32 {
-        u32::try_from(self.cluster.free_slots[kind]).unwrap_or(u32::MAX)
+        u32::try_from(self.cluster.slots.total_free(kind)).unwrap_or(u32::MAX)
     }
 
     /// Returns how many slots of a kind are held on all workers.
     pub fn used(&self, kind: TaskKind) -> u32 {
-        self.cluster.held_slots[kind]
+        self.cluster.slots.held()[kind]
     }
 
     /// Returns how many requests for attempts of a kind are open.

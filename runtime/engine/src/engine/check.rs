@@ -82,7 +82,7 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         let taken = worker.taken(kind);
         ensure!(taken <= worker.slots[kind], "{id}: {taken} of {} {kind} slots held", worker.slots[kind]);
         ensure!(worker.reserved(kind) <= worker.free(kind), "{id}: more {kind} slots reserved than free");
-        let listed = cluster.free[kind].contains(&(Reverse(worker.free(kind)), id));
+        let listed = cluster.slots.free(kind).contains(&(Reverse(worker.free(kind)), id));
         let free = worker.takes_attempts() && worker.free(kind) > 0;
         ensure!(listed == free, "{id}: free {kind} slots listed: {listed}, there: {free}");
     }
@@ -278,18 +278,13 @@ fn check_totals(cluster: &Cluster, kind: TaskKind) -> Result<(), String> {
     let (slots, free) = usable.fold((0, 0), |(slots, free), one| {
         (slots + u64::from(one.slots(kind)), free + u64::from(one.free(kind)))
     });
-    ensure!(cluster.slots[kind] == slots, "{} {kind} slots by count, {slots} there", cluster.slots[kind]);
-    ensure!(
-        cluster.free_slots[kind] == free,
-        "{} {kind} slots free by count, {free} are",
-        cluster.free_slots[kind]
-    );
+    let total = cluster.slots.total(kind);
+    ensure!(total == slots, "{total} {kind} slots by count, {slots} there");
+    let total_free = cluster.slots.total_free(kind);
+    ensure!(total_free == free, "{total_free} {kind} slots free by count, {free} are");
     let held = cluster.attempts.values().filter(|one| one.id.task.kind == kind && one.holds_slot).count();
-    ensure!(
-        cluster.held_slots[kind] as usize == held,
-        "{} {kind} slots held by count, {held} are",
-        cluster.held_slots[kind]
-    );
+    let counted = cluster.slots.held()[kind];
+    ensure!(counted as usize == held, "{counted} {kind} slots held by count, {held} are");
     let freeing = cluster.requests.iter().filter(|one| one.attempt.task.kind == kind).count();
     ensure!(
         cluster.requests.count(kind) as usize == freeing,
@@ -346,7 +341,7 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         ensure!(known, "a job that is over is listed as wanting a {kind} slot or having stragglers");
         let workers = cluster.workers.values();
         let free = workers.filter(|one| one.takes_attempts() && one.free(kind) > 0).count();
-        ensure!(free == cluster.free[kind].len(), "free {kind} slots are listed twice");
+        ensure!(free == cluster.slots.free(kind).len(), "free {kind} slots are listed twice");
         check_totals(cluster, kind)?;
     }
     Ok(())

@@ -60,7 +60,7 @@ impl Engine {
         let job = cluster.jobs.get(&id)?;
         let of_use = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
         let has_slot = |worker: WorkerId| cluster.workers[&worker].has_slot_for(id, TaskKind::Map);
-        let mut free = cluster.free.map.iter().map(|(_, worker)| worker);
+        let mut free = cluster.slots.free(TaskKind::Map).iter().map(|(_, worker)| worker);
         if free.any(|worker| of_use(worker) && has_slot(worker)) {
             return None;
         }
@@ -90,7 +90,7 @@ impl Engine {
             return None;
         }
         let could_launch =
-            |kind: &TaskKind| cluster.demand.launchable(*kind) > 0 && cluster.free_slots[*kind] > 0;
+            |kind: &TaskKind| cluster.demand.launchable(*kind) > 0 && cluster.slots.total_free(*kind) > 0;
         if TaskKind::ALL.iter().any(could_launch) {
             return None;
         }

@@ -24,12 +24,12 @@ impl Engine {
     /// Offers every free slot that some job wants, then calls the policy once without an offer.
     pub(super) fn schedule(&mut self) {
         loop {
-            let held = self.cluster.held_slots;
+            let held = self.cluster.slots.held();
             for kind in TaskKind::ALL {
                 self.offer_slots(kind);
             }
             // A shared slot that was withheld from a map in favor of a reduce may still go to a map.
-            if !self.cluster.shares_slots || self.cluster.held_slots == held {
+            if !self.cluster.shares_slots || self.cluster.slots.held() == held {
                 break;
             }
         }
@@ -43,7 +43,7 @@ impl Engine {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
         while self.cluster.demand.launchable(kind) > 0 && !self.declined_kind {
-            let Some(next) = self.cluster.free[kind].next(offered) else { return };
+            let Some(next) = self.cluster.slots.free(kind).next(offered) else { return };
             offered = Some(next);
             self.offer_worker(kind, next.1);
         }
@@ -64,7 +64,7 @@ impl Engine {
             let new = offered.is_none_or(|last| (free, worker) > last);
             let mut left = if new { free.0 } else { 0 };
             while left > 0 && self.cluster.suspended.is_on(kind, worker) && !self.declined_kind {
-                let listed = self.cluster.free[kind].contains(&(Reverse(left), worker));
+                let listed = self.cluster.slots.free(kind).contains(&(Reverse(left), worker));
                 if !listed {
                     break;
                 }

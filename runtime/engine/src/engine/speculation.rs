@@ -28,8 +28,9 @@ impl Engine {
             }
         }
         let cluster = &self.cluster;
-        let worthwhile =
-            |kind: TaskKind| !cluster.free[kind].is_empty() && !cluster.demand.speculable(kind).is_empty();
+        let worthwhile = |kind: TaskKind| {
+            !cluster.slots.free(kind).is_empty() && !cluster.demand.speculable(kind).is_empty()
+        };
         if self.speculate_at.is_none() && TaskKind::ALL.into_iter().any(worthwhile) {
             self.speculate_at = Some(now + rule.period);
         }
@@ -37,7 +38,7 @@ impl Engine {
 
     /// Starts duplicates of the stragglers of a kind, longest remaining time first, while there are slots.
     fn duplicate_stragglers(&mut self, kind: TaskKind, rule: SpeculationSettings) {
-        if self.cluster.free[kind].is_empty() {
+        if self.cluster.slots.free(kind).is_empty() {
             return;
         }
         let mut stragglers: Vec<(Reverse<Span>, AttemptId)> = Vec::new();
@@ -97,6 +98,6 @@ impl Engine {
                 && !task.faults.failed_on.contains(worker)
                 && !wanted(*worker)
         };
-        cluster.free[kind].iter().map(|(_, worker)| worker).find(suits)
+        cluster.slots.free(kind).iter().map(|(_, worker)| worker).find(suits)
     }
 }

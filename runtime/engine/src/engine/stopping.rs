@@ -196,7 +196,7 @@ impl Engine {
         let wanted =
             |on: WorkerId| cluster.demand.wanting(kind).any(|job| cluster.job(job).wants_on(kind, on));
         let mut left = spoken_for;
-        for (Reverse(free), worker) in cluster.free[kind].iter() {
+        for (Reverse(free), worker) in cluster.slots.free(kind).iter() {
             let known = &cluster.workers[&worker];
             let unreserved = (free - known.reserved(kind)) as usize;
             if unreserved == 0 || wanted(worker) {

@@ -32,10 +32,10 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
         reasons.push(Reason::new(ReasonCode::NoWorker, "no worker takes new attempts"));
     } else if usable.iter().all(|(_, worker)| worker.slots(kind) == 0) {
         reasons.push(Reason::new(ReasonCode::NoSlotsOfKind, format!("no worker has {kind} slots")));
-    } else if cluster.free[kind].is_empty() {
+    } else if cluster.slots.free(kind).is_empty() {
         reasons.push(all_taken(cluster, kind));
     }
-    for (_, id) in cluster.free[kind].iter() {
+    for (_, id) in cluster.slots.free(kind).iter() {
         reasons.extend(not_here(cluster, job, task, id));
     }
     reasons.extend(jobs_before(cluster, job, kind));

@@ -1,0 +1,177 @@
+//! Slots of workers: the totals, and the workers with free slots in the order of offers.
+
+use std::cmp::Reverse;
+
+use crate::by_kind::ByKind;
+use crate::cluster::free_workers::FreeWorkers;
+use crate::cluster::worker::Worker;
+use crate::cluster::{Cluster, Deadline, Reservation};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+
+/// The slots of all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    free: ByKind<FreeWorkers>,
+    /// Slots of the workers that take attempts, and the free ones among them.
+    total: ByKind<u64>,
+    total_free: ByKind<u64>,
+    /// Held slots of all workers.
+    held: ByKind<u32>,
+}
+
+impl Slots {
+    /// Updates the totals and the order of free workers after a worker started or stopped taking attempts.
+    pub fn list(&mut self, worker: &mut Worker) {
+        for kind in TaskKind::ALL {
+            let (free, slots, takes) = (worker.free(kind), worker.slots(kind), worker.takes_attempts());
+            let before = std::mem::replace(&mut worker.listed[kind], takes);
+            if takes && free > 0 {
+                self.free[kind].insert((Reverse(free), worker.id));
+            } else {
+                self.free[kind].remove(&(Reverse(free), worker.id));
+            }
+            if takes && !before {
+                self.total[kind] += u64::from(slots);
+                self.total_free[kind] += u64::from(free);
+            } else if !takes && before {
+                self.total[kind] -= u64::from(slots);
+                self.total_free[kind] -= u64::from(free);
+            }
+        }
+    }
+
+    /// Takes a slot of a worker.
+    pub fn occupy(&mut self, worker: &mut Worker, kind: TaskKind) {
+        self.change_used(worker, kind, |used| used + 1);
+        self.held[kind] += 1;
+    }
+
+    /// Returns a slot of a worker.
+    pub fn vacate(&mut self, worker: &mut Worker, kind: TaskKind) {
+        self.change_used(worker, kind, |used| used - 1);
+        self.held[kind] -= 1;
+    }
+
+    /// Counts a slot that is held by an attempt of a snapshot; the worker is listed later.
+    pub fn restore_held(&mut self, worker: &mut Worker, kind: TaskKind) {
+        worker.used[kind] += 1;
+        self.held[kind] += 1;
+    }
+
+    fn change_used(&mut self, worker: &mut Worker, kind: TaskKind, change: impl Fn(u32) -> u32) {
+        let before = worker.free(kind);
+        worker.used[kind] = change(worker.used[kind]);
+        let (after, up, listed) = (worker.free(kind), worker.takes_attempts(), worker.listed);
+        for &kind in kinds_with(worker, kind) {
+            if listed[kind] {
+                self.total_free[kind] = self.total_free[kind] + u64::from(after) - u64::from(before);
+            }
+            if up && after > 0 {
+                self.free[kind].insert((Reverse(after), worker.id));
+            }
+            if after != before {
+                self.free[kind].remove(&(Reverse(before), worker.id));
+            }
+        }
+    }
+
+    /// Returns the workers that take attempts and have free slots of a kind.
+    pub fn free(&self, kind: TaskKind) -> &FreeWorkers {
+        &self.free[kind]
+    }
+
+    /// Returns how many slots of a kind the workers that take attempts have.
+    pub fn total(&self, kind: TaskKind) -> u64 {
+        self.total[kind]
+    }
+
+    /// Returns how many of those are free, including reserved ones.
+    pub fn total_free(&self, kind: TaskKind) -> u64 {
+        self.total_free[kind]
+    }
+
+    /// Returns how many slots of each kind are held on all workers.
+    pub fn held(&self) -> ByKind<u32> {
+        self.held
+    }
+}
+
+/// Returns the kinds whose free slots change together with a kind's.
+fn kinds_with(worker: &Worker, kind: TaskKind) -> &'static [TaskKind] {
+    match (worker.shared, kind) {
+        (true, _) => &TaskKind::ALL,
+        (false, TaskKind::Map) => &[TaskKind::Map],
+        (false, TaskKind::Reduce) => &[TaskKind::Reduce],
+    }
+}
+
+impl Cluster {
+    /// Gives a slot to an attempt of a job, preferably a reserved one. Returns the attempt that gave up the
+    /// slot for the job, if any.
+    pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) -> Option<AttemptId> {
+        let mut used = None;
+        self.drop_reservations(worker, |_, kept| {
+            let mine = kept.job == job && kept.kind == kind && used.is_none();
+            if mine {
+                used = Some(kept.of);
+            }
+            mine
+        });
+        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        self.slots.occupy(known, kind);
+        self.job_mut(job).holding[kind] += 1;
+        self.touch(job);
+        used.flatten()
+    }
+
+    /// Takes back the slot of an attempt of a job.
+    pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
+        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        self.slots.vacate(known, kind);
+        self.job_mut(job).holding[kind] -= 1;
+        self.touch(job);
+    }
+
+    /// Updates the lists of slots after a worker started or stopped taking attempts.
+    pub fn list_worker(&mut self, worker: WorkerId) {
+        let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
+        self.slots.list(known);
+    }
+
+    /// Reserves a free slot for a job until a time.
+    pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
+        self.deadlines.set(reservation.until, Deadline::Reservation(worker));
+        self.worker_mut(worker).reservations.push(reservation);
+        let job = self.job_mut(reservation.job);
+        job.reserved_on.insert(worker);
+        job.promised[reservation.kind] += 1;
+        self.touch(reservation.job);
+    }
+
+    /// Drops the reservations on a worker for which `unwanted` returns true.
+    pub fn drop_reservations(
+        &mut self,
+        worker: WorkerId,
+        mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
+    ) {
+        if self.workers[&worker].reservations.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.worker_mut(worker).reservations);
+        let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
+        for gone in &dropped {
+            if !kept.iter().any(|one| one.until == gone.until) {
+                self.deadlines.cancel(gone.until, Deadline::Reservation(worker));
+            }
+            let last = !kept.iter().any(|one| one.job == gone.job);
+            if let Some(job) = self.jobs.get_mut(&gone.job) {
+                job.promised[gone.kind] -= 1;
+                if last {
+                    job.reserved_on.remove(&worker);
+                }
+                self.touch(gone.job);
+            }
+        }
+        self.worker_mut(worker).reservations = kept;
+    }
+}
