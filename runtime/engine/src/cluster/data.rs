@@ -9,6 +9,7 @@ use crate::cluster::attempt::Attempt;
 use crate::cluster::costs::MeasuredCosts;
 use crate::cluster::deadlines::Deadlines;
 use crate::cluster::demand::Demand;
+use crate::cluster::departures::Departures;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::job::Job;
 use crate::cluster::lengths::KnownLengths;
@@ -39,15 +40,9 @@ pub(crate) struct Cluster {
     /// The ids of ended jobs, which are not reused.
     pub ended: Numbers,
     pub workers: IdMap<WorkerId, Worker, true>,
-    /// Lost workers that ending attempts still refer to.
-    pub lost: BTreeSet<WorkerId>,
+    pub departures: Departures,
     /// The racks of the workers that are not lost; shared with every job.
     pub racks: Arc<Racks>,
-    /// The ids of forgotten workers, which are not reused.
-    pub gone: Numbers,
-    /// The forgotten workers that left after a drain.
-    pub left: Numbers,
-    pub draining: BTreeSet<WorkerId>,
     /// Excluded workers, by the end of the exclusion.
     pub excluded: BTreeSet<(Time, WorkerId)>,
     /// The worker that is kept free for a task that runs alone.

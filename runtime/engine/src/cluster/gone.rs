@@ -7,23 +7,20 @@ impl Cluster {
     /// Forgets the lost workers that nothing refers to; a job that is being stopped keeps the locations of
     /// its outputs.
     pub fn forget_lost_workers(&mut self) {
-        if self.lost.is_empty() {
+        if self.departures.lost().is_empty() {
             return;
         }
         let jobs = &self.jobs;
         let kept = |id: &WorkerId| jobs.values().any(|job| job.outputs_on(*id).next().is_some());
-        let forgotten: Vec<WorkerId> = self.lost.iter().copied().filter(|id| !kept(id)).collect();
+        let forgotten: Vec<WorkerId> =
+            self.departures.lost().iter().copied().filter(|id| !kept(id)).collect();
         for id in forgotten {
-            self.lost.remove(&id);
             let Some(worker) = self.workers.remove(&id) else { continue };
             if let Some(shortage) = worker.shortage {
                 self.deadlines.cancel(shortage.until, Deadline::ShortageOver(id));
             }
-            if worker.left {
-                self.left.insert(id.0);
-            }
             self.cleared = self.cleared.filter(|cleared| *cleared != id);
-            self.gone.insert(id.0);
+            self.departures.forget(id, worker.left);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::departures::Departures;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::requests::Requests;
@@ -49,13 +50,14 @@ pub(crate) struct ClusterImage {
 impl ClusterImage {
     /// Copies the primary data of a cluster.
     pub(crate) fn of(cluster: &Cluster) -> ClusterImage {
+        let (gone, left) = cluster.departures.numbers();
         ClusterImage {
             now: cluster.now,
             events: cluster.events,
             jobs: cluster.jobs.values().map(JobImage::of).collect(),
             ended: cluster.ended.clone(),
-            gone: cluster.gone.clone(),
-            left: cluster.left.clone(),
+            gone,
+            left,
             workers: cluster.workers.values().map(Worker::image).collect(),
             attempts: cluster.attempts.values().cloned().collect(),
             requests: cluster.requests.iter().cloned().collect(),
@@ -89,8 +91,7 @@ impl Cluster {
             events: image.events,
             jobs: keyed(image.jobs.into_iter().map(Job::from_image), |job| job.id)?.into_iter().collect(),
             ended: image.ended,
-            gone: image.gone,
-            left: image.left,
+            departures: Departures::restore(image.gone, image.left),
             tally: image.tally,
             costs: image.costs,
             judged: image.judged,
@@ -172,8 +173,8 @@ impl Cluster {
     fn list_everything(&mut self) {
         for id in self.workers.keys() {
             match self.workers[&id].state {
-                WorkerState::Draining => drop(self.draining.insert(id)),
-                WorkerState::Lost if !self.workers[&id].left => drop(self.lost.insert(id)),
+                WorkerState::Draining => self.departures.drain(id),
+                WorkerState::Lost if !self.workers[&id].left => self.departures.lose(id),
                 WorkerState::Unknown | WorkerState::Up | WorkerState::Lost => {}
             }
             if let Some(until) = self.workers[&id].excluded_until {

@@ -9,6 +9,7 @@ mod costs;
 mod data;
 mod deadlines;
 mod demand;
+mod departures;
 mod exclusion;
 mod explain;
 mod faults;

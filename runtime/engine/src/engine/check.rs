@@ -41,7 +41,7 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         cluster.attempts.values().filter(|one| one.worker == id).map(|one| one.id).collect();
     ensure!(worker.attempts().eq(mine.iter().copied()), "{id}: its attempts differ from the attempts on it");
     ensure!(worker.state != WorkerState::Unknown, "{id}: known, but unknown");
-    let draining = cluster.draining.contains(&id);
+    let draining = cluster.departures.draining().contains(&id);
     ensure!(
         draining == (worker.state == WorkerState::Draining),
         "{id}: draining, but not listed, or the reverse"
@@ -72,9 +72,9 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
     ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
-        ensure!(cluster.lost.contains(&id) || worker.left, "{id}: lost, but not listed");
+        ensure!(cluster.departures.lost().contains(&id) || worker.left, "{id}: lost, but not listed");
     }
-    ensure!(!cluster.gone.contains(id.0), "{id}: both there and no more");
+    ensure!(!cluster.departures.is_forgotten(id), "{id}: both there and no more");
     for kind in TaskKind::ALL {
         let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
         let used = mine.iter().filter(holds).count() as u32;

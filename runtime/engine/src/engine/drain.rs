@@ -27,7 +27,7 @@ impl Engine {
         if before == Some(WorkerState::Up) {
             self.cluster.list_worker(id);
             self.cluster.drop_reservations(id, |_, _| true);
-            self.cluster.draining.insert(id);
+            self.cluster.departures.drain(id);
             self.exclusion_over(id);
             self.workers_changed();
             self.record(Record::WorkerDraining(id));
@@ -71,7 +71,7 @@ impl Engine {
     /// Offers the slots of a draining worker again. Work that was handed back already runs on other workers.
     pub(super) fn undrain_requested(&mut self, id: WorkerId) {
         if self.step_worker(id, WorkerInput::UndrainRequested) {
-            self.cluster.draining.remove(&id);
+            self.cluster.departures.end_drain(id);
             self.cluster.drop_saving(id);
             self.find_full(id);
             self.cluster.list_worker(id);
@@ -140,15 +140,16 @@ impl Engine {
             saves_until.is_some_and(|until| until <= self.cluster.now)
         };
         // Outputs finished there from now on would have to be served by a lost worker.
-        let given_up: Vec<WorkerId> = self.cluster.draining.iter().copied().filter(given_up).collect();
+        let given_up: Vec<WorkerId> =
+            self.cluster.departures.draining().iter().copied().filter(given_up).collect();
         for id in given_up {
             self.take_back_outputs_of(id);
         }
         let leaving: Vec<WorkerId> =
-            self.cluster.draining.iter().copied().filter(|id| !self.is_needed(*id)).collect();
+            self.cluster.departures.draining().iter().copied().filter(|id| !self.is_needed(*id)).collect();
         for id in leaving {
             if self.step_worker(id, WorkerInput::Left) {
-                self.cluster.draining.remove(&id);
+                self.cluster.departures.end_drain(id);
                 self.cluster.drop_saving(id);
                 self.cluster.worker_mut(id).left = true;
                 self.record(Record::WorkerLeft(id));

@@ -30,7 +30,7 @@ impl Engine {
     }
 
     pub(super) fn worker_lost(&mut self, id: WorkerId, crashed: bool) {
-        if self.cluster.left.contains(id.0) {
+        if self.cluster.departures.has_left(id) {
             return;
         }
         if self.cluster.workers.get(&id).is_some_and(|worker| worker.left) {
@@ -40,7 +40,7 @@ impl Engine {
         if !self.step_worker(id, WorkerInput::Lost) {
             return;
         }
-        self.cluster.draining.remove(&id);
+        self.cluster.departures.end_drain(id);
         self.cluster.drop_saving(id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
@@ -63,7 +63,7 @@ impl Engine {
 
     /// Forgets a worker that will send nothing more; its id is kept.
     fn forget(&mut self, id: WorkerId) {
-        self.cluster.lost.insert(id);
+        self.cluster.departures.lose(id);
         self.cluster.forget_lost_workers();
     }
 
@@ -84,7 +84,8 @@ impl Engine {
 
     /// Applies an input to a worker; returns false if the table has no row, which is counted and logged.
     pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
-        let never = if self.cluster.gone.contains(id.0) { WorkerState::Lost } else { WorkerState::Unknown };
+        let never =
+            if self.cluster.departures.is_forgotten(id) { WorkerState::Lost } else { WorkerState::Unknown };
         let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state);
         match before.on(input) {
             Ok(after) => {
