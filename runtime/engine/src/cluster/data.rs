@@ -13,12 +13,14 @@ use crate::cluster::departures::Departures;
 use crate::cluster::id_map::IdMap;
 use crate::cluster::job::Job;
 use crate::cluster::lengths::KnownLengths;
+use crate::cluster::quarantine::Quarantine;
 use crate::cluster::racks::Racks;
 use crate::cluster::requests::Requests;
 use crate::cluster::slots::Slots;
 use crate::cluster::suspended::Suspended;
 use crate::cluster::tally::Tally;
 use crate::cluster::task::Task;
+use crate::cluster::unread::Unread;
 use crate::cluster::worker::Worker;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobPart;
@@ -43,14 +45,8 @@ pub(crate) struct Cluster {
     pub departures: Departures,
     /// The racks of the workers that are not lost; shared with every job.
     pub racks: Arc<Racks>,
-    /// Excluded workers, by the end of the exclusion.
-    pub excluded: BTreeSet<(Time, WorkerId)>,
-    /// The worker that is kept free for a task that runs alone.
-    pub cleared: Option<WorkerId>,
-    /// Tasks that run alone, because workers died while they ran.
-    pub isolated: BTreeSet<TaskId>,
-    /// Workers that could not be read from, with the reporting host.
-    pub unread: BTreeSet<(WorkerId, String)>,
+    pub quarantine: Quarantine,
+    pub unread: Unread,
     pub attempts: IdMap<AttemptId, Attempt, false>,
     pub requests: Requests,
     pub deadlines: Deadlines,

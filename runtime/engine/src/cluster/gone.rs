@@ -16,10 +16,12 @@ impl Cluster {
             self.departures.lost().iter().copied().filter(|id| !kept(id)).collect();
         for id in forgotten {
             let Some(worker) = self.workers.remove(&id) else { continue };
-            if let Some(shortage) = worker.shortage {
+            if let Some(shortage) = worker.health.shortage() {
                 self.deadlines.cancel(shortage.until, Deadline::ShortageOver(id));
             }
-            self.cleared = self.cleared.filter(|cleared| *cleared != id);
+            if self.quarantine.cleared() == Some(id) {
+                self.quarantine.clear(None);
+            }
             self.departures.forget(id, worker.left);
         }
     }

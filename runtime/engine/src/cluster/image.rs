@@ -2,7 +2,7 @@
 //! index, so a damaged one cannot contradict its own indices. The restore checks every reference before it
 //! rebuilds an index from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,7 @@ use crate::cluster::departures::Departures;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::requests::Requests;
+use crate::cluster::unread::Unread;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
@@ -44,7 +45,7 @@ pub(crate) struct ClusterImage {
     judged: BTreeMap<Primitive, Judged>,
     lengths: KnownLengths,
     #[serde(default)]
-    unread: BTreeSet<(WorkerId, String)>,
+    unread: Unread,
 }
 
 impl ClusterImage {
@@ -177,11 +178,11 @@ impl Cluster {
                 WorkerState::Lost if !self.workers[&id].left => self.departures.lose(id),
                 WorkerState::Unknown | WorkerState::Up | WorkerState::Lost => {}
             }
-            if let Some(until) = self.workers[&id].excluded_until {
-                self.excluded.insert((until, id));
+            if let Some(until) = self.workers[&id].excluded_until() {
+                self.quarantine.exclude(id, until);
                 self.deadlines.set(until, Deadline::Excluded(id));
             }
-            if let Some(shortage) = &self.workers[&id].shortage {
+            if let Some(shortage) = self.workers[&id].health.shortage() {
                 self.deadlines.set(shortage.until, Deadline::ShortageOver(id));
             }
             // A time that has passed was already handled.
@@ -189,14 +190,15 @@ impl Cluster {
                 self.deadlines.set(until, Deadline::Drained(id));
             }
             if self.workers[&id].cleared {
-                self.cleared = Some(id);
+                self.quarantine.clear(Some(id));
             }
             self.list_worker(id);
         }
         for job in self.jobs.values() {
             for kind in TaskKind::ALL {
-                let isolated = job.phases[kind].isolated.iter();
-                self.isolated.extend(isolated.map(|&index| TaskId { job: job.id, kind, index }));
+                for &index in &job.phases[kind].isolated {
+                    self.quarantine.isolate(TaskId { job: job.id, kind, index });
+                }
             }
         }
         let requests: Vec<PreemptRequest> = self.requests.iter().cloned().collect();

@@ -61,8 +61,7 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the hosts that could not read map outputs from a worker and have not read any since.
     pub fn unread_from(&self, worker: WorkerId) -> impl Iterator<Item = &'a str> + use<'a> {
-        let unread = self.cluster.unread.iter();
-        unread.filter(move |(holder, _)| *holder == worker).map(|(_, reader)| reader.as_str())
+        self.cluster.unread.readers(worker)
     }
 
     /// Returns a worker, up or lost.

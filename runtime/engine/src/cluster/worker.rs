@@ -1,13 +1,13 @@
 //! A worker in the engine: its slots, their holders, and the reservations of free ones.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::health::Health;
 use crate::cluster::looks::looked;
-use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
 use crate::time::Time;
@@ -23,13 +23,6 @@ pub struct Reservation {
     pub of: Option<AttemptId>,
 }
 
-/// Why a worker temporarily gets no attempts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shortage {
-    pub until: Time,
-    pub because: String,
-}
-
 /// A worker. Its serialized form omits data derived from its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
@@ -43,15 +36,8 @@ pub struct Worker {
     /// Bytes of memory that its attempts use, if it reported them.
     #[serde(default)]
     pub(crate) memory: Option<u64>,
-    /// The resource that it reported as missing.
-    #[serde(default)]
-    pub(crate) short: Option<String>,
-    /// An attempt failed there because of its disk or its limits; when the worker is tried again.
-    #[serde(default)]
-    pub(crate) shortage: Option<Shortage>,
-    /// Consecutive shortages without an attempt that succeeded in between.
-    #[serde(default)]
-    pub(crate) shortages: u32,
+    #[serde(flatten)]
+    pub(crate) health: Health,
     /// It is kept free for a task that runs alone, or runs one.
     #[serde(default)]
     pub(crate) cleared: bool,
@@ -60,11 +46,6 @@ pub struct Worker {
     /// It will be ended from outside; its attempts may save their work until this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) saves_until: Option<Time>,
-    /// Excluded after many failures: no new attempts before this time.
-    pub(crate) excluded_until: Option<Time>,
-    /// Counted failures there since the last success, and their tasks.
-    pub(crate) failures_in_row: u32,
-    pub(crate) failed_tasks: BTreeSet<TaskId>,
     pub(crate) slots: ByKind<u32>,
     /// Slots are shared: an attempt of either kind takes one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -98,15 +79,10 @@ impl Worker {
             host: String::new(),
             rack: String::new(),
             memory: None,
-            short: None,
-            shortage: None,
-            shortages: 0,
+            health: Health::default(),
             cleared: false,
             left: false,
             saves_until: None,
-            excluded_until: None,
-            failures_in_row: 0,
-            failed_tasks: BTreeSet::new(),
             slots: ByKind::default(),
             shared: false,
             used: ByKind::default(),
@@ -174,7 +150,7 @@ impl Worker {
 
     /// Returns the end of its exclusion, if it is excluded.
     pub fn excluded_until(&self) -> Option<Time> {
-        self.excluded_until
+        self.health.excluded_until()
     }
 
     /// Returns whether new attempts may start here: it is up, not draining, not excluded, not short of
@@ -185,14 +161,13 @@ impl Worker {
 
     /// Returns whether it could take attempts except for being kept for another task.
     pub(crate) fn is_well(&self) -> bool {
-        let lacks_nothing = self.short.is_none() && self.shortage.is_none();
-        self.state == WorkerState::Up && self.excluded_until.is_none() && lacks_nothing
+        self.state == WorkerState::Up && self.health.is_good()
     }
 
     /// Returns what it lacks, or why it temporarily gets no attempts; for people.
     pub fn lacks(&self) -> Option<&str> {
-        let shortage = self.shortage.as_ref().map(|shortage| shortage.because.as_str());
-        self.short.as_deref().or(shortage)
+        let assumed = self.health.shortage().map(|shortage| shortage.because.as_str());
+        self.health.reported_shortage().or(assumed)
     }
 
     /// Returns whether it is kept for a task that runs alone.

@@ -55,21 +55,25 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
         let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
         ensure!(!stuck, "{id}: an attempt is suspended where nothing is resumed");
     }
-    let excluded = worker.excluded_until.is_some_and(|until| cluster.excluded.contains(&(until, id)));
-    ensure!(excluded == worker.excluded_until.is_some(), "{id}: excluded, but not listed");
+    let excluded =
+        worker.excluded_until().is_some_and(|until| cluster.quarantine.excluded().contains(&(until, id)));
+    ensure!(excluded == worker.excluded_until().is_some(), "{id}: excluded, but not listed");
     ensure!(!excluded || worker.state == WorkerState::Up, "{id}: {:?}, but excluded", worker.state);
     ensure!(
-        !excluded || worker.excluded_until > Some(cluster.now),
+        !excluded || worker.excluded_until() > Some(cluster.now),
         "{id}: excluded for longer than it should be"
     );
     let timed = |until| cluster.deadlines.contains(until, Deadline::ShortageOver(id));
-    let timed = worker.shortage.as_ref().is_none_or(|shortage| timed(shortage.until));
+    let timed = worker.health.shortage().is_none_or(|shortage| timed(shortage.until));
     ensure!(timed, "{id}: shortage for ever");
     let saves = worker.saves_until.filter(|until| *until > cluster.now);
     let timed = saves.is_none_or(|until| cluster.deadlines.contains(until, Deadline::Drained(id)));
     ensure!(timed, "{id}: saves its work for ever");
     ensure!(worker.saves_until.is_none() || draining, "{id}: is to save its work, but stays");
-    ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
+    ensure!(
+        worker.cleared == (cluster.quarantine.cleared() == Some(id)),
+        "{id}: kept free for a task, or the reverse"
+    );
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
         ensure!(cluster.departures.lost().contains(&id) || worker.left, "{id}: lost, but not listed");
@@ -316,9 +320,9 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
             Deadline::Overdue(attempt) => {
                 cluster.requests.get(&attempt).is_some_and(|one| one.overdue() == Some(due))
             }
-            Deadline::Excluded(worker) => cluster.excluded.contains(&(due, worker)),
+            Deadline::Excluded(worker) => cluster.quarantine.excluded().contains(&(due, worker)),
             Deadline::ShortageOver(worker) => {
-                cluster.workers[&worker].shortage.as_ref().is_some_and(|shortage| shortage.until == due)
+                cluster.workers[&worker].health.shortage().is_some_and(|shortage| shortage.until == due)
             }
             Deadline::Drained(worker) => cluster.workers[&worker].saves_until == Some(due),
             Deadline::Reservation(worker) => {
@@ -327,13 +331,16 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
         };
         ensure!(known, "{deadline:?} at {due} is about nothing");
     }
-    let excluded = cluster.workers.values().filter(|worker| worker.excluded_until.is_some()).count();
+    let excluded = cluster.workers.values().filter(|worker| worker.excluded_until().is_some()).count();
     ensure!(
-        excluded == cluster.excluded.len() && cluster.one_too_many_excluded().is_none(),
+        excluded == cluster.quarantine.excluded().len() && cluster.one_too_many_excluded().is_none(),
         "{excluded} workers are excluded"
     );
-    let timed =
-        cluster.excluded.iter().all(|&(until, id)| cluster.deadlines.contains(until, Deadline::Excluded(id)));
+    let timed = cluster
+        .quarantine
+        .excluded()
+        .iter()
+        .all(|&(until, id)| cluster.deadlines.contains(until, Deadline::Excluded(id)));
     ensure!(timed, "a worker is excluded for ever");
     for kind in TaskKind::ALL {
         let known = cluster.demand.wanting(kind).all(|job| cluster.jobs.contains_key(&job));

@@ -62,7 +62,7 @@ impl Engine {
             let reason = format!("{deaths} workers died while it ran there");
             self.record(Record::TaskIsolated { task: id, reason });
         }
-        self.cluster.isolated.insert(id);
+        self.cluster.quarantine.isolate(id);
         self.cluster.refresh(id.job);
     }
 
@@ -81,7 +81,7 @@ impl Engine {
         task.faults.lost_with.clear();
         task.faults.lost_alone = 0;
         self.cluster.job_mut(id.job).phases[id.kind].isolated.remove(&id.index);
-        self.cluster.isolated.remove(&id);
+        self.cluster.quarantine.release(id);
     }
 
     /// Ends the job of a task that must not be retried.
@@ -92,21 +92,21 @@ impl Engine {
 
     /// Starts a task that must run alone, or keeps a worker free for it.
     pub(super) fn run_isolated(&mut self) {
-        if self.cluster.isolated.is_empty() && self.cluster.cleared.is_none() {
+        if self.cluster.quarantine.isolated().is_empty() && self.cluster.quarantine.cleared().is_none() {
             return;
         }
         let jobs = &self.cluster.jobs;
         let active = |id: &TaskId| jobs.get(&id.job).is_some_and(|job| job.state == JobState::Active);
-        self.cluster.isolated.retain(active);
-        let kept = self.cluster.cleared.filter(|id| self.cluster.workers[id].is_well());
-        let alone = |one| self.cluster.isolated.contains(&one) && !self.waits_for_inputs(one);
+        self.cluster.quarantine.retain_isolated(active);
+        let kept = self.cluster.quarantine.cleared().filter(|id| self.cluster.workers[id].is_well());
+        let alone = |one| self.cluster.quarantine.isolated().contains(&one) && !self.waits_for_inputs(one);
         if kept.is_some_and(|id| self.at_work(id).any(|one| alone(one.task))) {
             return;
         }
         let next = self.next_isolated(kept);
         let worker = next.map(|(_, worker)| worker);
-        if self.cluster.cleared != worker {
-            let before = std::mem::replace(&mut self.cluster.cleared, worker);
+        if self.cluster.quarantine.cleared() != worker {
+            let before = self.cluster.quarantine.clear(worker);
             for id in before.into_iter().chain(worker) {
                 self.cluster.worker_mut(id).cleared = Some(id) == worker;
                 self.use_changed(id);
@@ -131,7 +131,7 @@ impl Engine {
     /// that will be free soonest, preferably on a host without a crash.
     fn next_isolated(&self, kept: Option<WorkerId>) -> Option<(TaskId, WorkerId)> {
         let cluster = &self.cluster;
-        for id in &cluster.isolated {
+        for id in cluster.quarantine.isolated() {
             let job = cluster.job(id.job);
             let Some(task) =
                 job.task(*id).filter(|task| task.state == TaskState::Pending && task.held.is_none())

@@ -92,7 +92,7 @@ impl Engine {
                 continue;
             }
             if place == FaultPlace::Path && holder != reduce.worker {
-                self.cluster.unread.insert((holder, reader.clone()));
+                self.cluster.unread.insert(holder, reader.clone());
             }
             let believed = place != FaultPlace::Path || holder == reduce.worker || self.is_cut_off(holder);
             if believed {
@@ -112,12 +112,13 @@ impl Engine {
     /// Returns whether a worker's outputs cannot be reached: two hosts report it, or no other host is left
     /// that could try.
     fn is_cut_off(&self, holder: WorkerId) -> bool {
-        let said = |host: &String| self.cluster.unread.contains(&(holder, host.clone()));
-        let first = self.cluster.unread.range((holder, String::new())..);
-        if first.take_while(|(worker, _)| *worker == holder).count() >= 2 {
+        if self.cluster.unread.readers(holder).count() >= 2 {
             return true;
         }
-        let could_try = |worker: WorkerId| !said(&self.cluster.host_of(worker));
+        let could_try = |worker: WorkerId| {
+            let host = self.cluster.host_of(worker);
+            self.cluster.unread.readers(holder).all(|reader| reader != host)
+        };
         !self.cluster.usable(TaskKind::Reduce).into_iter().any(could_try)
     }
 
@@ -133,7 +134,8 @@ impl Engine {
     pub(super) fn forget_unread(&mut self, worker: WorkerId) {
         if !self.cluster.unread.is_empty() {
             let host = self.cluster.host_of(worker);
-            self.cluster.unread.retain(|(holder, reader)| *holder != worker && *reader != host);
+            self.cluster.unread.remove_holder(worker);
+            self.cluster.unread.remove_reader(&host);
         }
     }
 
@@ -141,7 +143,7 @@ impl Engine {
     pub(super) fn forget_unread_by(&mut self, worker: WorkerId) {
         if !self.cluster.unread.is_empty() {
             let host = self.cluster.host_of(worker);
-            self.cluster.unread.retain(|(_, reader)| *reader != host);
+            self.cluster.unread.remove_reader(&host);
         }
     }
 

@@ -151,7 +151,11 @@ impl Engine {
     fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), String> {
         let worker = self.cluster.workers.get(&id).ok_or_else(|| format!("there is no {id}"))?;
         if !worker.takes_attempts() {
-            return Err(format!("{id} is {:?}, excluded: {}", worker.state, worker.excluded_until.is_some()));
+            return Err(format!(
+                "{id} is {:?}, excluded: {}",
+                worker.state,
+                worker.excluded_until().is_some()
+            ));
         }
         if !worker.has_slot_for(job, kind) {
             let (free, reserved) = (worker.free(kind), worker.reserved(kind));

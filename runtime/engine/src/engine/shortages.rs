@@ -4,15 +4,11 @@
 //! left: a job waits rather than fails. If the shortage follows the task to enough hosts, the task is at
 //! fault.
 
-use crate::cluster::{Deadline, Shortage};
+use crate::cluster::Deadline;
 use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::{TaskId, WorkerId};
 use crate::states::WorkerState;
-use crate::time::Span;
-
-/// How often the span is doubled.
-const DOUBLED_MAX: u32 = 6;
 
 impl Engine {
     /// Handles a worker's report that a shortage began or ended.
@@ -23,10 +19,9 @@ impl Engine {
             self.warn(format!("{id} is not there to lack anything; ignored"));
             return;
         };
-        if worker.short.as_deref() == lacks {
+        if !worker.health.report_shortage(lacks) {
             return;
         }
-        worker.short = lacks.map(str::to_owned);
         self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned), until: None });
         self.use_changed(id);
     }
@@ -52,12 +47,10 @@ impl Engine {
     fn exclude(&mut self, id: WorkerId, because: &str) {
         let (now, first) = (self.cluster.now, self.settings.shortage_span);
         let worker = self.cluster.worker_mut(id);
-        if worker.state != WorkerState::Up || worker.shortage.is_some() {
+        if worker.state != WorkerState::Up {
             return;
         }
-        let until = now + Span(first.0.max(1) << worker.shortages);
-        worker.shortages = (worker.shortages + 1).min(DOUBLED_MAX);
-        worker.shortage = Some(Shortage { until, because: because.to_owned() });
+        let Some(until) = worker.health.assume_shortage(now, first, because) else { return };
         self.cluster.deadlines.set(until, Deadline::ShortageOver(id));
         let lacks = Some(because.to_owned());
         self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
@@ -66,7 +59,7 @@ impl Engine {
 
     /// Tries a worker again after a shortage.
     pub(super) fn shortage_over(&mut self, id: WorkerId) {
-        if self.cluster.worker_mut(id).shortage.take().is_some() {
+        if self.cluster.worker_mut(id).health.end_shortage() {
             self.use_changed(id);
         }
     }

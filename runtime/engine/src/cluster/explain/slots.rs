@@ -51,7 +51,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
 /// Returns that a task must run alone, and why.
 fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
     let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
-    let place = match cluster.cleared {
+    let place = match cluster.quarantine.cleared() {
         Some(worker) => format!("when {worker}, which is kept for such tasks, is free"),
         None => "when a worker can be kept free for it".to_owned(),
     };
@@ -74,11 +74,11 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
     if worker.state == WorkerState::Draining {
         return because(ReasonCode::Draining, format!("{id} is draining"));
     }
-    if let Some(lacks) = &worker.short {
+    if let Some(lacks) = worker.health.reported_shortage() {
         let text = format!("{id} gets nothing until it has what it lacks: {lacks}");
         return because(ReasonCode::WorkerShort, text);
     }
-    if let Some(shortage) = &worker.shortage {
+    if let Some(shortage) = worker.health.shortage() {
         let left = seconds(shortage.until.since(cluster.now));
         let text = format!("{id} gets nothing for another {left}: {}", shortage.because);
         return because(ReasonCode::WorkerShort, text);
@@ -87,8 +87,8 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         let text = format!("{id} is kept for a task that runs alone, since workers died while it ran");
         return because(ReasonCode::WorkerKept, text);
     }
-    let until = worker.excluded_until?;
-    let (left, failures) = (seconds(until.since(cluster.now)), worker.failures_in_row);
+    let until = worker.excluded_until()?;
+    let (left, (failures, _)) = (seconds(until.since(cluster.now)), worker.health.failures());
     let text = format!("{id} is excluded for another {left}: the last {failures} attempts there failed");
     because(ReasonCode::Excluded, text)
 }
