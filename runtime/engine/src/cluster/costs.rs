@@ -1,9 +1,14 @@
 //! The measured costs of taking slots.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::by_kind::ByKind;
 use crate::cluster::by_bytes::ByBytes;
-use crate::preemption::Primitive;
+use crate::ids::TaskKind;
+use crate::preemption::{CostEstimate, Primitive};
+use crate::primitive_choice::Judged;
 use crate::time::Span;
 
 /// The measured costs of taking a slot and giving it back, for tasks of one kind, smoothed: one quarter the
@@ -52,8 +57,87 @@ impl MeasuredCosts {
     }
 }
 
+/// The measured costs of taking slots, and how well they predicted those of chosen primitives.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    measured: ByKind<MeasuredCosts>,
+    judged: BTreeMap<Primitive, Judged>,
+}
+
+impl Costs {
+    pub fn restore(measured: ByKind<MeasuredCosts>, judged: BTreeMap<Primitive, Judged>) -> Costs {
+        Costs { measured, judged }
+    }
+
+    pub fn measured(&self) -> &ByKind<MeasuredCosts> {
+        &self.measured
+    }
+
+    /// Returns the estimated and actual costs of primitives that were chosen by cost.
+    pub fn judged(&self) -> &BTreeMap<Primitive, Judged> {
+        &self.judged
+    }
+
+    pub fn add_suspend(&mut self, kind: TaskKind, took: Span) {
+        smooth(&mut self.measured[kind].suspend, took);
+    }
+
+    pub fn add_resume(&mut self, kind: TaskKind, took: Span) {
+        smooth(&mut self.measured[kind].resume, took);
+        self.add_return(Primitive::Suspend, took);
+    }
+
+    /// Adds the time to checkpoint a task that needs so many bytes of memory.
+    pub fn add_checkpoint(&mut self, kind: TaskKind, bytes: u64, took: Span) {
+        smooth(&mut self.measured[kind].checkpoint, took);
+        self.measured[kind].checkpoint_by_bytes.learn(bytes, took);
+    }
+
+    /// Adds the time to restore a task that needs so many bytes of memory.
+    pub fn add_restore(&mut self, kind: TaskKind, bytes: u64, took: Span) {
+        smooth(&mut self.measured[kind].restore, took);
+        self.measured[kind].restore_by_bytes.learn(bytes, took);
+        self.add_return(Primitive::Checkpoint, took);
+    }
+
+    pub fn add_launch(&mut self, kind: TaskKind, took: Span) {
+        smooth(&mut self.measured[kind].launch, took);
+    }
+
+    pub fn add_kill(&mut self, kind: TaskKind, took: Span) {
+        smooth(&mut self.measured[kind].kill, took);
+    }
+
+    /// Records that a primitive was chosen by cost.
+    pub fn add_choice(&mut self, kind: TaskKind, primitive: Primitive) {
+        let tried = &mut self.measured[kind].tried;
+        match primitive {
+            Primitive::Suspend => tried.suspend = true,
+            Primitive::Checkpoint => tried.checkpoint = true,
+            Primitive::Wait | Primitive::Kill => {}
+        }
+    }
+
+    /// Adds a slot that became free after `took`, for work time of `lost`, to the comparison with the
+    /// estimate.
+    pub fn judge(&mut self, estimate: CostEstimate, took: Span, lost: Span) {
+        let judged = self.judged.entry(estimate.primitive).or_default();
+        judged.slots += 1;
+        judged.free_estimated = judged.free_estimated + estimate.free;
+        judged.free = judged.free + took;
+        judged.victim_estimated = judged.victim_estimated + estimate.victim;
+        judged.victim = judged.victim + lost;
+    }
+
+    fn add_return(&mut self, primitive: Primitive, took: Span) {
+        if let Some(judged) = self.judged.get_mut(&primitive) {
+            judged.victim = judged.victim + took;
+        }
+    }
+}
+
 /// Adds a measurement to a smoothed value.
-pub(crate) fn smooth(known: &mut Option<Span>, took: Span) {
+fn smooth(known: &mut Option<Span>, took: Span) {
     let old = known.unwrap_or(took);
     *known = Some(Span(old.0 - old.0 / 4 + took.0 / 4));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::by_kind::ByKind;
 use crate::cluster::attempt::Attempt;
-use crate::cluster::costs::MeasuredCosts;
+use crate::cluster::costs::Costs;
 use crate::cluster::deadlines::Deadlines;
 use crate::cluster::demand::Demand;
 use crate::cluster::departures::Departures;
@@ -25,8 +25,6 @@ use crate::cluster::worker::Worker;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::JobPart;
 use crate::numbers::Numbers;
-use crate::preemption::Primitive;
-use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, TaskInput};
 use crate::time::Time;
 
@@ -52,10 +50,7 @@ pub(crate) struct Cluster {
     pub deadlines: Deadlines,
     pub slots: Slots,
     pub demand: Demand,
-    /// The measured costs of taking slots.
-    pub costs: ByKind<MeasuredCosts>,
-    /// Estimated and actual costs of chosen primitives.
-    pub judged: BTreeMap<Primitive, Judged>,
+    pub costs: Costs,
     /// The durations of tasks of jobs that succeeded.
     pub lengths: KnownLengths,
     pub suspended: Suspended,

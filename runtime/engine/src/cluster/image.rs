@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::costs::Costs;
 use crate::cluster::departures::Departures;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
@@ -64,8 +65,8 @@ impl ClusterImage {
             requests: cluster.requests.iter().cloned().collect(),
             graces: cluster.graces().collect(),
             tally: cluster.tally,
-            costs: cluster.costs,
-            judged: cluster.judged.clone(),
+            costs: *cluster.costs.measured(),
+            judged: cluster.costs.judged().clone(),
             lengths: cluster.lengths.clone(),
             unread: cluster.unread.clone(),
         }
@@ -94,8 +95,7 @@ impl Cluster {
             ended: image.ended,
             departures: Departures::restore(image.gone, image.left),
             tally: image.tally,
-            costs: image.costs,
-            judged: image.judged,
+            costs: Costs::restore(image.costs, image.judged),
             lengths: image.lengths,
             unread: image.unread,
             requests: Requests::restore(image.requests)?,

@@ -39,7 +39,6 @@ mod worker;
 
 pub use attempt::{Attempt, Suspension};
 pub use costs::MeasuredCosts;
-pub(crate) use costs::smooth;
 pub(crate) use data::Cluster;
 pub(crate) use deadlines::Deadline;
 pub use explain::{Explanation, Reason, ReasonCode};

@@ -140,12 +140,12 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the measured costs of taking slots from tasks of a kind and giving them back.
     pub fn costs(&self, kind: TaskKind) -> MeasuredCosts {
-        self.cluster.costs[kind]
+        self.cluster.costs.measured()[kind]
     }
 
     /// Returns the estimated and actual costs of primitives that were chosen by cost.
     pub fn judged(&self) -> &'a BTreeMap<Primitive, Judged> {
-        &self.cluster.judged
+        self.cluster.costs.judged()
     }
 
     /// Returns the task durations of a kind to expect for a job like this one: from its own completed tasks,

@@ -14,7 +14,7 @@ use crate::cluster::{Attempt, Worker};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, Requester};
-use crate::primitive_choice::{Judged, PrimitiveChoice};
+use crate::primitive_choice::PrimitiveChoice;
 use crate::settings::{Conversion, Converted};
 use crate::states::AttemptState;
 use crate::time::Span;
@@ -30,7 +30,7 @@ impl Engine {
     /// attempt is assumed to need at least `least` to finish.
     fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>, least: Span) -> Vec<CostEstimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
-        let known = &self.cluster.costs[attempt.id.task.kind];
+        let known = &self.cluster.costs.measured()[attempt.id.task.kind];
         let mut all = Vec::with_capacity(4);
         if can.checkpoint {
             all.push(CostEstimate {
@@ -148,21 +148,11 @@ impl Engine {
     /// Returns whether this way to keep work was never chosen for a task of a kind. Untried primitives are
     /// tried once, because they would otherwise never be measured.
     fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
-        let tried = self.cluster.costs[kind].tried;
+        let tried = self.cluster.costs.measured()[kind].tried;
         match primitive {
             Primitive::Suspend => !tried.suspend,
             Primitive::Checkpoint => !tried.checkpoint,
             Primitive::Wait | Primitive::Kill => false,
-        }
-    }
-
-    /// Records that a primitive was chosen.
-    pub(super) fn note_tried(&mut self, kind: TaskKind, primitive: Primitive) {
-        let tried = &mut self.cluster.costs[kind].tried;
-        match primitive {
-            Primitive::Suspend => tried.suspend = true,
-            Primitive::Checkpoint => tried.checkpoint = true,
-            Primitive::Wait | Primitive::Kill => {}
         }
     }
 
@@ -178,7 +168,7 @@ impl Engine {
     /// Returns the expected time to save the work of an attempt.
     fn saving(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
-        let known = self.cluster.costs[id.task.kind].checkpoint_by_bytes.of(bytes);
+        let known = self.cluster.costs.measured()[id.task.kind].checkpoint_by_bytes.of(bytes);
         known.unwrap_or(self.settings.preemption.auto.checkpoint)
     }
 
@@ -186,7 +176,7 @@ impl Engine {
     /// takes.
     fn restoring(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
-        let known = &self.cluster.costs[id.task.kind];
+        let known = &self.cluster.costs.measured()[id.task.kind];
         let begun = known.launch.unwrap_or_default();
         known.restore_by_bytes.of(bytes).unwrap_or(self.settings.preemption.auto.restore + begun)
     }
@@ -238,18 +228,6 @@ impl Engine {
         let Some(estimate) = request.estimate else { return };
         let took = self.cluster.now.since(request.begins());
         let lost = if estimate.primitive == Primitive::Kill { worked } else { Span(0) };
-        let judged: &mut Judged = self.cluster.judged.entry(estimate.primitive).or_default();
-        judged.slots += 1;
-        judged.free_estimated = judged.free_estimated + estimate.free;
-        judged.free = judged.free + took;
-        judged.victim_estimated = judged.victim_estimated + estimate.victim;
-        judged.victim = judged.victim + lost;
-    }
-
-    /// Records how long it took until suspended or saved work continued.
-    pub(super) fn judge_return(&mut self, primitive: Primitive, took: Span) {
-        if let Some(judged) = self.cluster.judged.get_mut(&primitive) {
-            judged.victim = judged.victim + took;
-        }
+        self.cluster.costs.judge(estimate, took, lost);
     }
 }

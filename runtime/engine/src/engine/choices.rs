@@ -104,7 +104,8 @@ impl Engine {
 
     /// Returns how long a primitive takes to free a slot and then to continue the work.
     fn cost_of(&self, rule: CostRule, kind: TaskKind, primitive: Primitive) -> (Span, Span) {
-        let measured = if rule.measured { self.cluster.costs[kind].of(primitive) } else { (None, None) };
+        let measured =
+            if rule.measured { self.cluster.costs.measured()[kind].of(primitive) } else { (None, None) };
         (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
     }
 

@@ -87,7 +87,7 @@ impl Engine {
             || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
         let grace = asked_grace.filter(|_| same);
         if chooses {
-            self.note_tried(id.task.kind, primitive);
+            self.cluster.costs.add_choice(id.task.kind, primitive);
         }
         let reason = instead.map_or_else(|| wish.reason.clone(), |why| format!("{} ({why})", wish.reason));
         self.open_request(PreemptRequest { primitive, earliest, grace, reason, estimate, ..wish });

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Attempt, Suspension, smooth};
+use crate::cluster::{Attempt, Suspension};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
@@ -32,7 +32,7 @@ impl Engine {
         attempt.holds_slot = false;
         attempt.suspension = Some(Box::new(suspension));
         let (worker, ordered) = (attempt.worker, attempt.ordered);
-        smooth(&mut self.cluster.costs[id.task.kind].suspend, now.since(ordered));
+        self.cluster.costs.add_suspend(id.task.kind, now.since(ordered));
         self.cluster.task_mut(id.task).suspends += 1;
         self.cluster.vacate(worker, id.task.kind, id.task.job);
         self.cluster.relist(id);
@@ -217,18 +217,13 @@ impl Engine {
         let attempt = &self.cluster.attempts[&id];
         let (from, launched, ordered) = (attempt.from, attempt.launched, attempt.ordered);
         let bytes = self.cluster.job(id.task.job).spec.memory;
-        let costs = &mut self.cluster.costs[id.task.kind];
+        let (costs, kind) = (&mut self.cluster.costs, id.task.kind);
         match (input, from) {
-            (AttemptInput::Resumed, _) => {
-                smooth(&mut costs.resume, now.since(ordered));
-                self.judge_return(Primitive::Suspend, now.since(ordered));
-            }
+            (AttemptInput::Resumed, _) => costs.add_resume(kind, now.since(ordered)),
             (AttemptInput::Started, Start::Checkpoint(_)) => {
-                smooth(&mut costs.restore, now.since(launched));
-                costs.restore_by_bytes.learn(bytes, now.since(launched));
-                self.judge_return(Primitive::Checkpoint, now.since(launched));
+                costs.add_restore(kind, bytes, now.since(launched));
             }
-            (AttemptInput::Started, _) => smooth(&mut costs.launch, now.since(launched)),
+            (AttemptInput::Started, _) => costs.add_launch(kind, now.since(launched)),
             _ => {}
         }
     }
@@ -236,15 +231,13 @@ impl Engine {
     /// Records how long it took until a killed attempt's slot was free.
     pub(super) fn measure_kill(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
-        smooth(&mut self.cluster.costs[ended.id.task.kind].kill, took);
+        self.cluster.costs.add_kill(ended.id.task.kind, took);
     }
 
     /// Records how long it took to checkpoint an attempt that held a slot.
     pub(super) fn measure_checkpoint(&mut self, ended: &Attempt) {
         let took = self.cluster.now.since(ended.ordered);
         let bytes = self.cluster.job(ended.id.task.job).spec.memory;
-        let costs = &mut self.cluster.costs[ended.id.task.kind];
-        smooth(&mut costs.checkpoint, took);
-        costs.checkpoint_by_bytes.learn(bytes, took);
+        self.cluster.costs.add_checkpoint(ended.id.task.kind, bytes, took);
     }
 }
