@@ -23,11 +23,11 @@ mod shortages;
 mod snapshot;
 mod speculation;
 mod stopping;
+mod timers;
 mod workers;
 
 pub use snapshot::{EngineSnapshot, SnapshotError};
-
-use std::collections::BTreeSet;
+use timers::Timers;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg32;
@@ -73,18 +73,9 @@ pub struct Engine {
     effects: Vec<Effect>,
     /// Reused buffer for scheduler actions.
     room: Vec<Action>,
-    /// The wake-ups that the scheduler requested.
-    wakes: BTreeSet<Time>,
-    /// The wake-up that the driver has been sent.
-    armed: Option<Time>,
-    /// The next check for stragglers.
-    speculate_at: Option<Time>,
-    /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
-    convert_at: Option<Time>,
+    timers: Timers,
     /// The policy declined all further slots of the kind being offered.
     declined_kind: bool,
-    /// Consecutive wake-ups without effect.
-    in_vain: u32,
     /// For random choices.
     random: Pcg32,
 }
@@ -98,12 +89,8 @@ impl Engine {
             settings,
             effects: Vec::new(),
             room: Vec::new(),
-            wakes: BTreeSet::new(),
-            armed: None,
-            speculate_at: None,
-            convert_at: None,
+            timers: Timers::default(),
             declined_kind: false,
-            in_vain: 0,
             random: Pcg32::seed_from_u64(settings.seed),
         }
     }
@@ -186,7 +173,7 @@ impl Engine {
     /// Returns when `Event::Woken` must be handed in: the last `Effect::WakeAt` in force. For a restarted
     /// driver.
     pub fn next_wake(&self) -> Option<Time> {
-        self.armed
+        self.timers.armed()
     }
 
     /// Returns a read-only view of the cluster.
@@ -222,7 +209,7 @@ impl Engine {
             }
             Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
             Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
-            Event::Woken => self.armed = None,
+            Event::Woken => self.timers.disarm(),
         }
     }
 

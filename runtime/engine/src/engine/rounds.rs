@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use crate::cluster::{ClusterView, Deadline, OfferOrder};
 use crate::effect::Effect;
 use crate::engine::Engine;
+use crate::engine::timers::PutOff;
 use crate::event::Event;
 use crate::ids::{TaskKind, WorkerId};
 use crate::scheduler::{Action, Actions, Offer};
@@ -15,10 +16,6 @@ use crate::time::{Span, Time};
 /// The delay of a wake-up that a policy requests for a past time, or repeatedly without effect: prevents a
 /// busy loop of the driver.
 const PUT_OFF: Span = Span::from_millis(100);
-/// Ineffective wake-ups at shorter intervals than this are counted.
-const CLOSE: Span = Span(10);
-/// How many of those may occur in a row.
-const IN_VAIN_MAX: u32 = 1000;
 
 impl Engine {
     /// Offers every free slot that some job wants, then calls the policy once without an offer.
@@ -131,7 +128,7 @@ impl Engine {
             Action::Cancel { attempt } => self.cancel(attempt),
             Action::WakeAt(time) => {
                 if let Some(time) = self.timely(Some(time)) {
-                    self.wakes.insert(time);
+                    self.timers.add_wake(time);
                 }
                 Ok(())
             }
@@ -166,36 +163,31 @@ impl Engine {
                 }
             }
         }
-        while self.wakes.first().is_some_and(|&wake| wake <= now) {
-            self.wakes.pop_first();
-        }
+        self.timers.expire(now);
     }
 
     /// Counts consecutive wake-ups that had no effect and came without other events.
     pub(super) fn note_vain(&mut self, events: &[Event]) {
         let vain = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
-        self.in_vain = if vain { self.in_vain.saturating_add(1) } else { 0 };
+        self.timers.count_vain(vain);
     }
 
     /// Returns the wake-up time that a policy requests. It is delayed, with a warning, if it has passed or if
     /// many wake-ups in quick succession had no effect, so that a driver does not spin.
     fn timely(&mut self, wanted: Option<Time>) -> Option<Time> {
         let (wanted, now) = (wanted?, self.cluster.now);
-        let spins = self.in_vain >= IN_VAIN_MAX && wanted < now + CLOSE;
-        if wanted > now && !spins {
-            // Only uninterrupted quick successions count: a policy may inspect the cluster every millisecond.
-            self.in_vain = if wanted < now + CLOSE { self.in_vain } else { 0 };
-            return Some(wanted);
-        }
-        if self.cluster.tally.wakes_put_off == 0 || spins {
-            let why = if spins { "in vain all the time" } else { "no later than now" };
+        let Some(put_off) = self.timers.put_off(wanted, now) else { return Some(wanted) };
+        let why = match put_off {
+            PutOff::Spinning => "in vain all the time",
+            PutOff::Past => "no later than now",
+        };
+        if self.cluster.tally.wakes_put_off == 0 || matches!(put_off, PutOff::Spinning) {
             self.warn(format!(
                 "the scheduler wants to be woken at {wanted}, {why}; put off by {}",
                 PUT_OFF.to_text()
             ));
         }
         self.cluster.tally.wakes_put_off += 1;
-        self.in_vain = 0;
         Some(now + PUT_OFF)
     }
 
@@ -205,13 +197,7 @@ impl Engine {
         let policy = self.scheduler.next_wakeup(now);
         let policy = self.timely(policy);
         let due = self.cluster.deadlines.next();
-        let asked = self.wakes.first().copied();
-        let Some(next) = [policy, due, asked, self.speculate_at, self.convert_at].into_iter().flatten().min()
-        else {
-            return;
-        };
-        if self.armed.is_none_or(|armed: Time| next < armed || armed <= now) {
-            self.armed = Some(next);
+        if let Some(next) = self.timers.arm(now, [policy, due]) {
             self.effects.push(Effect::WakeAt(next));
         }
     }

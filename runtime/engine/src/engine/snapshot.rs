@@ -1,17 +1,15 @@
 //! Snapshots of the whole engine as plain data, and the restore from them. It checks the version and the
 //! consistency of the data. The live coordinator uses snapshots to shorten its journal.
 
-use std::collections::BTreeSet;
-
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterImage};
 use crate::engine::Engine;
+use crate::engine::timers::Timers;
 use crate::ids::WorkerId;
 use crate::scheduler::Scheduler;
 use crate::settings::EngineSettings;
-use crate::time::Time;
 
 /// Increased with every change to the meaning of older snapshots.
 const VERSION: u32 = 4;
@@ -21,12 +19,8 @@ const VERSION: u32 = 4;
 pub struct EngineSnapshot {
     version: u32,
     cluster: ClusterImage,
-    wakes: BTreeSet<Time>,
-    armed: Option<Time>,
-    speculate_at: Option<Time>,
-    convert_at: Option<Time>,
-    #[serde(default)]
-    in_vain: u32,
+    #[serde(flatten)]
+    timers: Timers,
     scheduler: Option<String>,
     /// The snapshot is for another policy, which starts without saved state.
     #[serde(default)]
@@ -39,11 +33,7 @@ impl EngineSnapshot {
         EngineSnapshot {
             version: VERSION,
             cluster: ClusterImage::of(&engine.cluster),
-            wakes: engine.wakes.clone(),
-            armed: engine.armed,
-            speculate_at: engine.speculate_at,
-            convert_at: engine.convert_at,
-            in_vain: engine.in_vain,
+            timers: engine.timers.clone(),
             scheduler: engine.scheduler.save(),
             another_policy: false,
             random: engine.random.clone(),
@@ -105,17 +95,8 @@ impl Engine {
         if !snapshot.another_policy {
             scheduler.restore(snapshot.scheduler.as_deref()).map_err(|why| SnapshotError::Policy { why })?;
         }
-        let EngineSnapshot { wakes, armed, speculate_at, convert_at, in_vain, random, .. } = snapshot;
-        let mut engine = Engine {
-            cluster,
-            wakes,
-            armed,
-            speculate_at,
-            convert_at,
-            in_vain,
-            random,
-            ..Engine::new(scheduler, settings)
-        };
+        let EngineSnapshot { timers, random, .. } = snapshot;
+        let mut engine = Engine { cluster, timers, random, ..Engine::new(scheduler, settings) };
         // The snapshot may be older than the limits, or from other ones.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
         for worker in workers {

@@ -21,8 +21,7 @@ impl Engine {
     pub(super) fn speculate(&mut self) {
         let Some(rule) = self.settings.speculation else { return };
         let now = self.cluster.now;
-        if self.speculate_at.is_some_and(|at| at <= now) {
-            self.speculate_at = None;
+        if self.timers.take_speculation(now) {
             for kind in TaskKind::ALL {
                 self.duplicate_stragglers(kind, rule);
             }
@@ -31,8 +30,8 @@ impl Engine {
         let worthwhile = |kind: TaskKind| {
             !cluster.slots.free(kind).is_empty() && !cluster.demand.speculable(kind).is_empty()
         };
-        if self.speculate_at.is_none() && TaskKind::ALL.into_iter().any(worthwhile) {
-            self.speculate_at = Some(now + rule.period);
+        if !self.timers.has_speculation() && TaskKind::ALL.into_iter().any(worthwhile) {
+            self.timers.speculate_at(now + rule.period);
         }
     }
 

@@ -125,7 +125,7 @@ impl Engine {
         } else if self.settings.preemption.convert.is_none() {
             return;
         }
-        self.convert_at = None;
+        self.timers.drop_conversion();
         for kind in TaskKind::ALL {
             if !self.cluster.suspended.is_empty(kind) {
                 self.convert_kind(kind);
@@ -144,8 +144,7 @@ impl Engine {
             attempt.waits_since = full.then(|| attempt.waits_since.unwrap_or(now));
             let Some(since) = attempt.waits_since.filter(|_| possible) else { continue };
             if now < since + rule.after {
-                let next = since + rule.after;
-                self.convert_at = Some(self.convert_at.map_or(next, |at| at.min(next)));
+                self.timers.convert_by(since + rule.after);
             } else {
                 due.push((self.cluster.job(id.task.job).giving_order(), since, id, rule));
             }
