@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, JobId, WorkerId};
 use crate::job::{JobChange, JobSpec, Slots};
+use crate::pause::Pause;
 use crate::preemption::Primitive;
 use crate::time::Span;
 
@@ -83,21 +84,10 @@ pub enum Event {
         /// Who asked and why, for people.
         reason: String,
     },
-    /// A job should pause: none of its attempts is launched or resumed, and running ones are suspended. Those
-    /// that cannot be suspended may finish.
-    JobSuspendRequested {
-        job: JobId,
-        /// Who asked and why, for people.
-        reason: String,
-    },
-    /// A suspended job should continue, in the order of the policy.
+    /// A job should pause.
+    JobPauseRequested { job: JobId, pause: Pause },
+    /// A paused job should continue, in the order of the policy.
     JobResumeRequested {
-        job: JobId,
-        /// Who asked and why, for people.
-        reason: String,
-    },
-    /// A job should be held: none of its attempts is launched or resumed, and running ones may finish.
-    JobHoldRequested {
         job: JobId,
         /// Who asked and why, for people.
         reason: String,

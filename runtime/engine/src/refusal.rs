@@ -20,7 +20,7 @@ pub enum OperatorRefusal {
     /// The job is suspended, which is stricter than the requested hold.
     #[error("it is suspended, which is more")]
     JobSuspendedInsteadOfHeld,
-    #[error("it is suspended, not held; let it go on with: nap job resume {0}")]
+    #[error("it is suspended, not held; resume it with: nap job resume {0}")]
     JobNotHeldButSuspended(JobId),
     #[error("it is not held")]
     NotHeld,

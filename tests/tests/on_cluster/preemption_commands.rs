@@ -97,7 +97,7 @@ fn preempted_tasks_make_same_output() {
     let why = nap(&["task", "explain", &job.task("m_0000")]).succeeded().stdout;
     assert!(why.contains("is suspended") && why.contains("suspend by operator"), "{why}");
     let job_says = nap(&["job", "explain", &job.id]).succeeded().stdout;
-    let way_on = format!("let it go on with: nap task resume {}", job.task("m_0000.1"));
+    let way_on = format!("resume it with: nap task resume {}", job.task("m_0000.1"));
     assert!(job_says.contains(&way_on) && why.contains(&way_on), "{job_says} {why}");
     // It stays suspended until all others are done.
     wait_until("the other maps are done", || json(&["job", "status", &job.id])[0]["map"]["done"] == 3);

@@ -53,7 +53,7 @@ fn held_and_changed_job_equals_undisturbed_run() {
     wait_until("the end of what ran", || job.live("m_0000").is_null());
     let why = nap(&cluster, &["job", "explain", job.id()]).succeeded().stdout;
     assert!(why.contains("it is held: its input is late"), "{why}");
-    assert!(why.contains("let it go on with: nap job release job_0001"), "{why}");
+    assert!(why.contains("release it with: nap job release job_0001"), "{why}");
     assert!(job.live("m_0001").is_null());
     assert_eq!(ids(&cluster, &["--queue", "production", "--state", "active,suspended"]), [job.id()]);
     assert_eq!(ids(&cluster, &["--user", "nobody-of-this-name"]), [""; 0]);

@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use napreduce_engine::{
-    AttemptId, AttemptState, Explanation, Job, JobId, Reason, ReasonCode, Start, TaskId, TaskKind, TaskState,
-    WorkerId, WorkerState,
+    AttemptId, AttemptState, Explanation, Job, JobId, PauseKind, Reason, ReasonCode, Start, TaskId, TaskKind,
+    TaskState, WorkerId, WorkerState,
 };
-use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, is_out_of_reach, unix_micros};
+use napreduce_local::coordinator::{Accepted, LiveJob, Submitter, unix_micros};
 use napreduce_local::output::ClaimMark;
 use napreduce_protocol::requests::{EndChain, Explain, GetJob, HoldChain, ListJobs, ListTasks};
 use napreduce_protocol::{
@@ -188,12 +188,12 @@ impl ClusterCoordinator {
             return Ok(explain_ended(&*self.find(job)?));
         };
         let remedy = |text: String| Reason::new(ReasonCode::Remedy, text);
-        let held = known.held().map(|reason| match is_out_of_reach(reason) {
-            true => {
-                remedy(format!("it goes on by itself when that is back; end it with: nap job kill {job}"))
+        let held = known.pause().map(|pause| match pause.kind {
+            PauseKind::OutputUnreachable => {
+                remedy(format!("it continues when that is back; end it with: nap job kill {job}"))
             }
-            false if known.lets_finish() => remedy(format!("let it go on with: nap job release {job}")),
-            false => remedy(format!("let it go on with: nap job resume {job}")),
+            PauseKind::Hold => remedy(format!("release it with: nap job release {job}")),
+            PauseKind::Suspend => remedy(format!("resume it with: nap job resume {job}")),
         });
         match task {
             Some(task) if known.task_state(task).is_none() => {
@@ -246,7 +246,7 @@ impl ClusterCoordinator {
         let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
         let attempts =
             live.chain(gone.filter_map(|task| job.held_attempt(task))).filter(|attempt| of(*attempt));
-        let command = |attempt| format!("let it go on with: nap task resume {attempt}");
+        let command = |attempt| format!("resume it with: nap task resume {attempt}");
         attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
     }
 

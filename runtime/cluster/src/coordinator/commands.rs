@@ -1,7 +1,7 @@
 //! Commands of operators on jobs, attempts and workers: checks and journal entries. The engine applies the
 //! entries.
 
-use napreduce_engine::{AttemptId, Event, JobId, Primitive, WorkerId};
+use napreduce_engine::{AttemptId, Event, JobId, Pause, PauseKind, Primitive, WorkerId};
 use napreduce_local::coordinator::Extra;
 use napreduce_protocol::requests::{ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
@@ -99,15 +99,16 @@ impl ClusterCoordinator {
         self.check_active(job)?;
         let engine = &self.local.state.engine;
         let can = match command {
-            JobCommand::Suspend => engine.can_suspend_job(job),
+            JobCommand::Suspend => engine.can_pause_job(job, PauseKind::Suspend),
             JobCommand::Resume => engine.can_resume_job(job),
-            JobCommand::Hold => engine.can_hold_job(job),
+            JobCommand::Hold => engine.can_pause_job(job, PauseKind::Hold),
             JobCommand::Release => engine.can_release_job(job),
         };
         can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
+        let pause = |kind, reason| Event::JobPauseRequested { job, pause: Pause { kind, reason } };
         self.local.enter(match command {
-            JobCommand::Suspend => Event::JobSuspendRequested { job, reason },
-            JobCommand::Hold => Event::JobHoldRequested { job, reason },
+            JobCommand::Suspend => pause(PauseKind::Suspend, reason),
+            JobCommand::Hold => pause(PauseKind::Hold, reason),
             JobCommand::Resume | JobCommand::Release => Event::JobResumeRequested { job, reason },
         });
         Ok(())

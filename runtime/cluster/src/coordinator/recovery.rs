@@ -20,7 +20,7 @@ use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 /// Version of the snapshot.
-const SNAPSHOT_VERSION: u32 = 4;
+const SNAPSHOT_VERSION: u32 = 5;
 
 /// A coordinator's complete state as plain data.
 #[derive(Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::Start;
 use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::pause::Hold;
 use crate::preemption::Requester;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
@@ -42,12 +43,8 @@ pub struct Attempt {
     pub(crate) superseded: bool,
     /// Why its kill was ordered, unless by a request to preempt.
     pub(crate) kill_reason: Option<Box<str>>,
-    /// An operator suspended it until it is released.
     #[serde(default)]
-    pub(crate) held: bool,
-    /// An operator resumed it; it gets the next free slot of its worker.
-    #[serde(default)]
-    pub(crate) recalled: bool,
+    pub(crate) hold: Option<Hold>,
     /// The current or last suspension.
     #[serde(default)]
     pub(crate) suspension: Option<Box<Suspension>>,
@@ -94,8 +91,7 @@ impl Attempt {
             duplicated: false,
             superseded: false,
             kill_reason: None,
-            held: false,
-            recalled: false,
+            hold: None,
             suspension: None,
             ordered: now,
             waits_since: None,
@@ -206,12 +202,17 @@ impl Attempt {
 
     /// Returns whether an operator suspended it, so that no policy may resume it.
     pub fn is_held(&self) -> bool {
-        self.held
+        self.hold == Some(Hold::Suspend)
     }
 
     /// Returns whether an operator resumed it, so that it gets the next free slot of its worker.
     pub fn is_recalled(&self) -> bool {
-        self.recalled
+        self.hold == Some(Hold::Resume)
+    }
+
+    /// Forgets that an operator resumed it: it continues, or is given up.
+    pub(crate) fn drop_recall(&mut self) {
+        self.hold = self.hold.filter(|hold| *hold != Hold::Resume);
     }
 
     /// Returns whether it was suspended and now saves its work, without a slot, so that its task can continue

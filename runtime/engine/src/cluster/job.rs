@@ -16,6 +16,7 @@ use crate::cluster::task_set::TaskSet;
 use crate::effect::MapOutput;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
+use crate::pause::Pause;
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
@@ -33,10 +34,7 @@ pub struct Job {
     pub(crate) part: JobPart,
     /// Set on the transition to `Stopping`.
     pub(crate) outcome: Option<JobOutcome>,
-    /// The reason of the operator who paused it, if one did.
-    pub(crate) held: Option<String>,
-    /// While it is held, its running attempts may finish.
-    pub(crate) lets_finish: bool,
+    pub(crate) pause: Option<Pause>,
     /// Shared with the cluster.
     pub(crate) racks: Arc<Racks>,
     pub(crate) live: BTreeSet<AttemptId>,
@@ -71,8 +69,7 @@ impl Job {
             state: JobState::Active,
             part: JobPart::default(),
             outcome: None,
-            held: None,
-            lets_finish: false,
+            pause: None,
             racks: Arc::default(),
             live: BTreeSet::new(),
             suspended: ByKind::default(),
@@ -99,9 +96,7 @@ pub(crate) struct JobImage {
     state: JobState,
     outcome: Option<JobOutcome>,
     #[serde(default)]
-    held: Option<String>,
-    #[serde(default)]
-    lets_finish: bool,
+    pause: Option<Pause>,
     tasks: ByKind<Vec<Task>>,
     awaiting_inputs: BTreeSet<AttemptId>,
 }
@@ -114,8 +109,7 @@ impl JobImage {
             submitted: job.submitted,
             state: job.state,
             outcome: job.outcome.clone(),
-            held: job.held.clone(),
-            lets_finish: job.lets_finish,
+            pause: job.pause.clone(),
             tasks: ByKind::of(|kind| job.phases[kind].tasks.clone()),
             awaiting_inputs: job.awaiting_inputs.clone(),
         }
@@ -131,8 +125,7 @@ impl Job {
     /// Restores a job without its attempts and reservations, which also enter other indices. Fails if the
     /// image is inconsistent.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, held, lets_finish, tasks, awaiting_inputs } =
-            image;
+        let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs } = image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: it has other tasks than it asks for"));
@@ -156,8 +149,7 @@ impl Job {
             spec,
             state,
             outcome,
-            held,
-            lets_finish,
+            pause,
             phases,
             awaiting_inputs,
             outputs,
@@ -217,15 +209,9 @@ impl Job {
         self.holding[kind]
     }
 
-    /// Returns the operator's reason if an operator paused it; then none of its attempts is launched or
-    /// resumed.
-    pub fn held(&self) -> Option<&str> {
-        self.held.as_deref()
-    }
-
-    /// Returns whether its running attempts may finish while it is held.
-    pub fn lets_finish(&self) -> bool {
-        self.lets_finish && self.held.is_some()
+    /// Returns its pause, if it is paused; then none of its attempts is launched or resumed.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
     }
 
     /// Returns how many suspended attempts of a kind wait for a slot, without those that an operator holds.
@@ -312,7 +298,7 @@ impl Job {
     /// tasks have finished.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
-        let goes_on = self.state == JobState::Active && self.held.is_none();
+        let goes_on = self.state == JobState::Active && self.pause.is_none();
         goes_on && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
     }
 
@@ -341,7 +327,7 @@ impl Job {
     pub(crate) fn is_open(&self, kind: TaskKind) -> bool {
         let maps = &self.phases.map;
         self.state == JobState::Active
-            && self.held.is_none()
+            && self.pause.is_none()
             && match kind {
                 TaskKind::Map => true,
                 TaskKind::Reduce => {

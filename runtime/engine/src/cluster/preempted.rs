@@ -27,8 +27,8 @@ impl Cluster {
     pub fn relist(&mut self, id: AttemptId) {
         let attempt = &self.attempts[&id];
         let (worker, stopped) = (attempt.worker, attempt.state == AttemptState::Suspended);
-        let waits = stopped && !attempt.held && self.job(id.task.job).held.is_none();
-        let recalled = waits && attempt.recalled;
+        let waits = stopped && !attempt.is_held() && self.job(id.task.job).pause.is_none();
+        let recalled = waits && attempt.is_recalled();
         self.list_suspended(id, worker, waits);
         if recalled {
             self.suspended.recall(id);

@@ -114,7 +114,7 @@ impl<'a> ClusterView<'a> {
     pub fn is_suspended(&self, job: &Job) -> bool {
         let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
         let held = TaskKind::ALL.into_iter().any(|kind| job.held_tasks(kind).next().is_some());
-        let may_stand = held || job.held().is_some() || job.attempts().next().is_some();
+        let may_stand = held || job.pause().is_some() || job.attempts().next().is_some();
         job.state() == JobState::Active && may_stand && !job.attempts().any(runs)
     }
 

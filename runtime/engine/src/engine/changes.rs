@@ -6,6 +6,7 @@ use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::JobId;
 use crate::job::JobChange;
+use crate::pause::{Pause, PauseKind};
 use crate::preemption::Primitive;
 use crate::refusal::OperatorRefusal;
 use crate::scheduler::QueueShare;
@@ -34,19 +35,17 @@ impl Engine {
         self.scheduler.queues(&self.view())
     }
 
-    pub(super) fn job_hold_requested(&mut self, id: JobId, reason: &str) {
-        if let Err(why) = self.can_hold_job(id) {
-            return self.refuse(format!("{id} cannot be held: {why}"));
-        }
-        self.hold_job(id, reason, true);
-    }
-
     /// Pauses a job; its running attempts may finish or are suspended.
-    pub(super) fn hold_job(&mut self, id: JobId, reason: &str, lets_finish: bool) {
+    pub(super) fn job_pause_requested(&mut self, id: JobId, pause: &Pause) {
+        if let Err(why) = self.can_pause_job(id, pause.kind) {
+            let how = if pause.kind == PauseKind::Hold { "held" } else { "suspended" };
+            return self.refuse(format!("{id} cannot be {how}: {why}"));
+        }
+        let (lets_finish, reason) = (pause.kind == PauseKind::Hold, &pause.reason);
         let job = self.cluster.job_mut(id);
-        (job.held, job.lets_finish) = (Some(reason.to_owned()), lets_finish);
+        job.pause = Some(pause.clone());
         let live: Vec<_> = job.live.iter().copied().collect();
-        self.record(Record::JobHeld { job: id, lets_finish, reason: reason.to_owned() });
+        self.record(Record::JobHeld { job: id, lets_finish, reason: reason.clone() });
         self.withdraw_requests_for(id);
         for attempt in live {
             match self.cluster.attempts[&attempt].state {

@@ -123,12 +123,14 @@ fn check_attempt(cluster: &Cluster, id: AttemptId) -> Result<(), String> {
         ensure!(job.state == JobState::Active, "{id}: its job is stopping and it is not being killed");
     }
     let suspended = job.suspended[id.task.kind].contains(&(attempt.worker, id));
-    let waits = attempt.state == AttemptState::Suspended && !attempt.held && job.held.is_none();
+    let waits = attempt.state == AttemptState::Suspended && !attempt.is_held() && job.pause.is_none();
     ensure!(suspended == waits, "{id}: waits for a slot: {waits}, listed: {suspended}");
     let recalled = cluster.suspended.recalled().contains(&id);
-    ensure!(recalled == (waits && attempt.recalled), "{id}: wrongly listed as wanted by an operator");
-    ensure!(!attempt.held || task.held.is_some() || attempt.superseded, "{id}: held, but its task is not");
-    ensure!(!attempt.held || !attempt.recalled, "{id}: both held and wanted by an operator");
+    ensure!(recalled == (waits && attempt.is_recalled()), "{id}: wrongly listed as wanted by an operator");
+    ensure!(
+        !attempt.is_held() || task.held.is_some() || attempt.superseded,
+        "{id}: held, but its task is not"
+    );
     ensure!(attempt.waits_since.is_none() || waits, "{id}: waits for a slot since a time, but does not");
     if task.committer == Some(id.number) {
         let asked = attempt.wants_commit && job.commits(id.task.kind);
@@ -217,7 +219,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(pending == (waits && task.held.is_none()), "{id}: {:?}, pending: {pending}", task.state);
         ensure!(held == (waits && task.held.is_some()), "{id}: {:?}, held: {held}", task.state);
         let mut live = task.live.iter().map(|&number| AttemptId { task: id, number });
-        let by_attempt = live.any(|live| cluster.attempts.get(&live).is_some_and(|live| live.held));
+        let by_attempt = live.any(|live| cluster.attempts.get(&live).is_some_and(|live| live.is_held()));
         ensure!(task.held.is_none() || held || by_attempt, "{id}: held, but none of its attempts is");
         let done = task.state == TaskState::Done;
         ensure!(task.output.is_some() == (done && !job.commits(kind)), "{id}: output and state disagree");

@@ -96,7 +96,7 @@ impl Engine {
         }
         let waits = |one: &&Attempt| {
             one.state == AttemptState::Suspended
-                && !one.held
+                && !one.is_held()
                 && cluster.job(one.id.task.job).state == JobState::Active
                 && !self.has_slot_to_resume(one.id)
         };

@@ -201,9 +201,8 @@ impl Engine {
             Event::AttemptResumeRequested { attempt, reason } => {
                 self.attempt_resume_requested(*attempt, reason);
             }
-            Event::JobSuspendRequested { job, reason } => self.job_suspend_requested(*job, reason),
+            Event::JobPauseRequested { job, pause } => self.job_pause_requested(*job, pause),
             Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
-            Event::JobHoldRequested { job, reason } => self.job_hold_requested(*job, reason),
             Event::JobChangeRequested { job, change, reason } => {
                 self.job_change_requested(*job, change, reason);
             }

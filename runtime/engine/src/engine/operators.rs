@@ -9,6 +9,7 @@ use crate::cluster::Attempt;
 use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
+use crate::pause::{Hold, Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::refusal::OperatorRefusal;
 use crate::states::{AttemptState, JobState};
@@ -34,7 +35,7 @@ impl Engine {
                 Err(OperatorRefusal::StateNotSaved(kind))
             }
             (Primitive::Checkpoint, _) if !can.checkpoint => Err(OperatorRefusal::NoCheckpoints(kind)),
-            (Primitive::Suspend, _) if attempt.held => Err(OperatorRefusal::SuspendedByOperator),
+            (Primitive::Suspend, _) if attempt.is_held() => Err(OperatorRefusal::SuspendedByOperator),
             (Primitive::Suspend, _) if !can.suspend => Err(OperatorRefusal::NoSuspends(kind)),
             (Primitive::Suspend, AttemptState::Suspending | AttemptState::Suspended) => Ok(()),
             (Primitive::Suspend, _) if full.is_some() => {
@@ -53,45 +54,36 @@ impl Engine {
         if attempt.is_none() && !self.held_without_attempt(id.task) {
             return Err(OperatorRefusal::NotRunning);
         }
-        if self.cluster.job(job).held.is_some() {
+        if self.cluster.job(job).pause.is_some() {
             return Err(OperatorRefusal::ResumeItsJob(job));
         }
         let Some(attempt) = attempt else { return Ok(()) };
         match attempt.state {
-            AttemptState::Suspended | AttemptState::Suspending if attempt.recalled => {
+            AttemptState::Suspended | AttemptState::Suspending if attempt.is_recalled() => {
                 Err(OperatorRefusal::BeingResumed)
             }
             AttemptState::Suspended | AttemptState::Suspending => Ok(()),
-            _ if attempt.held => Ok(()),
+            _ if attempt.is_held() => Ok(()),
             AttemptState::Killing => Err(OperatorRefusal::BeingKilled),
             AttemptState::Checkpointing => Err(OperatorRefusal::ExitsAfterCheckpoint),
             _ => Err(OperatorRefusal::NotSuspended),
         }
     }
 
-    /// Checks whether an operator can suspend a job.
+    /// Checks whether a job can be paused; a hold can become a suspend, but not the reverse.
     ///
     /// # Errors The reason why not.
-    pub fn can_suspend_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
+    pub fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
-        match (job.state, &job.held) {
-            (JobState::Active, None) => Ok(()),
-            (JobState::Active, Some(_)) if job.lets_finish => Ok(()),
-            (JobState::Active, Some(_)) => Err(OperatorRefusal::JobSuspended),
-            _ => Err(OperatorRefusal::JobEnding),
+        if job.state != JobState::Active {
+            return Err(OperatorRefusal::JobEnding);
         }
-    }
-
-    /// Checks whether an operator can hold a job.
-    ///
-    /// # Errors The reason why not.
-    pub fn can_hold_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
-        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
-        match (job.state, &job.held) {
-            (JobState::Active, None) => Ok(()),
-            (JobState::Active, Some(_)) if job.lets_finish => Err(OperatorRefusal::JobHeld),
-            (JobState::Active, Some(_)) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
-            _ => Err(OperatorRefusal::JobEnding),
+        let Some(before) = &job.pause else { return Ok(()) };
+        match (before.kind, kind) {
+            (PauseKind::Hold, PauseKind::Hold) => Err(OperatorRefusal::JobHeld),
+            (PauseKind::Hold, _) => Ok(()),
+            (_, PauseKind::Hold) => Err(OperatorRefusal::JobSuspendedInsteadOfHeld),
+            (_, PauseKind::Suspend | PauseKind::OutputUnreachable) => Err(OperatorRefusal::JobSuspended),
         }
     }
 
@@ -103,10 +95,9 @@ impl Engine {
             OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
             other => other,
         })?;
-        if self.cluster.job(id).lets_finish {
-            Ok(())
-        } else {
-            Err(OperatorRefusal::JobNotHeldButSuspended(id))
+        match &self.cluster.job(id).pause {
+            Some(Pause { kind: PauseKind::Hold, .. }) => Ok(()),
+            _ => Err(OperatorRefusal::JobNotHeldButSuspended(id)),
         }
     }
 
@@ -115,7 +106,7 @@ impl Engine {
     /// # Errors The reason why not.
     pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
-        match (job.state, &job.held) {
+        match (job.state, &job.pause) {
             (JobState::Active, Some(_)) => Ok(()),
             (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
             (JobState::Active, None) => Err(OperatorRefusal::NotSuspended),
@@ -161,8 +152,7 @@ impl Engine {
     fn hold(&mut self, id: AttemptId, reason: &str) {
         self.cluster.task_mut(id.task).held = Some(reason.to_owned());
         let attempt = self.cluster.attempt_mut(id);
-        attempt.held = true;
-        attempt.recalled = false;
+        attempt.hold = Some(Hold::Suspend);
         let state = attempt.state;
         self.record(Record::AttemptHeld { attempt: id, reason: reason.to_owned() });
         match state {
@@ -182,7 +172,9 @@ impl Engine {
 
     /// Releases an attempt.
     pub(super) fn let_go(&mut self, id: AttemptId) {
-        if std::mem::take(&mut self.cluster.attempt_mut(id).held) {
+        let attempt = self.cluster.attempt_mut(id);
+        if attempt.is_held() {
+            attempt.hold = None;
             self.cluster.job_mut(id.task.job).release(id.task);
         }
     }
@@ -192,7 +184,7 @@ impl Engine {
     pub(super) fn keep_hold(&mut self, gone: &Attempt) {
         let task = gone.id.task;
         if let Some(job) = self.cluster.jobs.get_mut(&task.job)
-            && gone.held
+            && gone.is_held()
             && !job.phases[task.kind].held.contains(&task.index)
         {
             job.release(task);
@@ -202,7 +194,7 @@ impl Engine {
     /// Returns the last attempts of a job's tasks that operators suspended.
     fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
         let job = self.cluster.job(id);
-        let live = job.live.iter().copied().filter(|attempt| self.cluster.attempts[attempt].held);
+        let live = job.live.iter().copied().filter(|attempt| self.cluster.attempts[attempt].is_held());
         let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
         live.chain(gone.filter_map(|task| job.held_attempt(task))).collect()
     }
@@ -250,7 +242,8 @@ impl Engine {
         }
         self.let_go(id);
         let attempt = self.cluster.attempt_mut(id);
-        attempt.recalled = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
+        let stops = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
+        attempt.hold = stops.then_some(Hold::Resume);
         let suspended = attempt.state == AttemptState::Suspended;
         self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
         if suspended {
@@ -274,31 +267,23 @@ impl Engine {
         }
     }
 
-    pub(super) fn job_suspend_requested(&mut self, id: JobId, reason: &str) {
-        if let Err(why) = self.can_suspend_job(id) {
-            return self.refuse(format!("{id} cannot be suspended: {why}"));
-        }
-        self.hold_job(id, reason, false);
-    }
-
     pub(super) fn job_resume_requested(&mut self, id: JobId, reason: &str) {
         if let Err(why) = self.can_resume_job(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
         }
-        if self.cluster.job(id).held.is_none() {
+        if self.cluster.job(id).pause.is_none() {
             for attempt in self.held_tasks(id) {
                 self.attempt_resume_requested(attempt, reason);
             }
             return;
         }
         let job = self.cluster.job_mut(id);
-        job.held = None;
-        job.lets_finish = false;
+        job.pause = None;
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
         self.record(Record::JobReleased { job: id, reason: reason.to_owned() });
         for attempt in live {
             self.cluster.relist(attempt);
-            if !self.cluster.attempts[&attempt].held {
+            if !self.cluster.attempts[&attempt].is_held() {
                 self.withdraw_unordered_suspend(attempt);
             }
         }

@@ -89,7 +89,7 @@ impl Engine {
         if attempt.state != AttemptState::Suspended || job.state != JobState::Active {
             return Err(format!("{id} is {:?} and its job {:?}", attempt.state, job.state));
         }
-        if attempt.held || job.held.is_some() {
+        if attempt.is_held() || job.pause.is_some() {
             return Err(format!("{id} is suspended by an operator, until he wants it resumed"));
         }
         self.slot_for(worker, id.task.kind, id.task.job)?;
@@ -109,7 +109,7 @@ impl Engine {
         let attempt = self.cluster.attempt_mut(id);
         attempt.spared_for = self.settings.preemption.spared_for(fruitless);
         attempt.holds_slot = true;
-        attempt.recalled = false;
+        attempt.drop_recall();
         attempt.waits_since = None;
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);

@@ -12,7 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::settings::EngineSettings;
 
 /// Increased with every change to the meaning of older snapshots.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// An engine between two events, as plain data for any self-describing format such as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

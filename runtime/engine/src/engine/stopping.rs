@@ -59,7 +59,7 @@ impl Engine {
     /// logs a warning.
     pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
         self.let_go(id);
-        self.cluster.attempt_mut(id).recalled = false;
+        self.cluster.attempt_mut(id).hold = None;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         // If costs decide, decide again, without suspend.
@@ -105,7 +105,8 @@ impl Engine {
             self.let_go(id);
         }
         let attempt = self.cluster.attempt_mut(id);
-        (attempt.recalled, attempt.waits_since) = (false, None);
+        attempt.drop_recall();
+        attempt.waits_since = None;
         if let Some(suspension) = &mut attempt.suspension {
             (suspension.by, suspension.reason) = (by, reason);
         }

@@ -47,8 +47,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
-    SpeculationSettings, TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause, PauseKind, Report,
+    Scheduler, Slots, SpeculationSettings, TaskKind, Time, WorkerId,
 };
 
 use crate::scenarios::actions::{action, primitive};
@@ -313,7 +313,7 @@ fn operated(words: &[&str], reason: &str) -> Option<Event> {
             Event::WorkerDrainRequested { worker: worker(id), hand_back, grace }
         }
         ["undrain", id] => Event::WorkerUndrainRequested { worker: worker(id) },
-        ["hold", id] => Event::JobHoldRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        ["hold", id] => pause_event(id, PauseKind::Hold, reason),
         ["change", id, ref to @ ..] => Event::JobChangeRequested {
             job: JobId(number(id)),
             change: changed(to),
@@ -328,11 +328,16 @@ fn operated(words: &[&str], reason: &str) -> Option<Event> {
             primitive: primitive(how),
             reason: reason.to_owned(),
         },
-        ["pause", id] => Event::JobSuspendRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        ["pause", id] => pause_event(id, PauseKind::Suspend, reason),
         ["continue", id] => Event::JobResumeRequested { job: JobId(number(id)), reason: reason.into() },
         ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
         _ => return None,
     })
+}
+
+fn pause_event(id: &str, kind: PauseKind, reason: &str) -> Event {
+    let pause = Pause { kind, reason: reason.to_owned() };
+    Event::JobPauseRequested { job: JobId(number(id)), pause }
 }
 
 fn changed(to: &[&str]) -> JobChange {

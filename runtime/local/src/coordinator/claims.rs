@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{Event, FailureClass, FaultPlace, JobId, Report};
+use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind, Report};
 use napreduce_protocol::WorkerReport;
 
 use super::{Claim, Coordinator, Input};
@@ -18,13 +18,6 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 const LOOK_MAX: Duration = Duration::from_millis(250);
 /// Interval of lease renewals; a quarter of the expiry time.
 const RENEWAL: Duration = Duration::from_secs(15);
-/// Prefix of the reason for holding a job with unreachable storage; distinguishes it from an operator's hold.
-const OUT_OF_REACH: &str = "its output directory is out of reach: ";
-
-/// Returns whether a hold reason means unreachable storage.
-pub fn is_out_of_reach(reason: &str) -> bool {
-    reason.starts_with(OUT_OF_REACH)
-}
 
 /// Returns the backoff after so many tries.
 pub(super) fn wait_after(tries: u32) -> Duration {
@@ -149,18 +142,20 @@ impl Coordinator {
 
     /// Holds a job while its storage is unreachable, since its tasks would fail.
     fn hold(&mut self, job: JobId, what: &str) {
-        if self.state.engine.can_suspend_job(job).is_ok() {
-            self.say(&format!("{job} is held: {OUT_OF_REACH}{what}"));
-            let reason = format!("{OUT_OF_REACH}{what}; it is tried again");
-            self.enter(Event::JobSuspendRequested { job, reason });
+        let kind = PauseKind::OutputUnreachable;
+        if self.state.engine.can_pause_job(job, kind).is_ok() {
+            let why = format!("its output directory is out of reach: {what}");
+            self.say(&format!("{job} is held: {why}"));
+            let pause = Pause { kind, reason: format!("{why}; it is tried again") };
+            self.enter(Event::JobPauseRequested { job, pause });
         }
     }
 
     /// Releases a job held by [`Coordinator::hold`].
     fn release(&mut self, job: JobId) {
         let view = self.state.view();
-        let held = view.job(job).and_then(|job| job.held()).is_some_and(is_out_of_reach);
-        if held {
+        let pause = view.job(job).and_then(Job::pause);
+        if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
             self.say(&format!("{job} is not held any more: its output directory is back"));
             let reason = "its output directory is back".to_owned();
             self.enter(Event::JobResumeRequested { job, reason });

@@ -239,7 +239,7 @@ impl Coordinator {
 
     /// Returns why a job is held by an operator or its storage.
     pub(super) fn why_held(&self, job: JobId) -> Option<String> {
-        let held = self.state.view().job(job).and_then(|job| job.held().map(str::to_owned));
+        let held = self.state.view().job(job).and_then(|job| job.pause().map(|pause| pause.reason.clone()));
         held.or_else(|| self.endings.get(&job)?.why.clone())
     }
 

@@ -46,7 +46,6 @@ use crate::clock::Clock;
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 
 pub use crate::clock::unix_micros;
-pub use claims::is_out_of_reach;
 pub use daemon::{BATCH, sleep_until_some, ticks};
 pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, of_report, spec_of};
 pub use gone::GoneWorkers;

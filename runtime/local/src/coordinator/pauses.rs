@@ -1,6 +1,6 @@
 //! Stopping of the embedding program: its jobs are suspended before and resumed after it.
 
-use napreduce_engine::{AttemptState, Event, Job, JobId};
+use napreduce_engine::{self as engine, AttemptState, Event, Job, JobId, PauseKind};
 use tokio::sync::oneshot;
 
 use super::{Coordinator, Pause};
@@ -19,8 +19,12 @@ impl Coordinator {
         if self.pause.is_none() {
             return;
         }
-        for job in self.jobs_that(|coordinator, job| coordinator.state.engine.can_suspend_job(job).is_ok()) {
-            self.enter(Event::JobSuspendRequested { job, reason: REASON.to_owned() });
+        let kind = PauseKind::Suspend;
+        for job in
+            self.jobs_that(|coordinator, job| coordinator.state.engine.can_pause_job(job, kind).is_ok())
+        {
+            let pause = engine::Pause { kind, reason: REASON.to_owned() };
+            self.enter(Event::JobPauseRequested { job, pause });
         }
     }
 
@@ -32,7 +36,7 @@ impl Coordinator {
         // Tasks suspended by operators stay suspended.
         let is_paused = |coordinator: &Coordinator, job| {
             let known = coordinator.state.view().job(job);
-            known.is_some_and(|known| known.held().is_some())
+            known.is_some_and(|known| known.pause().is_some())
                 && coordinator.state.engine.can_resume_job(job).is_ok()
         };
         for job in self.jobs_that(is_paused) {

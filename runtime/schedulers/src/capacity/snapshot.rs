@@ -139,7 +139,7 @@ fn waits_for_worker(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
     view.attempt(attempt).is_some_and(|known| {
         known.state() == AttemptState::Suspended
             && !known.is_held()
-            && view.job(attempt.task.job).is_some_and(|job| job.held().is_none())
+            && view.job(attempt.task.job).is_some_and(|job| job.pause().is_none())
     })
 }
 

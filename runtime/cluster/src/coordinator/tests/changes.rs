@@ -60,7 +60,7 @@ fn a_held_job_is_held_over_restarts_until_it_is_released() {
          restart
          ask job 1                       > active, priority 0, queue default: at night
          ask why 1                       > ...
-                                         > let it go on with: nap job release job_0001
+                                         > release it with: nap job release job_0001
                                          > ...
          done m0.1
          release 1: at night

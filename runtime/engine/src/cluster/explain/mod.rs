@@ -13,6 +13,7 @@ use crate::cluster::task::Task;
 use crate::cluster::{Attempt, Cluster, ClusterView, Job};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::job::JobOutcome;
+use crate::pause::PauseKind;
 use crate::preemption::Primitive;
 use crate::states::{AttemptState, JobState, TaskState};
 use crate::time::Span;
@@ -77,7 +78,7 @@ impl ClusterView<'_> {
                 "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
             );
             reasons.push(Reason::new(ReasonCode::Progress, text));
-            if job.held.is_none() {
+            if job.pause.is_none() {
                 reasons.extend(suspended::of_job(self.cluster(), job, kind));
             }
             reasons.extend(held_without_attempts(job, kind));
@@ -117,9 +118,13 @@ fn explanation(state: &str, reasons: Vec<Reason>) -> Explanation {
 
 /// Returns a reason if the job is being ended.
 fn ending(job: &Job) -> Vec<Reason> {
-    if let (JobState::Active, Some(reason)) = (job.state, &job.held) {
-        let how = if job.lets_finish { "held" } else { "suspended" };
-        return vec![Reason::new(ReasonCode::HeldByOperator, format!("it is {how}: {reason}"))];
+    if let (JobState::Active, Some(pause)) = (job.state, &job.pause) {
+        let how = match pause.kind {
+            PauseKind::Hold => "held",
+            PauseKind::Suspend | PauseKind::OutputUnreachable => "suspended",
+        };
+        let text = format!("it is {how}: {}", pause.reason);
+        return vec![Reason::new(ReasonCode::HeldByOperator, text)];
     }
     let live = job.live.len();
     let why = match &job.outcome {
@@ -153,7 +158,7 @@ fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
 /// Returns what a pending task waits for.
 fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let phase = &job.phases.map;
-    if job.state != JobState::Active || job.held.is_some() {
+    if job.state != JobState::Active || job.pause.is_some() {
         return Vec::new();
     }
     if let Some(reason) = job.why_held(task) {
@@ -192,9 +197,9 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         AttemptState::Running if attempt.wants_commit => "is ready and waits while another attempt commits",
         AttemptState::Running => "runs",
         AttemptState::Suspending => "is being suspended",
-        AttemptState::Suspended if attempt.held => "is suspended by an operator",
-        AttemptState::Suspended if job.held.is_some() => "is suspended with its job",
-        AttemptState::Suspended if attempt.recalled => "is suspended and gets the next free slot",
+        AttemptState::Suspended if attempt.is_held() => "is suspended by an operator",
+        AttemptState::Suspended if job.pause.is_some() => "is suspended with its job",
+        AttemptState::Suspended if attempt.is_recalled() => "is suspended and gets the next free slot",
         AttemptState::Suspended => "is suspended and waits for a slot",
         AttemptState::Checkpointing if attempt.is_converting() => {
             "was woken to save its work, to go on elsewhere,"
@@ -223,7 +228,7 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         text += &format!("; {why}");
     }
     let code = match attempt.state {
-        AttemptState::Suspended if attempt.held || job.held.is_some() => ReasonCode::HeldByOperator,
+        AttemptState::Suspended if attempt.is_held() || job.pause.is_some() => ReasonCode::HeldByOperator,
         AttemptState::Suspended => ReasonCode::Suspended,
         _ => ReasonCode::Attempt,
     };

@@ -27,11 +27,11 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
 /// Returns what must happen before a suspended attempt continues.
 fn what_next(job: &Job, attempt: &Attempt) -> String {
     let (kind, worker) = (attempt.id.task.kind, attempt.worker);
-    if attempt.held {
+    if attempt.is_held() {
         "it goes on when an operator resumes it".to_owned()
-    } else if job.held.is_some() {
+    } else if job.pause.is_some() {
         "it goes on when an operator resumes its job".to_owned()
-    } else if attempt.recalled {
+    } else if attempt.is_recalled() {
         format!("it goes on in the next free {kind} slot of {worker}")
     } else {
         format!("it goes on in the next {kind} slot of {worker} that the scheduler gives {}", job.id)
@@ -45,7 +45,7 @@ pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<Reason
     let named = all.iter().take(NAMED).filter_map(|id| {
         let attempt = &cluster.attempts[id];
         let text = format!("{id} on {} is suspended: {}", attempt.worker, why(cluster, job, attempt)?);
-        let code = if attempt.held { ReasonCode::HeldByOperator } else { ReasonCode::Suspended };
+        let code = if attempt.is_held() { ReasonCode::HeldByOperator } else { ReasonCode::Suspended };
         Some(Reason::new(code, text))
     });
     let mut sentences: Vec<Reason> = named.collect();

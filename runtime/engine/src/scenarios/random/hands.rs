@@ -3,8 +3,8 @@
 
 use crate::{
     AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
-    Instead, JobId, KindPreemption, OperatorRefusal, PreemptionLimits, PreemptionSettings, Primitive,
-    PrimitiveChoice, Span, SpeculationSettings, SuspendedMax, TaskKind,
+    Instead, JobId, KindPreemption, OperatorRefusal, Pause, PauseKind, PreemptionLimits, PreemptionSettings,
+    Primitive, PrimitiveChoice, Span, SpeculationSettings, SuspendedMax, TaskKind,
 };
 use rand::Rng;
 
@@ -41,8 +41,12 @@ impl RandomRun {
     pub(super) fn operate_on_a_job(&mut self) {
         let (job, reason) = (JobId(self.rng.random_range(1..=self.jobs)), "lunch".to_owned());
         if self.rng.random_bool(0.5) {
-            self.expect(self.engine.can_suspend_job(job), &format!("{job} cannot be suspended"));
-            self.handle(Event::JobSuspendRequested { job, reason });
+            self.expect(
+                self.engine.can_pause_job(job, PauseKind::Suspend),
+                &format!("{job} cannot be suspended"),
+            );
+            let pause = Pause { kind: PauseKind::Suspend, reason };
+            self.handle(Event::JobPauseRequested { job, pause });
         } else {
             self.expect(self.engine.can_resume_job(job), &format!("{job} cannot be resumed"));
             self.handle(Event::JobResumeRequested { job, reason });
@@ -72,7 +76,7 @@ impl RandomRun {
     /// Releases all holds of operators.
     pub(super) fn release_everything(&mut self) {
         let view = self.engine.view();
-        let jobs: Vec<JobId> = view.jobs().filter(|job| job.held().is_some()).map(|job| job.id()).collect();
+        let jobs: Vec<JobId> = view.jobs().filter(|job| job.pause().is_some()).map(|job| job.id()).collect();
         for job in jobs {
             if self.engine.can_resume_job(job).is_ok() {
                 self.handle(Event::JobResumeRequested { job, reason: "enough".to_owned() });
