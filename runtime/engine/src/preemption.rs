@@ -117,6 +117,9 @@ pub struct PreemptRequest {
     pub waited: Span,
     /// Why this victim; for people.
     pub reason: String,
+    /// The reason before the victim took longer than expected; `reason` adds how long that was.
+    #[serde(default)]
+    pub reason_before_overrun: Option<String>,
     /// The job that the slot is freed for, if any.
     pub beneficiary: Option<JobId>,
     pub created: Time,
@@ -127,6 +130,32 @@ pub struct PreemptRequest {
 }
 
 impl PreemptRequest {
+    /// Creates a request without a grace, an estimate or a beneficiary.
+    pub(crate) fn new(
+        attempt: AttemptId,
+        primitive: Primitive,
+        by: Requester,
+        reason: String,
+        created: Time,
+    ) -> PreemptRequest {
+        PreemptRequest {
+            attempt,
+            primitive,
+            asked: primitive,
+            by,
+            earliest: None,
+            grace: None,
+            asked_grace: None,
+            waited: Span(0),
+            reason,
+            reason_before_overrun: None,
+            beneficiary: None,
+            created,
+            state: RequestState::Created,
+            estimate: None,
+        }
+    }
+
     /// Returns when the grace starts.
     pub fn begins(&self) -> Time {
         self.earliest.map_or(self.created, |earliest| earliest.max(self.created))

@@ -5,9 +5,8 @@
 use crate::cluster::Attempt;
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::preemption::{PreemptRequest, Primitive, Requester};
 use crate::states::{AttemptState, JobState};
-use crate::time::Span;
 
 impl Engine {
     /// Lists a changed job if its reduces wait for maps, none of which has a slot.
@@ -30,21 +29,9 @@ impl Engine {
             if let Some(attempt) = self.reduce_in_the_way(job) {
                 self.remove_request(attempt);
                 let reason = format!("the maps of {job} that it waits for have no slot");
-                self.open_request(PreemptRequest {
-                    attempt,
-                    primitive: Primitive::Kill,
-                    asked: Primitive::Kill,
-                    by: Requester::Engine,
-                    earliest: None,
-                    grace: None,
-                    asked_grace: None,
-                    waited: Span(0),
-                    reason,
-                    beneficiary: Some(job),
-                    created: self.cluster.now,
-                    state: RequestState::Created,
-                    estimate: None,
-                });
+                let (kill, engine) = (Primitive::Kill, Requester::Engine);
+                let request = PreemptRequest::new(attempt, kill, engine, reason, self.cluster.now);
+                self.open_request(PreemptRequest { beneficiary: Some(job), ..request });
             }
         }
         if let Some(attempt) = self.suspended_for_ever() {

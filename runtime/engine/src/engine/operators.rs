@@ -13,7 +13,6 @@ use crate::pause::{Hold, Pause, PauseKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::refusal::OperatorRefusal;
 use crate::states::{AttemptState, JobState};
-use crate::time::Span;
 
 impl Engine {
     /// Checks whether an operator can preempt an attempt with this primitive.
@@ -213,22 +212,9 @@ impl Engine {
     pub(super) fn ask_instead(&mut self, id: AttemptId, primitive: Primitive, by: Requester, reason: String) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
-        let request = PreemptRequest {
-            attempt: id,
-            primitive,
-            asked: primitive,
-            by,
-            earliest: None,
-            grace: None,
-            asked_grace: None,
-            waited: Span(0),
-            reason,
-            beneficiary: before.and_then(|before| before.beneficiary),
-            created: self.cluster.now,
-            state: RequestState::Created,
-            estimate: None,
-        };
-        self.open_request(request);
+        let beneficiary = before.and_then(|before| before.beneficiary);
+        let request = PreemptRequest::new(id, primitive, by, reason, self.cluster.now);
+        self.open_request(PreemptRequest { beneficiary, ..request });
     }
 
     pub(super) fn attempt_resume_requested(&mut self, id: AttemptId, reason: &str) {

@@ -11,9 +11,6 @@ use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::{Span, Time};
 
-/// Marks the reason of a request whose victim did not finish in time.
-const OVERRAN: &str = "; waited for ";
-
 impl Engine {
     /// Opens a request of the policy; fails if it is not possible. A repeated request has no effect while the
     /// first is open.
@@ -44,23 +41,9 @@ impl Engine {
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
-        let (created, by) = (self.cluster.now, Requester::Policy);
-        let request = PreemptRequest {
-            attempt: id,
-            primitive: asked,
-            asked,
-            by,
-            earliest: None,
-            grace,
-            asked_grace: grace,
-            waited: Span(0),
-            reason: reason.clone(),
-            beneficiary,
-            created,
-            state: RequestState::Created,
-            estimate: None,
-        };
-        self.choose(request);
+        let now = self.cluster.now;
+        let request = PreemptRequest::new(id, asked, Requester::Policy, reason.clone(), now);
+        self.choose(PreemptRequest { grace, asked_grace: grace, beneficiary, ..request });
         Ok(())
     }
 
@@ -114,9 +97,12 @@ impl Engine {
             let estimate = before.estimate.map(|one| CostEstimate { free: waited, ..one });
             return self.enter_request(PreemptRequest { created: now, estimate, ..before });
         }
-        let why = before.reason.split(OVERRAN).next().unwrap_or_default();
-        let reason = format!("{why}{OVERRAN}{}, and {} were expected", waited.rounded(), expected.rounded());
-        self.choose(PreemptRequest { created: now, earliest: None, reason, waited, ..before });
+        let why = before.reason_before_overrun.unwrap_or(before.reason);
+        let reason =
+            format!("{why}; waited for {}, and {} were expected", waited.rounded(), expected.rounded());
+        let reason_before_overrun = Some(why);
+        let request = PreemptRequest { reason, reason_before_overrun, ..before };
+        self.choose(PreemptRequest { created: now, earliest: None, waited, ..request });
     }
 
     /// Records a request and sends its order if that is possible now.
