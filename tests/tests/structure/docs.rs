@@ -15,7 +15,82 @@ pub fn names_are_there(files: &[SourceFile]) -> Vec<Violation> {
     let known = files.iter().flat_map(|file| with_folders(&file.path)).collect::<BTreeSet<&str>>();
     // A changelog names removed files.
     let pages = files.iter().filter(|file| file.path.ends_with(".md") && file.path != "CHANGELOG.md");
-    pages.flat_map(|page| missing(page, &known)).collect()
+    pages.flat_map(|page| missing(page, &known).into_iter().chain(missing_anchors(page, files))).collect()
+}
+
+/// Links to a heading that its page does not have.
+fn missing_anchors(page: &SourceFile, files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (index, line) in page.text.lines().enumerate() {
+        for target in between(line, "](", ')').filter(|target| !target.contains("://")) {
+            let Some((path, anchor)) = target.split_once('#') else { continue };
+            let path = if path.is_empty() { page.path.clone() } else { joined(folder(page), path) };
+            let linked = files.iter().find(|file| file.path == path && path.ends_with(".md"));
+            if linked.is_some_and(|linked| !anchors(&linked.text).contains(anchor)) {
+                violations.push(page.at(index + 1, format!("{path} has no heading #{anchor}")));
+            }
+        }
+    }
+    violations
+}
+
+/// The names of a page's headings in links: lower case, with hyphens for spaces and without punctuation.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let mut in_block = false;
+    let mut anchors = BTreeSet::new();
+    for line in page.lines() {
+        in_block ^= line.starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if !in_block && heading.len() < line.len() {
+            let named = heading.trim().to_lowercase().replace(' ', "-");
+            anchors.insert(named.replace(|c: char| !c.is_alphanumeric() && !"-_".contains(c), ""));
+        }
+    }
+    anchors
+}
+
+/// The folder that a page is in.
+fn folder(page: &SourceFile) -> &str {
+    page.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// Other files that the book has (`docs/book.sh`).
+const BOOK_FILES: [&str; 2] = ["docs/pictures/", "examples/"];
+
+/// Every page of `docs/` is in the book once. A page of the book links to nothing that is not in it.
+pub fn book_is_complete(files: &[SourceFile]) -> Vec<Violation> {
+    let Some(summary) = files.iter().find(|file| file.path == SUMMARY) else {
+        return vec![Violation { path: SUMMARY.to_owned(), line: 0, what: "is not there".to_owned() }];
+    };
+    let mut violations = Vec::new();
+    let mut chapters = BTreeSet::new();
+    for (index, line) in summary.text.lines().enumerate() {
+        for target in between(line, "](", ')') {
+            if !chapters.insert(joined("docs", target)) {
+                violations.push(summary.at(index + 1, format!("{target} is a second time in the book")));
+            }
+        }
+    }
+    for page in files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md")) {
+        if !chapters.contains(&page.path) && page.path != SUMMARY {
+            violations.push(page.at(0, format!("is not in {SUMMARY}")));
+        }
+    }
+    for page in files.iter().filter(|file| chapters.contains(&file.path)) {
+        for (index, line) in page.text.lines().enumerate() {
+            for target in between(line, "](", ')').filter(|target| !target.contains("://")) {
+                let path = joined(folder(page), target.split('#').next().unwrap_or_default());
+                let is_file = !path.ends_with(".md") && BOOK_FILES.iter().any(|top| path.starts_with(top));
+                if !target.starts_with('#') && !is_file && !chapters.contains(&path) {
+                    violations
+                        .push(page.at(index + 1, format!("a link to {path}, which is not in the book")));
+                }
+            }
+        }
+    }
+    violations
 }
 
 /// A path, and every folder that it is in.
@@ -24,12 +99,11 @@ fn with_folders(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn missing(page: &SourceFile, known: &BTreeSet<&str>) -> Vec<Violation> {
-    let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut violations = Vec::new();
     for (index, line) in page.text.lines().enumerate() {
         for target in between(line, "](", ')').filter(|target| !target.contains("://")) {
             let target = target.split('#').next().unwrap_or_default();
-            if !target.is_empty() && !known.contains(joined(folder, target).as_str()) {
+            if !target.is_empty() && !known.contains(joined(folder(page), target).as_str()) {
                 violations.push(page.at(index + 1, format!("a link to {target}, which is not there")));
             }
         }
@@ -123,7 +197,7 @@ mod tests {
     fn found(text: &str) -> Vec<String> {
         let files = [
             SourceFile::sample("docs/page.md", text),
-            SourceFile::sample("docs/more/other.md", ""),
+            SourceFile::sample("docs/more/other.md", "```\n# no heading\n```\n## The `first` part\n"),
             SourceFile::sample("runtime/engine/src/lib.rs", ""),
             SourceFile::sample("README.md", ""),
         ];
@@ -132,7 +206,7 @@ mod tests {
 
     #[test]
     fn existing_names_in_docs_are_accepted() {
-        let text = "[a](more/other.md#part) [b](../README.md) [c](https://example.org/x) [d](#here)\n\
+        let text = "# Here\n[a](more/other.md#the-first-part) [b](../README.md) [c](https://example.org/x) [d](#here)\n\
                     `runtime/engine/src/`, `runtime/engine/src/lib.rs`, `runtime/NAME/src`, `examples/src/bin/mine.rs`";
         assert_eq!(found(text), [""; 0]);
     }
@@ -141,8 +215,36 @@ mod tests {
     fn missing_names_in_docs_are_reported_with_line() {
         assert_eq!(found("\n[a](gone.md)"), ["docs/page.md:2: a link to gone.md, which is not there"]);
         assert_eq!(
+            found("[a](more/other.md#no-heading)"),
+            ["docs/page.md:1: docs/more/other.md has no heading #no-heading"]
+        );
+        assert_eq!(found("[a](#gone)"), ["docs/page.md:1: docs/page.md has no heading #gone"]);
+        assert_eq!(
             found("see `runtime/dreams/` and `docs/page.md`"),
             ["docs/page.md:1: runtime/dreams/ is named, and is not there"]
+        );
+    }
+
+    #[test]
+    fn page_outside_of_the_book_is_reported() {
+        let book = |summary: &str, page: &str| {
+            let files = [
+                SourceFile::sample("docs/SUMMARY.md", summary),
+                SourceFile::sample("docs/page.md", page),
+                SourceFile::sample("README.md", ""),
+            ];
+            book_is_complete(&files).iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        let both = "[a](../README.md)\n[b](page.md)\n";
+        assert_eq!(book(both, "[a](../README.md) [b](pictures/a.png) [c](#c)"), [""; 0]);
+        assert_eq!(
+            book(&format!("{both}[b](page.md)"), ""),
+            ["docs/SUMMARY.md:3: page.md is a second time in the book"]
+        );
+        assert_eq!(book("[a](../README.md)", ""), ["docs/page.md: is not in docs/SUMMARY.md"]);
+        assert_eq!(
+            book(both, "\n[a](../a.rs)"),
+            ["docs/page.md:2: a link to a.rs, which is not in the book"]
         );
     }
 

@@ -66,9 +66,14 @@ impl fmt::Display for Violation {
     }
 }
 
+/// The folder of the repository.
+pub fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
 /// Everything git tracks; in a source archive without git, everything but what builds and runs leave behind.
 pub fn tracked() -> Vec<SourceFile> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let top = top();
     let mut paths = if top.join(".git").exists() { from_git(top) } else { from_archive(top, Path::new("")) };
     paths.sort();
     let read = |path: PathBuf| {

@@ -6,6 +6,7 @@
 mod calls;
 mod circles;
 mod docs;
+mod excerpts;
 mod features;
 mod files;
 mod layers;
@@ -17,6 +18,8 @@ use std::fmt::Write;
 
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
+
+const EXCERPTS: &str = "an excerpt in a page equals the source (NAPREDUCE_WRITE_EXCERPTS=1 writes it)";
 
 const RULES: &[Rule] = &[
     (
@@ -32,11 +35,27 @@ const RULES: &[Rule] = &[
     ("what a page links to or names is there", docs::names_are_there),
     ("a page that a package shows links to nothing in the repository", docs::published_pages_stand_alone),
     ("a patch in a page fits what is there", docs::patches_fit),
+    (EXCERPTS, excerpts::excerpts_are_source),
+    ("the book has every page once, and links to nothing outside", docs::book_is_complete),
     ("no tracked file names a path of one machine", words::machine_paths),
 ];
 
+/// Takes the excerpts in the pages from the source, if the environment asks for it.
+fn write_excerpts() {
+    let files = files::tracked();
+    for page in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let refreshed = excerpts::refreshed(page, &files);
+        if refreshed.trim_end() != page.text.trim_end() {
+            std::fs::write(files::top().join(&page.path), refreshed).unwrap();
+        }
+    }
+}
+
 #[test]
 fn repository_follows_structure_rules() {
+    if std::env::var_os("NAPREDUCE_WRITE_EXCERPTS").is_some() {
+        write_excerpts();
+    }
     let files = files::tracked();
     assert!(files.len() > 50, "only {} files found: is this the whole repository?", files.len());
     let mut report = String::new();
