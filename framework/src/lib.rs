@@ -256,9 +256,9 @@
 //! |---|---|---|
 //! | a closure | never | it has none |
 //! | the state of [`reduce_resumable`](builder::MapStage::reduce_resumable) | between two values | it is saved by its serde type |
-//! | [`Mapper`] | between two records | [`save`](Mapper::save): [`Save::Saved`], [`Save::Stateless`], or [`Save::Unsupported`] unless said |
+//! | [`Mapper`] | between two records | [`save`](Mapper::save): [`Save::Saved`], [`Save::Stateless`], or [`Save::Unsupported`] (default) |
 //! | [`Reducer`] | between two groups; between two values if it [`resumes_in_group`](Reducer::resumes_in_group) | as a mapper |
-//! | [`OutputFormat`](output::OutputFormat) | when its reducer is | as a mapper |
+//! | [`OutputFormat`](output::OutputFormat) | with its reducer | as a mapper |
 //!
 //! Tasks whose code returns `Unsupported` are suspended, killed or left to finish, but never checkpointed. A
 //! cluster whose policy checkpoints such tasks rejects the job.
@@ -294,7 +294,7 @@
 //!
 //! # Features, systems and versions
 //!
-//! | feature | what it adds | where it belongs |
+//! | feature | adds | for |
 //! |---|---|---|
 //! | `cli` | [`main`](main()) and the flags of job programs | on by default; [`Program::run`] needs no command line |
 //! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
@@ -317,7 +317,7 @@
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
-    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
+    "napreduce requires Linux 5.4 or later: it watches and suspends tasks by means that only Linux has"
 );
 
 // The derive macros refer to this crate by its name, also inside the crate itself.
@@ -335,6 +335,9 @@ mod cookbook {}
 mod must_use;
 pub mod output;
 pub mod program;
+#[cfg(all(doctest, feature = "cli"))]
+#[doc = include_str!("../../README.md")]
+mod readme {}
 pub mod records;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub mod rows;

@@ -1,8 +1,7 @@
 //! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting, what
 //! preemption costs.
 //!
-//! Jobs are measured as their users run them, as programs from
-//! start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
+//! Jobs are measured as whole programs, from start to exit.
 //!
 //! ```no_run
 //! use napreduce_lab::{Interrupt, Session, WorkSettings, program::Resources, report, start};

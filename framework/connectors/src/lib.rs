@@ -1,8 +1,8 @@
-//! What a job can read and write beside plain text on disk: compressions, container files of rows, and objects in stores.
+//! Compressions, container formats of rows, and object stores for jobs: one Cargo feature each.
 //!
-//! Each is a feature. Readers take bytes that are read at offsets and give bytes or serde values; they report errors by
-//! offset, and the caller adds the name of the file. Nothing here knows jobs or tasks. Without features there is only
-//! the seam, [`bytes`] and [`compression`], and there are no dependencies.
+//! Readers take bytes by offset and return bytes or serde values. Their errors carry the offset; the caller adds the
+//! name of the file. The crate contains nothing about jobs or tasks. Without features it has only the modules
+//! [`bytes`] and [`compression`], and no dependencies.
 
 #![warn(missing_docs)]
 

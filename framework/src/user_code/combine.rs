@@ -1,6 +1,5 @@
 //! The combiner of a job: none, or an associative fold over the values of one key. It is a type parameter, so
-//! that the loops are monomorphised.
-//! happens: the data plane folds before the sort and wherever runs are merged.
+//! that the loops are monomorphised. The data plane folds before the sort and at every merge.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Running jobs on one machine: the loops of coordinator and worker, attempts and their processes, the output and its commit.
+//! Runs jobs on one machine: the loops of coordinator and worker, attempts and their processes, output and commit.
 //!
-//! An embedded run is exactly this crate. `napreduce-cluster` wraps the coordinator and hands the worker its surroundings; the
-//! modules `coordinator`, `worker`, `chain` and `output` are public for it. The rules about jobs, tasks and slots are those of
-//! `napreduce-engine`; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
+//! An embedded run uses only this crate. `napreduce-cluster` wraps the coordinator and the worker through the public
+//! modules `coordinator`, `worker`, `chain` and `output`. `napreduce-engine` contains the rules about jobs, tasks and
+//! slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
 //!
 //! A program is its own driver and its own task process:
 //!
