@@ -1,4 +1,4 @@
-//! `nap` and `wordcount` built statically, as docs/versions.md says, run in a root without libc. The build takes
+//! `nap` and `wordcount` built statically, as docs/building.md says, run in a root without libc. The build takes
 //! minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root.
 
 use std::fs::{self, File};
