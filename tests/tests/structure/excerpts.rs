@@ -9,6 +9,7 @@
 
 use super::files::{SourceFile, Violation};
 use std::ops::Range;
+use std::path::Path;
 
 /// A block of code that a caption says is from the source.
 struct Excerpt<'a> {
@@ -24,7 +25,7 @@ pub fn excerpts_are_source(files: &[SourceFile]) -> Vec<Violation> {
     for page in files.iter().filter(|file| file.path.ends_with(".md")) {
         let lines: Vec<&str> = page.text.lines().collect();
         for excerpt in excerpts(&lines) {
-            match source_of(&excerpt, files) {
+            match file_of(&excerpt, files).and_then(|file| source_in(file, &excerpt)) {
                 Ok(source) if source == lines[excerpt.block.clone()] => {}
                 Ok(_) => {
                     let what = format!("{}, {} differs from the source", excerpt.path, excerpt.first);
@@ -37,15 +38,19 @@ pub fn excerpts_are_source(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// The page with every excerpt that can be found taken from the source.
+/// The page with every excerpt that can be found taken from the source, and the new path of a file that has moved.
 pub fn refreshed(page: &SourceFile, files: &[SourceFile]) -> String {
     let lines: Vec<&str> = page.text.lines().collect();
     let mut text = String::new();
     let mut next = 0;
     let mut add = |lines: &[&str]| lines.iter().for_each(|line| text.extend([line, "\n"]));
     for excerpt in excerpts(&lines) {
-        if let Ok(source) = source_of(&excerpt, files) {
-            add(&lines[next..excerpt.block.start]);
+        let file = file_of(&excerpt, files).ok().or_else(|| moved(&excerpt, files));
+        if let Some((file, Ok(source))) = file.map(|file| (file, source_in(file, &excerpt))) {
+            let caption = excerpt.block.start - CAPTION_LINES;
+            add(&lines[next..caption]);
+            add(&[&lines[caption].replace(excerpt.path, &file.path)]);
+            add(&lines[caption + 1..excerpt.block.start]);
             add(&source);
             next = excerpt.block.end;
         }
@@ -54,9 +59,12 @@ pub fn refreshed(page: &SourceFile, files: &[SourceFile]) -> String {
     text
 }
 
+/// The caption, an empty line, and the line that opens the block.
+const CAPTION_LINES: usize = 3;
+
 fn excerpts<'a>(lines: &[&'a str]) -> Vec<Excerpt<'a>> {
     let mut excerpts = Vec::new();
-    for (index, window) in lines.windows(3).enumerate() {
+    for (index, window) in lines.windows(CAPTION_LINES).enumerate() {
         let &[caption, "", "```rust"] = window else { continue };
         let parts: Vec<&str> = caption.split('`').collect();
         let (path, first, last) = match parts[..] {
@@ -64,17 +72,30 @@ fn excerpts<'a>(lines: &[&'a str]) -> Vec<Excerpt<'a>> {
             ["", path, ", ", first, " to ", last, ":"] => (path, first, Some(last)),
             _ => continue,
         };
-        let start = index + window.len();
+        let start = index + CAPTION_LINES;
         let length = lines[start..].iter().take_while(|line| **line != "```").count();
         excerpts.push(Excerpt { path, first, last, block: start..start + length });
     }
     excerpts
 }
 
+fn file_of<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Result<&'a SourceFile, String> {
+    let path = excerpt.path;
+    files.iter().find(|file| file.path == path).ok_or_else(|| format!("{path} is not there"))
+}
+
+/// The only file of that name in another folder that has the excerpt.
+fn moved<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Option<&'a SourceFile> {
+    let name = Path::new(excerpt.path).file_name();
+    let named = files.iter().filter(|file| Path::new(&file.path).file_name() == name);
+    let mut found = named.filter(|file| source_in(file, excerpt).is_ok());
+    found.next().filter(|_| found.next().is_none())
+}
+
 /// The lines of the source, without the indentation of the first one.
-fn source_of<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Result<Vec<&'a str>, String> {
-    let &Excerpt { path, first, last, .. } = excerpt;
-    let file = files.iter().find(|file| file.path == path).ok_or(format!("{path} is not there"))?;
+fn source_in<'a>(file: &'a SourceFile, excerpt: &Excerpt<'_>) -> Result<Vec<&'a str>, String> {
+    let &Excerpt { first, last, .. } = excerpt;
+    let path = &file.path;
     let lines: Vec<&str> = file.text.lines().collect();
     let begins = |line: &str, text: &str| line.trim_start().starts_with(text);
     let found: Vec<usize> = (0..lines.len()).filter(|line| begins(lines[*line], first)).collect();
@@ -128,6 +149,16 @@ mod tests {
         assert_eq!(
             refreshed(&files[0], &files),
             "# A page\n\n`a.rs`, `if b`:\n\n```rust\nif b {\n}\n```\nThe end.\n"
+        );
+    }
+
+    #[test]
+    fn excerpt_of_a_moved_file_is_refreshed_with_its_path() {
+        let [page, code] = page("`old/a.rs`, `mod a`", "");
+        let files = [page, SourceFile::sample("new/a.rs", &code.text)];
+        assert_eq!(
+            refreshed(&files[0], &files),
+            "# A page\n\n`new/a.rs`, `mod a`:\n\n```rust\nmod a;\n```\nThe end.\n"
         );
     }
 
