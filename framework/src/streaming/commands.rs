@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::lines::FirstFields;
-use super::mapper::{CommandMapper, TAB};
-use super::part::CommandPart;
+use super::mapper::{CommandMapper, CommandPart, TAB};
 use super::reducer::CommandReducer;
-use super::taken_along::{take_along, tell_of_others};
+use super::shipping::{ship_program, warn_of_unshipped_file};
 use crate::builder::Job;
 use crate::output::Text;
 use crate::program::{Driver, Error, Program};
@@ -35,33 +34,33 @@ const NONE: &str = "NONE";
 /// ```
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Commands {
-    /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map. A file that it begins
-    /// with, such as ./map.py, is taken along
+    /// Command that reads lines and writes lines of key TAB value; run by sh -c, once per map task. A local
+    /// file that it begins with, such as ./map.py, is shipped
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub mapper: String,
 
-    /// Reads what the mapper of one map task wrote, in order of the keys, and writes fewer lines of
-    /// the same kind
+    /// Command that reads the sorted output of one map task and writes fewer lines of the same form
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     #[serde(default)]
     pub combiner: Option<String>,
 
-    /// Reads lines of key TAB value in order, writes the output; without one, or NONE, the mapper does
+    /// Command that reads sorted lines of key TAB value and writes the output [default: NONE, the mapper
+    /// writes the output]
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub reducer: Option<String>,
 
-    /// So many fields of a line are its key
+    /// Number of leading fields that form the key
     #[arg(long, value_name = "N", default_value = "1")]
     #[serde(default = "one")]
     pub key_fields: NonZeroU32,
 
-    /// Lines whose keys have the same first N fields go to the same reduce, in order of the whole key; all of
-    /// the key unless said
+    /// Number of leading fields of the key that select the reduce; lines are sorted by the whole key
+    /// [default: all fields of the key]
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub partition_fields: Option<NonZeroU32>,
 
-    /// What divides the fields of the mapper's lines; reducers read key TAB value all the same
+    /// Separator of the fields in the mapper's output; reducers always read key TAB value
     #[arg(long, value_name = "BYTE", default_value = "\\t", value_parser = separator)]
     #[serde(default = "tab")]
     pub separator: u8,
@@ -88,33 +87,35 @@ impl Commands {
         }
     }
 
-    /// Returns the reducer command, if there is one.
-    fn command_of_reduce(&self) -> Option<&str> {
+    fn reduce_command(&self) -> Option<&str> {
         self.reducer.as_deref().filter(|reducer| *reducer != NONE)
     }
 
     /// Rejects options without effect.
-    fn check(&self) -> Result<(), String> {
-        if self.command_of_reduce().is_none() {
-            let needless = [
-                ("a --combiner", self.combiner.is_some()),
+    fn check(&self) -> Result<(), Error> {
+        if self.reduce_command().is_none() {
+            let flags = [
+                ("--combiner", self.combiner.is_some()),
                 ("--key-fields", self.key_fields != one()),
                 ("--partition-fields", self.partition_fields.is_some()),
                 ("--separator", self.separator != TAB),
             ];
-            if let Some((needless, _)) = needless.into_iter().find(|(_, is_said)| *is_said) {
-                return Err(format!("{needless} needs a --reducer; without one, leave it out"));
+            if let Some((flag, _)) = flags.into_iter().find(|(_, is_set)| *is_set) {
+                return Err(Error::Usage(format!(
+                    "{flag}: has no effect without a reducer; add --reducer or remove {flag}"
+                )));
             }
         }
         if self.combiner.is_some() && self.separator != TAB {
-            return Err("a --combiner reads and writes key TAB value; leave --separator or the combiner out"
-                .to_owned());
+            let why =
+                "--separator: a combiner reads and writes key TAB value; remove --separator or --combiner";
+            return Err(Error::Usage(why.to_owned()));
         }
         match self.partition_fields {
-            Some(fields) if fields > self.key_fields => Err(format!(
-                "--partition-fields {fields}: a key has {} of them; raise --key-fields",
+            Some(fields) if fields > self.key_fields => Err(Error::Usage(format!(
+                "--partition-fields {fields}: more fields than the key has ({}); raise --key-fields",
                 self.key_fields
-            )),
+            ))),
             _ => Ok(()),
         }
     }
@@ -132,7 +133,7 @@ fn separator(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(TAB),
         [byte] if *byte != b'\n' => Ok(*byte),
-        _ => Err("one byte is needed, such as ',', or \\t for TAB".to_owned()),
+        _ => Err("expected one byte, such as ',', or \\t for TAB".to_owned()),
     }
 }
 
@@ -145,7 +146,7 @@ fn separator(text: &str) -> Result<u8, String> {
 /// # let _ = lines;
 /// ```
 pub fn job(commands: &Commands) -> Job {
-    let Some(reducer) = commands.command_of_reduce() else { return map_only(&commands.mapper) };
+    let Some(reducer) = commands.reduce_command() else { return map_only(&commands.mapper) };
     let mapper = CommandLine::new("mapper", &commands.mapper);
     let mapper = match &commands.combiner {
         Some(combiner) => combined(mapper, combiner, commands.key_fields),
@@ -166,11 +167,11 @@ pub fn job(commands: &Commands) -> Job {
     divided.reducer(CommandReducer::new(reducer))
 }
 
-/// A mapper whose output is sorted by its keys, as a reduce would get it, and goes through a combiner.
+/// A shell script that runs the mapper, sorts its output by key and runs the combiner over it.
 ///
-/// A shell tells the status of the last command of a pipeline only. So each of these writes its number and its
-/// status to descriptor 3, which is what `set` gets, while descriptor 4 is the output. Without all three the
-/// script fails. `sort` is not missed by a combiner that has read enough (status 141 is SIGPIPE).
+/// A shell returns only the status of the last command of a pipeline. Each command therefore writes its number
+/// and status to descriptor 3, which `set` reads; descriptor 4 is the output. The script fails unless it has all
+/// three statuses. A `sort` killed by SIGPIPE (status 141) is not a failure: the combiner has read enough.
 fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> CommandLine {
     let (_, command) = mapper.first();
     let script = format!(
@@ -232,17 +233,17 @@ pub fn add_to(program: Program) -> Program {
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
-        commands.check().map_err(Error::Usage)?;
+        commands.check()?;
         let Commands { mapper, combiner, reducer, .. } = commands;
-        let mapper = take_along(driver, "--mapper", mapper)?;
+        let mapper = ship_program(driver, "--mapper", mapper)?;
         let combiner =
-            combiner.as_deref().map(|combiner| take_along(driver, "--combiner", combiner)).transpose()?;
+            combiner.as_deref().map(|combiner| ship_program(driver, "--combiner", combiner)).transpose()?;
         let reducer =
-            reducer.as_deref().map(|reducer| take_along(driver, "--reducer", reducer)).transpose()?;
-        tell_of_others(driver, "--mapper", &mapper);
+            reducer.as_deref().map(|reducer| ship_program(driver, "--reducer", reducer)).transpose()?;
+        warn_of_unshipped_file(driver, "--mapper", &mapper);
         for (flag, command) in [("--combiner", &combiner), ("--reducer", &reducer)] {
             if let Some(command) = command {
-                tell_of_others(driver, flag, command);
+                warn_of_unshipped_file(driver, flag, command);
             }
         }
         driver

@@ -64,11 +64,17 @@ impl Lines for Output<Text> {
     }
 }
 
-/// A command in a job; its running process belongs to one attempt and is not cloned.
+/// A command in a job. Its process belongs to one attempt and is not cloned.
 #[derive(Debug)]
 pub(super) struct Conversation {
     line: CommandLine,
-    at_work: Option<(RunningCommand, OutputLines)>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    command: RunningCommand,
+    lines: OutputLines,
 }
 
 impl Clone for Conversation {
@@ -79,68 +85,67 @@ impl Clone for Conversation {
 
 impl Conversation {
     pub(super) fn new(line: CommandLine) -> Conversation {
-        Conversation { line, at_work: None }
+        Conversation { line, running: None }
     }
 
-    /// Starts the command.
-    pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+    pub(super) fn start(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
         let (Some(context), Some(scratch)) = (task.context, task.scratch) else {
             let (role, command) = self.line.first();
             return Err(TaskError::fatal(format!(
-                "the input of the {role} `{command}` cannot be sampled for a total order: a command is run on whole splits only"
+                "the {role} `{command}` cannot be sampled for a total order: it can only run on whole splits; \
+                 remove `total_order` or sample with a mapper in Rust"
             )));
         };
         let place = make_place(scratch, task.input())?;
-        let mut running = RunningCommand::start(&self.line, &place, context.presence())?;
-        running.judge_by_output();
-        let longest = usize::try_from(context.memory()).unwrap_or(usize::MAX);
-        self.at_work = Some((running, OutputLines::new(longest)));
+        let mut command = RunningCommand::start(&self.line, &place, context.presence())?;
+        command.judge_by_output();
+        let limit = usize::try_from(context.memory()).unwrap_or(usize::MAX);
+        self.running = Some(Running { command, lines: OutputLines::new(limit) });
         Ok(())
     }
 
     /// Writes more input to the command, in parts.
-    pub(super) fn say(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
-        let (role, command) = self.line.first();
-        let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
-        running.feed(parts, &mut |piece| pass_on(piece, lines, out, role, command))
+    pub(super) fn send(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
+        let Some(Running { command, lines }) = &mut self.running else { return Err(not_started(&self.line)) };
+        command.feed(parts, &mut |piece| forward(piece, lines, out, &self.line))
     }
 
     /// Reads the remaining output of the command, and waits for its end.
-    pub(super) fn end(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
-        let (role, command) = self.line.first();
-        let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
-        running.finish(&mut |piece| pass_on(piece, lines, out, role, command))?;
+    pub(super) fn finish(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
+        let Some(Running { command, lines }) = &mut self.running else { return Err(not_started(&self.line)) };
+        command.finish(&mut |piece| forward(piece, lines, out, &self.line))?;
         lines.finish(|line| out.line(line));
-        self.at_work = None;
+        self.running = None;
         out.check()
     }
 }
 
-fn pass_on(
+fn forward(
     piece: &[u8],
     lines: &mut OutputLines,
     out: &mut impl Lines,
-    role: &str,
-    command: &str,
+    line: &CommandLine,
 ) -> Result<(), TaskError> {
     lines.take(piece, |line| out.line(line)).map_err(|error: LineTooLong| {
+        let (role, command) = line.first();
         let message = format!("the {role} `{command}` wrote {error}");
         TaskError::fatal(message).at(FaultPlace::TaskMemory)
     })?;
     out.check()
 }
 
-/// The loops of tasks call `setup` first; a user's test may not.
-fn never_begun(role: &str, command: &str) -> TaskError {
-    TaskError::task(format!("the {role} `{command}` was given a record before its set-up"))
+/// Task loops call `setup` first; a user's test may not.
+fn not_started(line: &CommandLine) -> TaskError {
+    let (role, command) = line.first();
+    TaskError::task(format!("the {role} `{command}` received a record before `setup`; call `setup` first"))
 }
 
 impl SuspendHooks for Conversation {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.at_work.as_mut().map_or(Ok(()), |(running, _)| running.on_suspend())
+        self.running.as_mut().map_or(Ok(()), |running| running.command.on_suspend())
     }
 
     fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.at_work.as_mut().map_or(Ok(()), |(running, _)| running.on_resume())
+        self.running.as_mut().map_or(Ok(()), |running| running.command.on_resume())
     }
 }

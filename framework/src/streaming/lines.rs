@@ -4,55 +4,54 @@ use std::num::NonZeroU32;
 
 use thiserror::Error;
 
-/// A line did not end within the limit.
+/// The error for a line longer than the task memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a line of more than {limit} bytes; a line may be as long as --task-memory")]
+#[error("a line longer than {limit} bytes; raise --task-memory")]
 pub(super) struct LineTooLong {
     limit: usize,
 }
 
-/// Makes lines of pieces of any length.
+/// Assembles lines from pieces of any length.
 #[derive(Debug)]
 pub(super) struct OutputLines {
-    /// The beginning of a line whose end has not come.
-    begun: Vec<u8>,
+    incomplete: Vec<u8>,
     limit: usize,
 }
 
 impl OutputLines {
     pub(super) fn new(limit: usize) -> OutputLines {
-        OutputLines { begun: Vec::new(), limit }
+        OutputLines { incomplete: Vec::new(), limit }
     }
 
-    /// Hands out each line that ends in this piece, without its newline.
+    /// Calls `each` for every line that ends in this piece, without its newline.
     pub(super) fn take(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let Some(newline) = memchr::memchr(b'\n', rest) {
             let (line, after) = (&rest[..newline], &rest[newline + 1..]);
-            if self.begun.is_empty() {
+            if self.incomplete.is_empty() {
                 self.check(line.len())?;
                 each(line);
             } else {
-                self.begin(line)?;
-                each(&self.begun);
-                self.begun.clear();
+                self.append(line)?;
+                each(&self.incomplete);
+                self.incomplete.clear();
             }
             rest = after;
         }
-        self.begin(rest)
+        self.append(rest)
     }
 
-    /// Hands out what comes after the last newline, if anything does.
+    /// Calls `each` for the bytes after the last newline, if there are any.
     pub(super) fn finish(&mut self, mut each: impl FnMut(&[u8])) {
-        if !self.begun.is_empty() {
-            each(&self.begun);
-            self.begun.clear();
+        if !self.incomplete.is_empty() {
+            each(&self.incomplete);
+            self.incomplete.clear();
         }
     }
 
-    fn begin(&mut self, part: &[u8]) -> Result<(), LineTooLong> {
-        self.check(self.begun.len() + part.len())?;
-        self.begun.extend_from_slice(part);
+    fn append(&mut self, part: &[u8]) -> Result<(), LineTooLong> {
+        self.check(self.incomplete.len() + part.len())?;
+        self.incomplete.extend_from_slice(part);
         Ok(())
     }
 
@@ -69,7 +68,7 @@ pub(super) struct FirstFields {
 }
 
 impl FirstFields {
-    /// The fields, and what stands after the separator behind them; a line of no more fields is all key.
+    /// Splits a line after these fields. A line with no more fields is all key.
     pub(super) fn key_and_value(self, line: &[u8]) -> (&[u8], &[u8]) {
         match self.end(line) {
             Some(end) => (&line[..end], &line[end + 1..]),
@@ -77,12 +76,12 @@ impl FirstFields {
         }
     }
 
-    /// The fields of a key, or all of it.
+    /// Returns these fields of a key, or the whole key if it has no more.
     pub(super) fn of_key(self, key: &[u8]) -> &[u8] {
         &key[..self.end(key).unwrap_or(key.len())]
     }
 
-    /// The separator behind the fields.
+    /// Returns the position of the separator that ends the fields.
     #[inline]
     fn end(self, line: &[u8]) -> Option<usize> {
         memchr::memchr_iter(self.separator, line).nth(self.count.get() as usize - 1)
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_newlines_and_the_last_one_needs_none() {
+    fn output_without_final_newline_keeps_last_line() {
         let found = lines(&[b"a\n\nb", b"", b"c\n\xFF", b"d"], 10);
         assert_eq!(found, Ok(vec![b"a".to_vec(), b"".to_vec(), b"bc".to_vec(), b"\xFFd".to_vec()]));
         assert_eq!(lines(&[b"a\n"], 10), Ok(vec![b"a".to_vec()]));
@@ -113,36 +112,36 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+    fn line_over_limit_is_rejected() {
         assert_eq!(lines(&[b"123", b"4\n1234"], 4).map(|lines| lines.len()), Ok(2));
         for pieces in [&[&b"12345\n"[..]][..], &[b"12345"], &[b"123", b"45"], &[b"123", b"45\n"]] {
             assert_eq!(lines(pieces, 4), Err(LineTooLong { limit: 4 }), "{pieces:?}");
         }
         let text = LineTooLong { limit: 4 }.to_string();
-        assert_eq!(text, "a line of more than 4 bytes; a line may be as long as --task-memory");
+        assert_eq!(text, "a line longer than 4 bytes; raise --task-memory");
     }
 
     #[test]
-    fn the_tab_behind_the_fields_of_the_key_divides_key_and_value() {
-        let divided = |line: &'static str, fields| {
+    fn line_is_split_after_key_fields() {
+        let split = |line: &'static str, fields| {
             let fields = FirstFields { count: NonZeroU32::new(fields).expect("not 0"), separator: b'\t' };
             let (key, value) = fields.key_and_value(line.as_bytes());
             assert_eq!(fields.of_key(line.as_bytes()), key, "{line:?}");
             (str::from_utf8(key).expect("text"), str::from_utf8(value).expect("text"))
         };
-        assert_eq!(divided("a\tb\tc", 1), ("a", "b\tc"));
-        assert_eq!(divided("a\tb\tc", 2), ("a\tb", "c"));
-        assert_eq!(divided("a\tb\tc", 3), ("a\tb\tc", ""));
-        assert_eq!(divided("a\tb\tc", u32::MAX), ("a\tb\tc", ""));
-        assert_eq!(divided("a", 1), ("a", ""));
-        assert_eq!(divided("\ta", 1), ("", "a"));
-        assert_eq!(divided("\t\ta", 2), ("\t", "a"));
-        assert_eq!(divided("", 2), ("", ""));
+        assert_eq!(split("a\tb\tc", 1), ("a", "b\tc"));
+        assert_eq!(split("a\tb\tc", 2), ("a\tb", "c"));
+        assert_eq!(split("a\tb\tc", 3), ("a\tb\tc", ""));
+        assert_eq!(split("a\tb\tc", u32::MAX), ("a\tb\tc", ""));
+        assert_eq!(split("a", 1), ("a", ""));
+        assert_eq!(split("\ta", 1), ("", "a"));
+        assert_eq!(split("\t\ta", 2), ("\t", "a"));
+        assert_eq!(split("", 2), ("", ""));
     }
 
     proptest! {
         #[test]
-        fn how_output_is_cut_into_pieces_does_not_matter(
+        fn pieces_of_any_length_give_same_lines(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), any::<u8>()], 0..200),
             cuts in proptest::collection::vec(0_usize..200, 0..8),
         ) {

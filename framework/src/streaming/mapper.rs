@@ -1,15 +1,17 @@
-//! A command as the mapper of a job with a reduce.
+//! A command as the map of a job, with and without a reduce.
 
 use std::num::NonZeroU32;
 
 use napreduce_protocol::TaskError;
-use napreduce_task::CommandLine;
+use napreduce_task::{CommandLine, SuspendHooks};
 
 use super::conversation::{Conversation, Records, suspended_with_conversation};
 use super::lines::FirstFields;
 use crate::emit::Emit;
 use crate::input::ByteLines;
-use crate::user_code::{Mapper, TaskInfo};
+use crate::output::{Output, Text};
+use crate::state::Save;
+use crate::user_code::{Mapper, PartMap, TaskInfo};
 
 /// The default separator of fields.
 pub(super) const TAB: u8 = b'\t';
@@ -34,7 +36,7 @@ pub struct CommandMapper {
 }
 
 impl CommandMapper {
-    /// A command for `sh -c`.
+    /// Creates a mapper that runs `command` with `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandMapper {
         CommandMapper::of(CommandLine::new("mapper", command))
     }
@@ -85,16 +87,50 @@ impl Mapper for CommandMapper {
     type Value = Vec<u8>;
 
     fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        self.conversation.begin(task)
+        self.conversation.start(task)
     }
 
     fn map(&mut self, line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.say(&[line, b"\n"], &mut Records { out, key: self.key })
+        self.conversation.send(&[line, b"\n"], &mut Records { out, key: self.key })
     }
 
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.end(&mut Records { out, key: self.key })
+        self.conversation.finish(&mut Records { out, key: self.key })
     }
+}
+
+/// The command of a job without reduce: its output lines are the part file.
+#[derive(Debug, Clone)]
+pub(super) struct CommandPart {
+    conversation: Conversation,
+}
+
+impl CommandPart {
+    pub(super) fn new(command: String) -> CommandPart {
+        CommandPart { conversation: Conversation::new(CommandLine::new("mapper", command)) }
+    }
+}
+
+impl PartMap<ByteLines, Text> for CommandPart {
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        self.conversation.start(task)
+    }
+
+    fn map(&mut self, line: &[u8], out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.send(&[line, b"\n"], out)
+    }
+
+    fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+        Ok(Save::Unsupported)
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.finish(out)
+    }
+}
+
+impl SuspendHooks for CommandPart {
+    suspended_with_conversation!();
 }

@@ -32,10 +32,9 @@ mod conversation;
 pub mod frames;
 mod lines;
 mod mapper;
-mod part;
 mod place;
 mod reducer;
-mod taken_along;
+mod shipping;
 
 pub use commands::{Commands, add_to, job, main, map_only};
 pub use frames::FramesProgram;

@@ -1,4 +1,4 @@
-//! The working directory of an attempt's command, with links to the side files of the job.
+//! The working directory and environment of an attempt's command, with links to the side files of the job.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,16 +12,16 @@ use napreduce_task::CommandPlace;
 
 use crate::program::all_side_files;
 
-/// Inside an attempt's scratch.
+/// Name of the directory in an attempt's scratch directory.
 const DIRECTORY: &str = "command";
 const FILES_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 const INPUT_VARIABLE: &str = "NAPREDUCE_INPUT_FILE";
-/// Variables with lists of folders, in which programs, and what they load, are looked for.
+/// Variables with lists of folders to search for programs and their libraries.
 const SEARCH_VARIABLES: [&str; 8] =
     ["PATH", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH", "CLASSPATH", "R_LIBS", "LD_LIBRARY_PATH"];
 
-/// Makes the directory of the command of an attempt, which is given the file `input` to read, if it is a
-/// mapper. One that reads several files has a command for each, in the same directory.
+/// Creates the directory of an attempt's command; `input` is the file that a mapper reads. A map task with
+/// several input files runs one command per file in the same directory.
 pub(super) fn make_place(scratch: &Path, input: Option<&Path>) -> Result<CommandPlace, TaskError> {
     let path = scratch.join(DIRECTORY);
     make(&path, input)
@@ -33,7 +33,7 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     fs::create_dir_all(&directory)?;
     for (name, file) in all_side_files()? {
         match symlink(absolute(file)?, directory.join(name)) {
-            // From the file before.
+            // The command of the previous input file has created it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
@@ -43,30 +43,27 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
         let absolute = env::var_os(name).and_then(|folders| absolute_folders(&folders));
         environment.extend(absolute.map(|folders| (name, folders)));
     }
-    // Embedded, it is as it was typed, and begins where the program was started.
     if let Some(input) = input {
-        // The name of an object is the same everywhere.
+        // The command starts in another directory. Names of objects do not depend on it.
         let input = if StorageScheme::of(input).is_some() { input.to_owned() } else { absolute(input)? };
         environment.push((INPUT_VARIABLE, input.into_os_string()));
     }
     Ok(CommandPlace { directory: Some(directory), environment })
 }
 
-/// A list of folders in which relative ones begin where this process works, since the command starts
-/// elsewhere; `None` when it is right as it is.
+/// Makes relative folders of a list absolute, since the command starts in another directory. Returns `None` if
+/// there are none.
 fn absolute_folders(folders: &OsStr) -> Option<OsString> {
-    // A shell has its own idea of an empty name and of `~`.
-    let begins_here =
+    // The shell interprets an empty name and `~` itself.
+    let is_relative =
         |folder: &Path| folder.is_relative() && !folder.as_os_str().is_empty() && !folder.starts_with("~");
-    if !env::split_paths(folders).any(|folder| begins_here(&folder)) {
+    if !env::split_paths(folders).any(|folder| is_relative(&folder)) {
         return None;
     }
-    let whole = env::split_paths(folders).map(|folder| match begins_here(&folder) {
-        true => absolute(&folder).unwrap_or(folder),
-        false => folder,
-    });
-    // A folder whose name has a colon cannot be in a list.
-    env::join_paths(whole).ok()
+    let absolute_folders = env::split_paths(folders)
+        .map(|folder| if is_relative(&folder) { absolute(&folder).unwrap_or(folder) } else { folder });
+    // Fails if the working directory contains a colon.
+    env::join_paths(absolute_folders).ok()
 }
 
 #[cfg(test)]
@@ -74,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_a_list_begin_where_the_process_works() {
+    fn relative_folders_of_list_become_absolute() {
         let here = env::current_dir().expect("a current directory");
         let here = here.to_str().expect("a path of letters");
         for (given, expected) in [

@@ -8,11 +8,11 @@ use crate::output::{Output, Text};
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
-/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what
-/// it writes is the part file, line by line.
+/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and writes
+/// the lines of the part file.
 ///
-/// Keys and values are written as they are: one that holds a newline, or a key that holds a TAB, becomes
-/// something else to the command. See the [module](crate::streaming).
+/// Keys and values are not escaped: a key must not contain a TAB or a newline, and a value no newline. See the
+/// [module](crate::streaming).
 ///
 /// ```
 /// use napreduce::streaming::CommandReducer;
@@ -33,7 +33,7 @@ pub struct CommandReducer {
 }
 
 impl CommandReducer {
-    /// A command for `sh -c`.
+    /// Creates a reducer that runs `command` with `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandReducer {
         CommandReducer { conversation: Conversation::new(CommandLine::new("reducer", command)) }
     }
@@ -47,7 +47,7 @@ impl Reducer for CommandReducer {
     type Output = Text;
 
     fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.begin(task)
+        self.conversation.start(task)
     }
 
     fn reduce(
@@ -57,7 +57,7 @@ impl Reducer for CommandReducer {
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
         while let Some(value) = values.next() {
-            self.conversation.say(&[key, b"\t", value, b"\n"], out)?;
+            self.conversation.send(&[key, b"\t", value, b"\n"], out)?;
         }
         Ok(())
     }
@@ -71,6 +71,6 @@ impl Reducer for CommandReducer {
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.end(out)
+        self.conversation.finish(out)
     }
 }

@@ -24,21 +24,21 @@ fn failure_of_lines(rest: &str, lines: usize) -> String {
 }
 
 #[test]
-fn a_program_that_does_not_speak_frames_fails_with_what_it_did() {
+fn protocol_violation_is_reported_with_role_and_name() {
     for (rest, says) in [
         ("exec 1>&-; exit 3", "exited with status 3"),
         ("kill -9 $$", "was ended by signal 9 (SIGKILL)"),
         ("no-such-program-here", "status 127"),
-        ("true", "the mapper `broken` ended before it had sent a frame F"),
+        ("true", "the mapper `broken` ended before its frame F"),
         ("echo rubbish", r#"the mapper `broken` sent "rubbish\n" where a frame should begin"#),
         (
             r"printf '\377\377\377\377O'",
-            "sent a frame O of 4294967295 bytes; one may have 4194304, which is --task-memory",
+            "sent a frame O of 4294967295 bytes (limit 4194304); raise --task-memory",
         ),
         (r"printf '\0\0\0\7O'; cat > /dev/null", "the mapper `broken` ended in the middle of a frame"),
-        (r"printf '\0\0\0\4O\0\0\0\1'; cat", "sent a batch of 4 bytes that says to have 8"),
-        (r"printf '\0\0\0\0d'; cat", "sent a frame d that nobody has asked for"),
-        (r"printf '\0\0\0\0E'; cat", "sent a frame E which is for programs, and not from them"),
+        (r"printf '\0\0\0\4O\0\0\0\1'; cat", "sent a batch of 4 bytes whose header claims 8 bytes"),
+        (r"printf '\0\0\0\0d'; cat", "sent a frame d without a request"),
+        (r"printf '\0\0\0\0E'; cat", "sent a frame E that only nap may send"),
         (r#"printf '\0\0\0\020X{"message":"oh"}'; cat > /dev/null"#, "the mapper `broken` failed: oh"),
     ] {
         let said = failure(rest);
@@ -47,7 +47,7 @@ fn a_program_that_does_not_speak_frames_fails_with_what_it_did() {
 }
 
 #[test]
-fn a_key_that_does_not_say_where_its_group_ends_is_refused() {
+fn key_without_group_length_is_rejected() {
     let hello = r#"printf '\0\0\0\071H{"version":1,"input":"text","reduce":true,"grouped":true}'; "#;
     for (key, length) in [(r"abc", 3), (r"\0\0\0\2a", 5)] {
         let pair = format!(
@@ -59,19 +59,19 @@ fn a_key_that_does_not_say_where_its_group_ends_is_refused() {
         let test = JobTest::new(|| job(&program)).input("to be\n");
         let panicked = catch_unwind(AssertUnwindSafe(|| test.run())).expect_err("it fails");
         let said = panicked.downcast::<String>().expect("it says why");
-        let says = format!("a key of {length} bytes that does not say where its group ends");
+        let says = format!("a key of {length} bytes without a valid group length");
         assert!(said.contains(&says), "{said}");
     }
 }
 
 #[test]
-fn a_program_that_reads_no_more_is_not_waited_for() {
+fn program_that_closes_its_input_fails() {
     let said = failure_of_lines("exec 0<&-; exec sleep 60", 100_000);
-    assert!(said.contains("the mapper `broken` closed its input before the end of it"), "{said}");
+    assert!(said.contains("the mapper `broken` closed its input before reading all of it"), "{said}");
 }
 
 #[test]
-fn a_failure_names_the_line_it_is_about_and_no_other() {
+fn failure_names_the_failed_line() {
     let said = failure(r#"printf '\0\0\0\033X{"message":"oh","record":3}'; cat > /dev/null"#);
     assert!(
         said.contains("the mapper `broken` failed, mapping ") && said.contains("input-0000 line 4: oh"),
@@ -83,7 +83,7 @@ fn a_failure_names_the_line_it_is_about_and_no_other() {
 }
 
 #[test]
-fn a_program_that_describes_another_job_in_its_tasks_fails_the_job() {
+fn changed_description_fails_job() {
     let command =
         r#"if [ -e asked ]; then printf '\0\0\0\035H{"version":1,"input":"bytes"}'; else : > asked; "#;
     let folder = tempfile::tempdir().expect("a folder");
@@ -93,13 +93,13 @@ fn a_program_that_describes_another_job_in_its_tasks_fails_the_job() {
     let test = JobTest::new(|| job(&program)).input("to be\n");
     let panicked = catch_unwind(AssertUnwindSafe(|| test.run())).expect_err("it fails");
     let said = panicked.downcast::<String>().expect("it says why");
-    assert!(said.contains("`moody` describes another job than it did when that was submitted"), "{said}");
+    assert!(said.contains("`moody` describes another job than at submission"), "{said}");
 }
 
 proptest! {
     /// Also what the fuzz target `frames` looks for.
     #[test]
-    fn any_bytes_are_frames_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), size in 1..20usize) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), size in 1..20usize) {
         let mut decoder = FrameDecoder::new(64);
         'stream: for piece in bytes.chunks(size) {
             decoder.push(piece);

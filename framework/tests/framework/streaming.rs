@@ -134,9 +134,9 @@ fn a_command_that_fails_is_named_with_its_status() {
 }
 
 #[test]
-fn an_endless_line_is_refused_before_it_fills_the_memory() {
+fn endless_line_is_rejected_at_task_memory() {
     let endless = "tr '\\0' x < /dev/zero";
-    let says = format!("`{endless}` wrote a line of more than 1048576 bytes");
+    let says = format!("`{endless}` wrote a line longer than 1048576 bytes");
     let message = failure(JobTest::new(mapped(endless)).input("a\n").task_memory(1 << 20));
     assert!(message.contains(&says), "{message}");
     let message = failure(JobTest::new(commands("cat", endless)).input("a\n").task_memory(1 << 20));
@@ -144,7 +144,7 @@ fn an_endless_line_is_refused_before_it_fills_the_memory() {
 }
 
 #[test]
-fn a_suspend_at_any_boundary_changes_nothing() {
+fn command_jobs_are_suspend_safe() {
     let lines = "b 1\na 2\nb 3\na 4\n";
     let test = |mapper: &str, reducer: &str| JobTest::new(commands(mapper, reducer)).input(lines);
     test("tr ' ' '\\t'", "cat").assert_suspend_safe();
@@ -156,7 +156,7 @@ fn a_suspend_at_any_boundary_changes_nothing() {
 }
 
 #[test]
-fn a_command_is_not_sampled_for_a_total_order() {
+fn total_order_over_command_is_rejected() {
     let job = || {
         Job::bytes()
             .mapper(CommandMapper::new("cat"))
@@ -174,12 +174,12 @@ fn combining(mapper: &str, combiner: &str) -> impl Fn() -> Job + use<> {
     move || job(&commands)
 }
 
-/// Adds up the numbers of each key, whose lines come one after the other.
+/// Adds up the numbers of each key; lines of a key are adjacent.
 const SUM: &str = r#"awk -F '\t' 'NR > 1 && $1 != k { print k "\t" n; n = 0 } { k = $1; n += $2 } END { if (NR) print k "\t" n }'"#;
 const WORDS: &str = r#"tr -s ' ' '\n' | awk '{ print $1 "\t1" }' # words"#;
 
 #[test]
-fn a_combiner_works_on_the_sorted_output_of_each_map() {
+fn combiner_reads_sorted_output_of_each_map() {
     let input = "to be or not to be\nto nap\n";
     let test = |job| JobTest::new(job).input(input).input("be\n").setting("combine-files=false");
     let output =
@@ -193,7 +193,7 @@ fn a_combiner_works_on_the_sorted_output_of_each_map() {
 }
 
 #[test]
-fn a_mapper_or_a_combiner_that_fails_fails_its_task() {
+fn failing_mapper_or_combiner_fails_task() {
     for (mapper, combiner, status) in
         [("cat; exit 3", "cat", "3"), ("cat", "cat; exit 4", "4"), ("exit 5", "exit 6", "6")]
     {

@@ -87,9 +87,8 @@ fn unrunnable_command_is_refused_before_start() {
     folder.write("in", "a\n");
     folder.write("map.py", "print(1)\n");
     run(&mut streaming(&folder, None, "out", &["--mapper", "./missing.py -x"]))
-        .failed(2, &["--mapper \"./missing.py -x\": there is no file ./missing.py here"]);
-    let says =
-        "./map.py is not executable; say chmod +x, or name the program that runs it and take the file along";
+        .failed(2, &["--mapper \"./missing.py -x\": file ./missing.py not found"]);
+    let says = "./map.py is not executable; run chmod +x, or name its interpreter and ship the file";
     run(&mut streaming(&folder, None, "out", &["--mapper", "cat", "--reducer", "./map.py"]))
         .failed(2, &[says, "--reducer 'python3 map.py' --files ./map.py"]);
     run(&mut streaming(&folder, None, "out", &["--mapper", "./map.py", "--files", "map.py"]))
@@ -97,11 +96,7 @@ fn unrunnable_command_is_refused_before_start() {
     assert!(!folder.has("out"));
     // A possible input file is mentioned, even if the job succeeds.
     let ended = run(&mut streaming(&folder, None, "out", &["--mapper", "cat # map.py"])).succeeded();
-    assert!(
-        ended.stderr.contains("take it along with --files map.py and call it map.py"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("ship it with --files map.py and call it map.py"), "{}", ended.stderr);
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Submit for Cluster {
         Ok(self.place.keep_chain(chain, root)?)
     }
 
-    fn take_along(&mut self, files: &[SideFileSource]) {
+    fn set_side_files(&mut self, files: &[SideFileSource]) {
         self.submit.files = files.to_vec();
     }
 

@@ -135,7 +135,7 @@ pub(super) trait Submit {
     fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, JobError>;
 
     /// Sends these files along with all later jobs.
-    fn take_along(&mut self, files: &[SideFileSource]);
+    fn set_side_files(&mut self, files: &[SideFileSource]);
 
     /// Returns how many reduces the connected workers run at once; at least one.
     fn reduce_slots(&mut self) -> Result<u32, Error>;

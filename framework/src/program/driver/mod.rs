@@ -185,12 +185,12 @@ impl<'p> Driver<'p> {
     }
 
     /// Adds a side file, as `--files` does.
-    pub(crate) fn take_along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+    pub(crate) fn ship_file(&mut self, path: &Path, name: &str) -> Result<(), Error> {
         self.run.cluster.files.push(vec![side_files::named(path, name).map_err(Error::Usage)?]);
         self.files = side_files::by_name(&self.run.cluster.files.concat()).map_err(Error::Usage)?;
         side_files::know(self.files.clone());
         if let Some(cluster) = &mut self.cluster {
-            cluster.take_along(&self.run.cluster.files.concat());
+            cluster.set_side_files(&self.run.cluster.files.concat());
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl<'p> Driver<'p> {
     /// ```
     pub fn set_side_file(&mut self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
         self.run.cluster.files.iter_mut().for_each(|listed| listed.retain(|before| before.name != name));
-        self.take_along(path.as_ref(), name)
+        self.ship_file(path.as_ref(), name)
     }
 
     /// Checks `--output` before the first job, so that a program does not fail after hours in its last job. A

@@ -1,22 +1,22 @@
-//! Batches: many byte strings in one payload, alone or in pairs.
+//! Batches: many byte strings, or pairs of them, in one payload.
 //!
-//! Strings are `u32 n`, `n` lengths of `u32`, and then all of them one after the other. Pairs are `u32 n`,
-//! the lengths of the keys, the lengths of the values, all keys, all values.
+//! Strings: `u32 n`, `n` lengths (`u32`), all strings. Pairs: `u32 n`, the lengths of the keys, the lengths of
+//! the values, all keys, all values.
 
 use thiserror::Error;
 
 use super::frame::{FrameError, FrameKind, HEAD_BYTES, head};
 
-/// A batch of this size is sent.
+/// Size at which a batch is sent.
 const BATCH_BYTES: usize = 64 << 10;
 const LENGTH_BYTES: usize = 4;
 
 /// The error for an invalid batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a batch of {bytes} bytes that says to have {says}")]
-pub(super) struct NoBatch {
+#[error("a batch of {bytes} bytes whose header claims {claimed} bytes")]
+pub(super) struct InvalidBatch {
     bytes: usize,
-    says: u128,
+    claimed: u128,
 }
 
 /// Strings collected for one frame.
@@ -48,7 +48,7 @@ impl Batch {
         self.lengths.is_empty()
     }
 
-    /// Returns whether it must be sent before more is added.
+    /// Returns whether the batch must be sent before more strings are added.
     pub(super) fn is_full(&self) -> bool {
         self.lengths.len() + self.bytes.len() >= BATCH_BYTES
     }
@@ -59,7 +59,7 @@ impl Batch {
         let mut start = [0; HEAD_BYTES + LENGTH_BYTES];
         let (before, count) = start.split_at_mut(HEAD_BYTES);
         before.copy_from_slice(&head(kind, payload)?);
-        // No more than the payload has bytes, whose number fits.
+        // The count is less than the payload's length, which fits in 32 bits.
         count.copy_from_slice(&(self.count() as u32).to_be_bytes());
         Ok(BatchFrame { start, batch: self })
     }
@@ -82,8 +82,8 @@ impl BatchFrame<'_> {
     }
 }
 
-/// Passes on each string of a batch.
-pub(super) fn strings<'p, E: From<NoBatch>>(
+/// Calls `each` for every string of a batch.
+pub(super) fn strings<'p, E: From<InvalidBatch>>(
     payload: &'p [u8],
     mut each: impl FnMut(&'p [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -94,8 +94,8 @@ pub(super) fn strings<'p, E: From<NoBatch>>(
     Ok(())
 }
 
-/// Passes on each pair of a batch.
-pub(super) fn pairs<'p, E: From<NoBatch>>(
+/// Calls `each` for every pair of a batch.
+pub(super) fn pairs<'p, E: From<InvalidBatch>>(
     payload: &'p [u8],
     mut each: impl FnMut(&'p [u8], &'p [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -108,17 +108,19 @@ pub(super) fn pairs<'p, E: From<NoBatch>>(
     Ok(())
 }
 
-/// Divides a payload, of which the lengths are known to fill the rest.
-fn lengths_and_bytes(payload: &[u8], strings_each: usize) -> Result<(&[u8], &[u8]), NoBatch> {
+/// Splits a payload into lengths and strings; fails unless the lengths add up to the strings.
+fn lengths_and_bytes(payload: &[u8], strings_each: usize) -> Result<(&[u8], &[u8]), InvalidBatch> {
     let bytes = payload.len();
-    let (count, behind) =
-        payload.split_first_chunk::<LENGTH_BYTES>().ok_or(NoBatch { bytes, says: LENGTH_BYTES as u128 })?;
+    let (count, behind) = payload
+        .split_first_chunk::<LENGTH_BYTES>()
+        .ok_or(InvalidBatch { bytes, claimed: LENGTH_BYTES as u128 })?;
     let of_lengths = u128::from(u32::from_be_bytes(*count)) * (strings_each * LENGTH_BYTES) as u128;
     let split = usize::try_from(of_lengths).ok().and_then(|at| behind.split_at_checked(at));
-    let no_batch = |of_strings: u128| NoBatch { bytes, says: LENGTH_BYTES as u128 + of_lengths + of_strings };
-    let (lengths, strings) = split.ok_or(no_batch(0))?;
+    let invalid =
+        |of_strings: u128| InvalidBatch { bytes, claimed: LENGTH_BYTES as u128 + of_lengths + of_strings };
+    let (lengths, strings) = split.ok_or(invalid(0))?;
     let of_strings = total(lengths);
-    if of_strings != strings.len() as u128 { Err(no_batch(of_strings)) } else { Ok((lengths, strings)) }
+    if of_strings != strings.len() as u128 { Err(invalid(of_strings)) } else { Ok((lengths, strings)) }
 }
 
 fn length_of(length: &[u8]) -> u32 {
@@ -129,7 +131,7 @@ fn total(lengths: &[u8]) -> u128 {
     lengths.chunks_exact(LENGTH_BYTES).map(|length| u128::from(length_of(length))).sum()
 }
 
-/// The lengths together are those of the bytes, so that none is behind the end.
+/// Splits one string off `rest`. `lengths_and_bytes` has checked that the lengths fit.
 fn take<'p>(rest: &mut &'p [u8], length: &[u8]) -> &'p [u8] {
     let (string, behind) = rest.split_at(length_of(length) as usize);
     *rest = behind;
@@ -140,17 +142,17 @@ fn take<'p>(rest: &mut &'p [u8], length: &[u8]) -> &'p [u8] {
 mod tests {
     use super::*;
 
-    fn found(payload: &[u8]) -> Result<Vec<Vec<u8>>, NoBatch> {
+    fn found(payload: &[u8]) -> Result<Vec<Vec<u8>>, InvalidBatch> {
         let mut all = Vec::new();
         strings(payload, |string| {
             all.push(string.to_vec());
-            Ok::<_, NoBatch>(())
+            Ok::<_, InvalidBatch>(())
         })?;
         Ok(all)
     }
 
     #[test]
-    fn strings_of_any_length_come_out_as_they_went_in() {
+    fn strings_of_any_length_round_trip() {
         let mut batch = Batch::default();
         for string in [&b"to"[..], b"", b"be"] {
             batch.push(string).expect("it is short");
@@ -161,19 +163,19 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_keys_and_then_values() {
+    fn pairs_store_keys_before_values() {
         let payload = [&[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0][..], b"abbxyz"].concat();
         let mut all = Vec::new();
         pairs(&payload, |key, value| {
             all.push((key.to_vec(), value.to_vec()));
-            Ok::<_, NoBatch>(())
+            Ok::<_, InvalidBatch>(())
         })
         .expect("they are pairs");
         assert_eq!(all, [(b"a".to_vec(), b"xyz".to_vec()), (b"bb".to_vec(), Vec::new())]);
     }
 
     #[test]
-    fn a_batch_that_lies_about_its_lengths_is_none() {
+    fn batch_with_wrong_lengths_is_rejected() {
         for payload in [
             &[][..],
             &[0, 0, 0],
@@ -184,9 +186,9 @@ mod tests {
             &[0, 0, 0, 2, 255, 255, 255, 255, 0, 0, 0, 2, b'a'],
         ] {
             assert!(found(payload).is_err(), "{payload:?}");
-            assert!(pairs(payload, |_, _| Ok::<_, NoBatch>(())).is_err(), "{payload:?}");
+            assert!(pairs(payload, |_, _| Ok::<_, InvalidBatch>(())).is_err(), "{payload:?}");
         }
-        let says = found(&[0, 0, 0, 1, 0, 0, 0, 2, b'a']).expect_err("it lies").to_string();
-        assert_eq!(says, "a batch of 9 bytes that says to have 10");
+        let error = found(&[0, 0, 0, 1, 0, 0, 0, 2, b'a']).expect_err("the length is wrong").to_string();
+        assert_eq!(error, "a batch of 9 bytes whose header claims 10 bytes");
     }
 }

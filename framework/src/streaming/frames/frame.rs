@@ -90,9 +90,9 @@ impl FrameKind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it is for.
+    /// The meaning of the payload.
     pub kind: FrameKind,
-    /// What it holds.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
@@ -105,7 +105,7 @@ impl Frame<'_> {
     }
 }
 
-/// What stands before a payload of this length.
+/// Returns the header of a payload of this length.
 pub(super) fn head(kind: FrameKind, length: usize) -> Result<[u8; HEAD_BYTES], FrameError> {
     let too_long = FrameError::TooLong { kind, length: length as u64, limit: u64::from(u32::MAX) };
     let [a, b, c, d] = u32::try_from(length).map_err(|_| too_long)?.to_be_bytes();
@@ -127,17 +127,17 @@ pub enum FrameError {
     /// The letter of the kind is unknown.
     #[error("{shown} where a frame should begin")]
     Unknown {
-        /// What was there, as it would be written in a program.
+        /// The received bytes, quoted and escaped.
         shown: String,
     },
     /// The length exceeds the limit.
-    #[error("a frame {} of {length} bytes; one may have {limit}", char::from(.kind.letter()))]
+    #[error("a frame {} of {length} bytes (limit {limit})", char::from(.kind.letter()))]
     TooLong {
-        /// What it is for.
+        /// The kind of the frame.
         kind: FrameKind,
-        /// What it says.
+        /// The length of its payload, in bytes.
         length: u64,
-        /// What it may have.
+        /// The maximum length, in bytes.
         limit: u64,
     },
 }
@@ -160,7 +160,7 @@ pub enum FrameError {
 #[derive(Debug)]
 pub struct FrameDecoder {
     bytes: Vec<u8>,
-    /// Before it all frames were handed out.
+    /// Number of leading bytes whose frames were returned.
     taken: usize,
     limit: usize,
 }
@@ -171,7 +171,7 @@ impl FrameDecoder {
         FrameDecoder { bytes: Vec::new(), taken: 0, limit }
     }
 
-    /// Takes the next piece.
+    /// Appends received bytes.
     pub fn push(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
@@ -196,7 +196,7 @@ impl FrameDecoder {
         Ok(Some(Frame { kind, payload }))
     }
 
-    /// Returns whether a frame is incomplete.
+    /// Returns whether the received bytes end inside a frame.
     pub fn is_inside(&self) -> bool {
         self.taken < self.bytes.len()
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_out_as_they_went_in_however_they_are_cut() {
+    fn frames_round_trip_in_pieces_of_any_size() {
         let frames: &[(FrameKind, &[u8])] =
             &[(FrameKind::Hello, b"{}"), (FrameKind::Output, &[0; 300]), (FrameKind::Finished, b"")];
         let bytes = stream(frames);
@@ -232,19 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_too_long_is_refused_before_it_comes() {
+    fn frame_over_limit_is_rejected_by_its_header() {
         let mut decoder = FrameDecoder::new(299);
         decoder.push(&stream(&[(FrameKind::Output, &[0; 300])])[..HEAD_BYTES]);
         let error = decoder.next_frame().expect_err("it is too long").to_string();
-        assert_eq!(error, "a frame O of 300 bytes; one may have 299");
+        assert_eq!(error, "a frame O of 300 bytes (limit 299)");
         decoder = FrameDecoder::new(usize::MAX);
         decoder.push(&[255, 255, 255, 255, b'O']);
         assert_eq!(decoder.next_frame(), Ok(None));
-        assert!(decoder.is_inside() && decoder.bytes.capacity() < 1 << 10, "nothing is kept for a promise");
+        assert!(decoder.is_inside() && decoder.bytes.capacity() < 1 << 10, "memory for a claimed length");
     }
 
     #[test]
-    fn what_is_no_frame_is_shown() {
+    fn unknown_bytes_are_quoted() {
         let mut decoder = FrameDecoder::new(1 << 20);
         decoder.push(&[b"\x00\xff".as_slice(), &[b'x'; 100]].concat());
         let error = decoder.next_frame().expect_err("it is rubbish").to_string();

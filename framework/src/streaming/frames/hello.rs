@@ -6,37 +6,37 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Frame, FrameError, FrameKind};
 
-/// Of the protocol.
+/// Version of the protocol.
 pub(super) const VERSION: u32 = 1;
 
-/// What a program is started for.
+/// The role of a program's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Role {
-    /// To say what its job is, and no more.
+    /// Only describes the job.
     Describe,
     Map,
     Reduce,
 }
 
-/// What a program is told. The state of another one, if there is one, stands behind it.
+/// The greeting to a program. A state to restore follows it in the same frame.
 #[derive(Debug, Serialize)]
 pub(super) struct Greeting<'a> {
     pub(super) version: u32,
     pub(super) role: Role,
-    /// As it is printed; nothing is attempted where a job is described.
+    /// The printed attempt; `None` in the role `Describe`.
     pub(super) attempt: Option<String>,
-    /// What a map reads.
+    /// The input file of a map.
     pub(super) input: Option<String>,
     pub(super) parameters: &'a BTreeMap<String, String>,
     /// Whether a state follows.
     pub(super) restores: bool,
-    /// Whether the program may send `P`, which came later than version 1 did.
+    /// Whether the program may send `P`, which was added to version 1 later.
     pub(super) tells_done: bool,
 }
 
 impl Greeting<'_> {
-    /// The frame: the length of the JSON, the JSON, the state.
+    /// Returns the frame: the length of the JSON, the JSON, the state.
     pub(super) fn frame(&self, state: Option<&[u8]>) -> Result<Vec<u8>, FrameError> {
         let json = serde_json::to_vec(self).expect("strings and numbers are JSON");
         let mut payload = (json.len() as u32).to_be_bytes().to_vec();
@@ -46,7 +46,7 @@ impl Greeting<'_> {
     }
 }
 
-/// What a job reads.
+/// The records that a job reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Input {
@@ -56,7 +56,7 @@ pub(super) enum Input {
     Bytes,
 }
 
-/// What is done in Rust to values of one key, which are whole numbers then.
+/// A combiner in Rust for values that are integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Combine {
@@ -65,27 +65,26 @@ pub(super) enum Combine {
     Max,
 }
 
-/// What a program answers: its job. Fields that are not known are not looked at.
+/// The greeting of a program: the description of its job. Unknown fields are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) version: u32,
     pub(super) input: Input,
-    /// Whether it reduces; if not, what the map writes are lines of the output.
+    /// Whether there is a reduce; without one, the map writes lines of the output.
     #[serde(default)]
     pub(super) reduce: bool,
     #[serde(default)]
     pub(super) combine: Option<Combine>,
-    /// Whether keys have a part that makes a group, and one that is for the order within it alone.
+    /// Whether a key consists of a part that forms groups and a part that only orders values.
     #[serde(default)]
     pub(super) grouped: bool,
-    /// How many reduces it asks for.
     #[serde(default)]
     pub(super) reduces: Option<u32>,
     #[serde(default)]
     pub(super) saves: Saves,
 }
 
-/// Which of its sides answer `S`.
+/// The sides that answer `S`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Saves {
     #[serde(default)]
@@ -95,28 +94,28 @@ pub(super) struct Saves {
 }
 
 impl Description {
-    /// Reads what a program has answered.
+    /// Reads the payload of a program's greeting. The error completes the sentence "the program sent ...".
     pub(super) fn read(payload: &[u8]) -> Result<Description, String> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,
         }
-        let no_hello = |error| format!("a frame H that cannot be read: {error}");
-        // Of another version the rest may be anything.
-        let Version { version } = serde_json::from_slice(payload).map_err(no_hello)?;
+        let invalid = |error| format!("an invalid frame H: {error}");
+        // The other fields may differ between versions.
+        let Version { version } = serde_json::from_slice(payload).map_err(invalid)?;
         if version != VERSION {
             return Err(format!(
-                "frames of version {version}, and this nap speaks version {VERSION}; bring both to the same release"
+                "frames of version {version}, but this nap supports version {VERSION}; install the same release of both"
             ));
         }
-        let described: Description = serde_json::from_slice(payload).map_err(no_hello)?;
-        match described.combine {
-            Some(_) if !described.reduce => Err("a combiner without a reduce; leave one out".to_owned()),
-            _ if described.grouped && !described.reduce => {
-                Err("groups without a reduce; leave them out".to_owned())
-            }
-            _ => Ok(described),
+        let description: Description = serde_json::from_slice(payload).map_err(invalid)?;
+        if !description.reduce && description.combine.is_some() {
+            return Err("a combiner without a reduce; add a reduce or remove the combiner".to_owned());
         }
+        if !description.reduce && description.grouped {
+            return Err("groups without a reduce; add a reduce or remove the groups".to_owned());
+        }
+        Ok(description)
     }
 }
 
@@ -125,17 +124,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_is_read_and_wrong_ones_are_told() {
+    fn invalid_description_is_rejected() {
         let read = |text: &str| Description::read(text.as_bytes());
         let known = read(r#"{"version":1,"input":"text","reduce":true,"combine":"sum","new":[]}"#);
-        let known = known.expect("it is one");
+        let known = known.expect("it is valid");
         assert_eq!((known.combine, known.reduces, known.saves.map), (Some(Combine::Sum), None, false));
         for (text, says) in [
-            ("", "a frame H that cannot be read: EOF"),
-            ("[]", "a frame H that cannot be read"),
+            ("", "an invalid frame H: EOF"),
+            ("[]", "an invalid frame H: "),
             (r#"{"version":1}"#, "missing field `input`"),
             (r#"{"version":1,"input":"rows"}"#, "unknown variant `rows`"),
-            (r#"{"version":2,"input":"rows"}"#, "frames of version 2, and this nap speaks version 1"),
+            (r#"{"version":2,"input":"rows"}"#, "frames of version 2, but this nap supports version 1"),
             (r#"{"version":1,"input":"text","combine":"sum"}"#, "a combiner without a reduce"),
             (r#"{"version":1,"input":"text","grouped":true}"#, "groups without a reduce"),
         ] {
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_followed_by_the_state() {
+    fn greeting_ends_with_state() {
         let parameters = BTreeMap::new();
         let greeting = Greeting {
             version: VERSION,

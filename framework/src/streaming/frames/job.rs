@@ -1,6 +1,5 @@
 //! The job of `nap frames`, built from its parameters and the program's description.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -10,14 +9,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use napreduce_task::CommandPlace;
 
 use super::super::place::make_place;
-use super::asking::ask;
-use super::frames_program::FramesProgram;
 use super::hello::{Combine, Description, Input};
 use super::mapper::{FramesMapper, FramesPart, Grouped, PairKey, PairValue};
 use super::number::{Number, combine};
+use super::program::{FramesProgram, Inquiry};
 use super::reducer::FramesReducer;
 use crate::builder::{Job, MapStage, Source};
 use crate::codec::Value;
@@ -29,7 +26,7 @@ use crate::user_code::CombineStage;
 /// The name of the job in programs that have it.
 const NAME: &str = "frames";
 
-/// The program of a job, as a command line names it.
+/// Command-line arguments that name the program of a job.
 ///
 /// ```
 /// use clap::Parser;
@@ -46,54 +43,24 @@ const NAME: &str = "frames";
 /// ```
 #[derive(Debug, Clone, Args)]
 pub struct FramesArguments {
-    /// The program, which is taken along to where its tasks run
+    /// Program to run; shipped to the workers
     #[arg(long, value_name = "FILE")]
     pub program: PathBuf,
 
-    /// What runs the program, by its name or path on every worker; "" if that is the program itself
+    /// Interpreter, by its name or path on every worker; "" for an executable program
     #[arg(long, value_name = "COMMAND", default_value = "python3")]
     pub python: String,
 
-    /// What the program finds among its parameters; may be said more than once
+    /// Parameter of the program; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = NonEmptyStringValueParser::new())]
     pub parameter: Vec<String>,
 
-    /// A zip of Python modules to take along, which tasks import from; may be said more than once
+    /// Zip file of Python modules to ship and import from; repeatable
     #[arg(long, value_name = "ZIP")]
     pub py_files: Vec<PathBuf>,
 }
 
-impl FramesProgram {
-    /// Asks the program of a command for `sh -c`, called `name` in messages, what its job is.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be run, or does not answer as [the protocol](super) says; the error names it.
-    pub fn ask(
-        command: &str,
-        name: &str,
-        parameters: impl IntoIterator<Item = (String, String)>,
-    ) -> io::Result<FramesProgram> {
-        let parameters = parameters.into_iter().collect();
-        FramesProgram::ask_at(command, name, parameters, Vec::new(), &CommandPlace::default())
-            .map_err(io::Error::other)
-    }
-
-    fn ask_at(
-        command: &str,
-        name: &str,
-        parameters: BTreeMap<String, String>,
-        py_files: Vec<String>,
-        at: &CommandPlace,
-    ) -> Result<FramesProgram, String> {
-        let description = ask(command, &parameters, &py_files, at);
-        let description = description.map_err(|what| format!("the program `{name}` {what}"))?;
-        let (command, name) = (command.to_owned(), name.to_owned());
-        Ok(FramesProgram { command, name, parameters, py_files, description })
-    }
-}
-
-/// The job of a program.
+/// Creates the job that a program has described.
 ///
 /// ```no_run
 /// use napreduce::streaming::frames::{FramesProgram, job};
@@ -176,7 +143,7 @@ pub fn add_to(program: Program) -> Program {
     program.job(NAME, job)
 }
 
-/// The `main` of a program, or of a subcommand, whose own program comes from the command line.
+/// The `main` of a program, or of a subcommand, that runs the program named by its command line.
 ///
 /// ```no_run
 /// use napreduce::Program;
@@ -189,81 +156,82 @@ pub fn add_to(program: Program) -> Program {
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).drive(|driver: &mut Driver<'_>, arguments: &FramesArguments| {
-        let program = taken_along(driver, arguments).map_err(Error::Usage)?;
+        let program = ship_program(driver, arguments).map_err(Error::Usage)?;
         driver.job(NAME).parameters(&program).run().map(drop)
     })
 }
 
-/// Takes the program along, and asks it as its tasks will run it: in a directory where it finds all files by
-/// their names.
-fn taken_along(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
-    let parameters = arguments.parameter.iter().map(|said| parameter(said)).collect::<Result<_, _>>()?;
-    let name = take_along(driver, "--program", &arguments.program)?;
-    let py_files = arguments.py_files.iter().map(|path| take_along(driver, "--py-files", path));
+/// Ships the program and asks for its description. It runs as in its tasks: in a directory with all side files.
+fn ship_program(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
+    let parameters = arguments.parameter.iter().map(|text| parameter(text)).collect::<Result<_, _>>()?;
+    let name = ship(driver, "--program", &arguments.program)?;
+    let py_files = arguments.py_files.iter().map(|path| ship(driver, "--py-files", path));
     let py_files = py_files.collect::<Result<Vec<_>, _>>()?;
     let command = match arguments.python.as_str() {
         "" => format!("exec ./{}", quoted(&name)),
-        // Tasks start elsewhere.
+        // Tasks start in another directory.
         path if path.contains('/') => {
             let path = absolute(path).map_err(|error| format!("--python {path}: {error}"))?;
             format!("exec {} ./{}", quoted(&path.to_string_lossy()), quoted(&name))
         }
         found => format!("exec {} ./{}", quoted(found), quoted(&name)),
     };
-    let asked_at =
-        AskingPlace::make().map_err(|error| format!("cannot make a directory to ask it in: {error}"))?;
-    let place = make_place(&asked_at.path, None).map_err(|error| error.message)?;
-    FramesProgram::ask_at(&command, &name, parameters, py_files, &place)
+    let scratch = TemporaryDirectory::create()
+        .map_err(|error| format!("create a directory to run {name} in: {error}"))?;
+    let place = make_place(&scratch.path, None).map_err(|error| error.message)?;
+    Inquiry { command, name, parameters, py_files }.ask(&place)
 }
 
-/// Takes a file along that a flag names, unless it is a side file already; what tasks call it.
-fn take_along(driver: &mut Driver<'_>, flag: &str, path: &Path) -> Result<String, String> {
+/// Ships a file, unless it is already a side file; returns its name in tasks.
+fn ship(driver: &mut Driver<'_>, flag: &str, path: &Path) -> Result<String, String> {
     let refuse = |why: &str| format!("{flag} {}: {why}", path.display());
-    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| refuse("it names no file"))?;
+    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| refuse("not a file name"))?;
     if !path.is_file() {
-        return Err(refuse("there is no such file"));
+        return Err(refuse("no such file"));
     }
-    let is_it = |file: &Path| matches!((fs::canonicalize(file), fs::canonicalize(path)), (Ok(one), Ok(other)) if one == other);
-    if !driver.side_file(name).is_some_and(is_it) {
-        driver.take_along(path, name).map_err(|error| error.to_string())?;
+    let is_same = |file: &Path| matches!((fs::canonicalize(file), fs::canonicalize(path)), (Ok(one), Ok(other)) if one == other);
+    if !driver.side_file(name).is_some_and(is_same) {
+        driver.ship_file(path, name).map_err(|error| error.to_string())?;
     }
     Ok(name.to_owned())
 }
 
-fn parameter(said: &str) -> Result<(String, String), String> {
-    let named = said.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = named.ok_or_else(|| format!("--parameter {said}: say NAME=VALUE"))?;
-    Ok((name.to_owned(), value.to_owned()))
+fn parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("--parameter {text}: expected NAME=VALUE")),
+    }
 }
 
-/// A word that the shell takes as it is.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A directory that is gone when this is.
-struct AskingPlace {
+/// A directory that is removed on drop.
+struct TemporaryDirectory {
     path: PathBuf,
 }
 
-impl AskingPlace {
-    fn make() -> io::Result<AskingPlace> {
-        let begin = std::env::temp_dir();
-        // Another process of this number may have left one behind.
+impl TemporaryDirectory {
+    fn create() -> io::Result<TemporaryDirectory> {
+        let parent = std::env::temp_dir();
+        // A killed process with the same number may have left its directory.
         for number in 0..100 {
-            let path = begin.join(format!("napreduce-frames-{}-{number}", std::process::id()));
+            let path = parent.join(format!("napreduce-frames-{}-{number}", std::process::id()));
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| AskingPlace { path }),
+                created => return created.map(|()| TemporaryDirectory { path }),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is full of them", begin.display())))
+        let why = format!("{}: 100 leftover directories; remove them", parent.display());
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
     }
 }
 
-impl Drop for AskingPlace {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
-        // What is left of it is in nobody's way.
+        // A leftover directory does no harm.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -273,16 +241,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_has_a_name_and_any_value() {
+    fn parameter_needs_a_name() {
         assert_eq!(parameter("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(parameter("a="), Ok(("a".to_owned(), String::new())));
         for wrong in ["a", "=b"] {
-            assert_eq!(parameter(wrong), Err(format!("--parameter {wrong}: say NAME=VALUE")));
+            assert_eq!(parameter(wrong), Err(format!("--parameter {wrong}: expected NAME=VALUE")));
         }
     }
 
     #[test]
-    fn a_word_is_one_word_to_the_shell() {
+    fn quoted_word_is_one_shell_word() {
         assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -7,12 +7,12 @@ use napreduce_protocol::TaskError;
 use napreduce_task::SuspendHooks;
 
 use super::super::conversation::suspended_with_conversation;
-use super::batch::{NoBatch, pairs, strings};
+use super::batch::{InvalidBatch, pairs, strings};
 use super::conversation::Conversation;
-use super::frames_program::FramesProgram;
 use super::hello::{Combine, Role};
 use super::number::{Number, combinable};
-use super::talk::{TakeBatch, Wrong};
+use super::program::FramesProgram;
+use super::receiver::{ProgramError, TakeBatch};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
@@ -21,13 +21,12 @@ use crate::state::Save;
 use crate::task::errors::collect_error;
 use crate::user_code::{Mapper, PartMap, TaskInfo};
 
-/// What becomes of the keys of a program's pairs.
+/// A key of a program's pairs.
 pub(super) trait PairKey: Key + Clone {
-    /// A key of these bytes, or why there is none.
+    /// Reads a key. The error completes the sentence "the program sent ...".
     fn read(bytes: &[u8]) -> Result<Self::Ref<'_>, String>;
 }
 
-/// They stay as they are.
 impl PairKey for Vec<u8> {
     #[inline]
     fn read(bytes: &[u8]) -> Result<&[u8], String> {
@@ -35,30 +34,29 @@ impl PairKey for Vec<u8> {
     }
 }
 
-/// They are what makes a group, and what is for the order within it.
+/// A key with a part that forms groups and a part that orders values within a group.
 pub(super) type Grouped = (Vec<u8>, Vec<u8>);
 
 impl PairKey for Grouped {
-    /// The length of the first part (`u32`, big-endian), and both parts.
+    /// The encoding is the length of the first part (`u32`, big-endian) and both parts.
     #[inline]
     fn read(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
         let parts = bytes.split_first_chunk().and_then(|(length, parts)| {
             parts.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
         });
-        parts.ok_or_else(|| format!("a key of {} bytes that does not say where its group ends", bytes.len()))
+        parts.ok_or_else(|| format!("a key of {} bytes without a valid group length", bytes.len()))
     }
 }
 
-/// What becomes of the values of a program's pairs.
+/// A value of a program's pairs.
 pub(super) trait PairValue: Value + Clone {
-    /// What has to be known of the job for it.
+    /// The combiner of the job, if there is one.
     type How: Copy + Send + Sync + 'static;
 
-    /// A value of these bytes, or why there is none.
+    /// Reads a value. The error completes the sentence "the program sent ...".
     fn read(how: Self::How, bytes: &[u8]) -> Result<Self::Ref<'_>, String>;
 }
 
-/// They stay as they are.
 impl PairValue for Vec<u8> {
     type How = ();
 
@@ -68,7 +66,6 @@ impl PairValue for Vec<u8> {
     }
 }
 
-/// They are combined.
 impl PairValue for Number {
     type How = Combine;
 
@@ -85,11 +82,11 @@ struct Pairs<'out, K: PairKey, V: PairValue> {
 }
 
 impl<K: PairKey, V: PairValue> TakeBatch for Pairs<'_, K, V> {
-    fn take_batch(&mut self, payload: &[u8]) -> Result<(), Wrong> {
+    fn take_batch(&mut self, payload: &[u8]) -> Result<(), ProgramError> {
         pairs(payload, |key, value| {
-            let key = K::read(key).map_err(Wrong::Sent)?;
-            self.out.emit(key, V::read(self.how, value).map_err(Wrong::Sent)?);
-            Ok::<_, Wrong>(())
+            let key = K::read(key).map_err(ProgramError::Protocol)?;
+            self.out.emit(key, V::read(self.how, value).map_err(ProgramError::Protocol)?);
+            Ok::<_, ProgramError>(())
         })
     }
 
@@ -98,12 +95,12 @@ impl<K: PairKey, V: PairValue> TakeBatch for Pairs<'_, K, V> {
     }
 }
 
-/// Lines of a part file, as they are.
+/// Lines of a part file.
 impl TakeBatch for Output<Text> {
-    fn take_batch(&mut self, payload: &[u8]) -> Result<(), Wrong> {
+    fn take_batch(&mut self, payload: &[u8]) -> Result<(), ProgramError> {
         strings(payload, |line| {
             self.emit(line, ());
-            Ok::<_, NoBatch>(())
+            Ok::<_, InvalidBatch>(())
         })?;
         Ok(())
     }
@@ -113,7 +110,7 @@ impl TakeBatch for Output<Text> {
     }
 }
 
-/// A mapper that is a program. It is given the records of its split and answers with pairs.
+/// A mapper that is a program: it receives the records of its split and returns pairs.
 #[derive(Clone)]
 pub(super) struct FramesMapper<I, K, V: PairValue> {
     conversation: Conversation,
@@ -140,7 +137,7 @@ where
     type Value = V;
 
     fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        self.conversation.begin(task)
+        self.conversation.start(task)
     }
 
     fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
@@ -149,7 +146,7 @@ where
     }
 
     fn flush(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
-        self.conversation.ask_for_state(&mut Pairs { out, how: self.how })
+        self.conversation.request_state(&mut Pairs { out, how: self.how })
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -163,11 +160,11 @@ where
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
-        self.conversation.end(&mut Pairs { out, how: self.how })
+        self.conversation.finish(&mut Pairs { out, how: self.how })
     }
 }
 
-/// The map of a job without reduce, which answers with lines.
+/// The map of a job without reduce: the program returns lines.
 #[derive(Clone)]
 pub(super) struct FramesPart {
     conversation: Conversation,
@@ -185,7 +182,7 @@ where
     for<'r> I::Record<'r>: AsRef<[u8]>,
 {
     fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        self.conversation.begin(task)
+        self.conversation.start(task)
     }
 
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<Text>) -> Result<(), TaskError> {
@@ -194,7 +191,7 @@ where
     }
 
     fn flush(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.ask_for_state(out)
+        self.conversation.request_state(out)
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -206,7 +203,7 @@ where
     }
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.end(out)
+        self.conversation.finish(out)
     }
 }
 

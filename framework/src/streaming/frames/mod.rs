@@ -1,19 +1,19 @@
 //! Programs in any language as mappers and reducers that can be checkpointed. They exchange frames with the
 //! task; there is a module for Python (`python` at the top of the repository).
 //!
-//! A frame is the length of its payload (`u32`, big-endian), a letter and the payload. There is one process
-//! for each attempt, which reads frames from standard input and writes them to standard output:
+//! A frame is the length of its payload (`u32`, big-endian), a letter and the payload. Each attempt runs one
+//! process, which reads frames from standard input and writes frames to standard output:
 //!
 //! | to the program | from the program |
 //! |---|---|
-//! | `H` what for, and the state to go on from | `H` what its job is |
+//! | `H` its role, and the state to restore | `H` the description of its job |
 //! | `R` records of a map | `O` pairs of key and value, or lines of a part file |
-//! | `G` a key, `V` values of it, `g` no more of them | `C` counters, `L` a line for the log, `X` it has failed |
-//! | `S` the state is wanted | `D` the state, or `d` there is none |
-//! | `E` there is no more | `F` it is done |
+//! | `G` a key, `V` its values, `g` the end of the group | `C` counters, `L` a log line, `P` progress, `X` a failure |
+//! | `S` a request for the state | `D` the state, or `d` if there is none |
+//! | `E` the end of input | `F` the end of output |
 //!
-//! Unlike a command that reads lines, such a program can be asked for its state, between two records or
-//! groups: then its tasks are checkpointed as any others. `docs/python.md` has what the payloads hold.
+//! Unlike a command that reads lines, such a program can save its state between two records or groups, so its
+//! tasks can be checkpointed. `docs/python.md` describes the payloads.
 //!
 //! ```
 //! use napreduce::streaming::frames::{Frame, FrameDecoder, FrameKind};
@@ -24,19 +24,18 @@
 //! # Ok::<(), napreduce::streaming::frames::FrameError>(())
 //! ```
 
-mod asking;
 mod batch;
 mod conversation;
 mod frame;
-mod frames_program;
 mod hello;
 mod job;
 mod mapper;
 mod number;
 mod places;
+mod program;
+mod receiver;
 mod reducer;
-mod talk;
 
 pub use frame::{Frame, FrameDecoder, FrameError, FrameKind};
-pub use frames_program::FramesProgram;
 pub use job::{FramesArguments, add_to, job, main};
+pub use program::FramesProgram;

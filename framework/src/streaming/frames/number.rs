@@ -1,12 +1,12 @@
-//! Integers as values, combined by the framework instead of the program: encoded in 8 bytes as an `i64` or in
-//! 16 as an `i128`, with overflow checks.
+//! Integers as values, which the framework combines instead of the program. They are encoded in 8 bytes as an
+//! `i64` or in 16 as an `i128`.
 
 use super::hello::Combine;
 use crate::codec::{DecodeError, Scratch, Value};
 
-const EXPECTED: &str = "a whole number of 8 or 16 bytes";
+const EXPECTED: &str = "an integer of 8 or 16 bytes";
 
-/// The family of these values, which stand last in a record.
+/// The family of these values. They are the last field of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number;
 
@@ -51,28 +51,28 @@ impl Value for Number {
     }
 }
 
-/// Brings `more` into `total`.
+/// Combines `more` into `total`.
 #[inline]
 pub(super) fn combine(how: Combine, total: &mut i128, more: i128) {
     *total = match how {
-        // Of numbers that `summand` has let in there would have to be 2^64.
+        // `combinable` accepts 64-bit summands only, and an overflow takes 2^64 of them.
         Combine::Sum => total.checked_add(more).expect("a sum of fewer than 2^64 numbers of 64 bits"),
         Combine::Min => more.min(*total),
         Combine::Max => more.max(*total),
     };
 }
 
-/// A number that a program wants to be combined so.
+/// Reads a number for a combiner. The error completes the sentence "the program sent ...".
 #[inline]
 pub(super) fn combinable(how: Combine, bytes: &[u8]) -> Result<i128, String> {
     let number = Number::decode_owned(bytes)
-        .map_err(|_| format!("a value of {} bytes to combine; {EXPECTED} is expected", bytes.len()))?;
-    match how {
-        Combine::Sum if i64::try_from(number).is_err() => Err(format!(
-            "{number} to be summed up, which has more than 64 bits; combine such numbers in the program"
-        )),
-        _ => Ok(number),
+        .map_err(|_| format!("a value of {} bytes to combine; expected {EXPECTED}", bytes.len()))?;
+    if how == Combine::Sum && i64::try_from(number).is_err() {
+        return Err(format!(
+            "{number} to add up, which exceeds 64 bits; combine such numbers in the program"
+        ));
     }
+    Ok(number)
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_as_short_as_their_type_and_come_back() {
+    fn numbers_round_trip_in_8_or_16_bytes() {
         for (number, length) in [
             (0, 8),
             (-1, 8),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_goes_beyond_64_bits_and_is_right() {
+    fn sum_may_exceed_64_bits() {
         let mut total = i128::from(i64::MAX);
         combine(Combine::Sum, &mut total, i128::from(i64::MAX));
         assert_eq!(total, 2 * i128::from(i64::MAX));
@@ -112,16 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn what_might_not_fit_a_sum_is_refused() {
+    fn summand_over_64_bits_is_rejected() {
         let wide = bytes(i128::from(i64::MAX) + 1);
         let error = combinable(Combine::Sum, &wide).expect_err("it is too wide");
-        assert!(error.starts_with("9223372036854775808 to be summed up"), "{error}");
+        assert!(error.starts_with("9223372036854775808 to add up"), "{error}");
         assert_eq!(combinable(Combine::Max, &wide), Ok(i128::from(i64::MAX) + 1));
         assert!(combinable(Combine::Min, b"7").expect_err("it is text").contains("a value of 1 bytes"));
     }
 
     #[test]
-    fn the_least_and_the_greatest_stay() {
+    fn min_and_max_keep_extremes() {
         let (mut least, mut greatest) = (3, 3);
         for number in [5, -7, 3] {
             combine(Combine::Min, &mut least, number);

@@ -7,15 +7,15 @@ use napreduce_protocol::TaskError;
 
 use super::super::conversation::suspended_with_conversation;
 use super::conversation::Conversation;
-use super::frames_program::FramesProgram;
 use super::hello::Role;
 use super::mapper::{PairKey, PairValue};
+use super::program::FramesProgram;
 use crate::output::{Output, Text};
 use crate::state::Save;
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
-/// A reducer that is a program. It is given group by group and answers with lines of the part file.
+/// A reducer that is a program: it receives groups and returns lines of the part file.
 #[derive(Clone)]
 pub(super) struct FramesReducer<K, V> {
     conversation: Conversation,
@@ -37,7 +37,7 @@ impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
     type Output = Text;
 
     fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.begin(task)
+        self.conversation.start(task)
     }
 
     fn reduce(
@@ -54,7 +54,7 @@ impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
     }
 
     fn flush(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.ask_for_state(out)
+        self.conversation.request_state(out)
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -68,6 +68,6 @@ impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
-        self.conversation.end(out)
+        self.conversation.finish(out)
     }
 }

@@ -243,10 +243,11 @@ fn broken_python_program_is_refused_before_submission() {
     run(&mut frames(&folder, "out", &[]))
         .failed(2, &["ended with exit status: 1", "No module named 'no_such_module'"]);
     run(frames(&folder, "out", &[]).args(["--python", "no-such-python"])).failed(2, &["exit status: 127"]);
-    run(frames(&folder, "out", &[]).args(["--parameter", "x"])).failed(2, &["--parameter x: say NAME=VALUE"]);
+    run(frames(&folder, "out", &[]).args(["--parameter", "x"]))
+        .failed(2, &["--parameter x: expected NAME=VALUE"]);
     let missing = ["frames", "--program", "none.py", "in", "--output", "out"];
     run(program("nap").current_dir(folder.root()).args(missing))
-        .failed(2, &["--program none.py: there is no such file"]);
+        .failed(2, &["--program none.py: no such file"]);
     run(program("nap").args(["--dir", "d", "frames", "in"]))
         .failed(2, &["options of a job stand after `nap frames`"]);
     let help = run(program("nap").args(["frames", "--help"])).succeeded().stdout;
@@ -301,5 +302,5 @@ fn zipped_modules_are_shipped() {
     assert_eq!(parts(&folder.path("out"))[0].1, b"TO\nBE\n");
     run(&mut frames(&folder, "none", &[])).failed(2, &["No module named 'texts'"]);
     run(&mut frames(&folder, "none", &["--py-files", "none.zip"]))
-        .failed(2, &["--py-files none.zip: there is no such file"]);
+        .failed(2, &["--py-files none.zip: no such file"]);
 }
