@@ -167,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_means_the_defaults() {
+    fn empty_settings_are_defaults() {
         assert_eq!(parse(&[]), Ok(Settings::default()));
     }
 
     #[test]
-    fn every_setting_is_read_and_the_last_word_counts() {
+    fn last_value_of_setting_wins() {
         let settings = parse(&[
             "attempts-max=2",
             "compression=lz4",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_are_named_with_what_is_allowed() {
+    fn invalid_setting_names_allowed_values() {
         for (pair, message) in [
             ("fan-in", r#"--conf "fan-in" is not of the form KEY=VALUE"#),
             ("fan-in=1", r#"--conf fan-in="1" is not allowed; allowed: 2 to 1024"#),

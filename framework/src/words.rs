@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_are_those_of_the_standard_library(
+        fn words_match_standard_library(
             pieces in vec(prop_oneof!["[ \t\r\n\x0b\x0c]{0,3}", "[a-z]{1,20}", "[é√\u{2003}\u{10ffff}]{1,9}"], 0..40)
         ) {
             check(&pieces.concat());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_end_at_a_group_or_beside_it_lose_nothing() {
+    fn line_ends_near_vector_boundary_are_kept() {
         for length in 0..300 {
             check(&"x".repeat(length));
             check(&format!("{} ", "y".repeat(length)));

@@ -1,7 +1,6 @@
-//! What the compiler says of the common mistakes, beside each of which stands what it is to say.
+//! Compiler errors for common mistakes; the expected text is in the `.stderr` files.
 //!
-//! Owns that it says so. Does not own the words, which stand where the traits are. After a change:
-//! `TRYBUILD=overwrite cargo test -p napreduce --test mistakes`, and a look at what changed.
+//! After a change run `TRYBUILD=overwrite cargo test -p napreduce --test mistakes` and review the diff.
 
 /// The compiler lists what there is instead, and each of these features adds to those lists.
 const MORE_FORMATS: bool = cfg!(any(
@@ -13,7 +12,7 @@ const MORE_FORMATS: bool = cfg!(any(
 ));
 
 #[test]
-fn the_compiler_says_what_to_do_instead() {
+fn compile_errors_name_remedy() {
     if MORE_FORMATS {
         eprintln!("skipped: what the compiler says is tested without more formats");
         return;

@@ -1,12 +1,10 @@
-//! The user's counters are those of the process: the test kit borrows them and gives them back.
-//!
-//! Owns one test, which must be alone in its process.
+//! User counters belong to the process; the test kit restores them. The test needs a process of its own.
 
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, counter};
 
 #[test]
-fn counters_of_others_are_left_alone() {
+fn counters_outside_test_are_kept() {
     counter!("of a test").add(5);
     let test = JobTest::new(|| {
         Job::text()

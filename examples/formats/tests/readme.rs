@@ -1,7 +1,4 @@
-//! Every program does what `examples/formats/README.md` says: its lines are run as they stand there, and what
-//! they print is compared.
-//!
-//! Owns the reading of that page. Does not own the formats.
+//! Runs the commands of `examples/formats/README.md` and compares their output with the page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +30,7 @@ fn prints_what_is_written_under(heading: &str, name: &str) {
 }
 
 #[test]
-fn csv_becomes_parquet_and_csv_again() {
+fn csv_round_trips_through_parquet() {
     prints_what_is_written_under("csv to Parquet, and Parquet to csv", "flights");
 }
 

@@ -1,7 +1,7 @@
-//! Adds up payments, day by day: `balance INPUT... --output DIR`; a line of the input is `DAY,AMOUNT`.
+//! Adds up payments day by day: `balance INPUT... --output DIR`; a line of the input is `DAY,AMOUNT`.
 //!
-//! Owns the balance that goes from one day to the next, and how it is saved. Does not own the order of the
-//! days: they are the keys, and one reduce has all of them.
+//! The reducer carries the balance from one day to the next and saves it in checkpoints. One reduce receives
+//! all days in order.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,6 @@
-//! Puts the name of its user to each order: `join-orders users=PATH... orders=PATH... --output DIR`.
+//! Adds the name of its user to each order: `join-orders users=PATH... orders=PATH... --output DIR`.
 //!
-//! Owns that a user comes before its orders. Does not own which file is which, as the command line says that,
-//! nor the order of a user's orders, which is that of the input.
+//! The key sorts a user before its orders, which keep the order of the input.
 
 use std::process::ExitCode;
 

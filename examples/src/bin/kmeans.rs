@@ -1,8 +1,7 @@
-//! Moves centres to the middle of the points around them: `kmeans INPUT... --output DIR --centre X,Y
-//! [--centre X,Y]...`.
+//! Clusters points around centres: `kmeans INPUT... --output DIR --centre X,Y [--centre X,Y]...`.
 //!
-//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Sums of whole numbers
-//! have no order.
+//! Runs one job per round until no centre moves. A centre without points is dropped. Coordinates are
+//! integers, so sums do not depend on the order of the points.
 
 use clap::Args;
 use napreduce::{Driver, Emit, Job, Program};

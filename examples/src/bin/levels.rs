@@ -1,7 +1,4 @@
-//! Sorts the lines of a log into outputs by their level: `levels INPUT... --output DIR`.
-//!
-//! Owns which level goes where. Does not own the names of part files: each output has its own beside
-//! the others.
+//! Sorts the lines of a log into one named output per level: `levels INPUT... --output DIR`.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! Tells how much warmer each city was than at its reading before: `secondary-sort INPUT... --output DIR`.
+//! Computes how much warmer each city was than at its previous reading: `secondary-sort INPUT... --output
+//! DIR`.
 //!
-//! Owns the key: the city makes the group, the date orders the readings in it. Does not own the order of the
-//! lines in the input (any will do), nor sorting.
+//! The key groups by city and orders the readings of a city by date, whatever the order of the input.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,7 @@
 //! Finds the sessions in a log of visits: `sessions INPUT... --output DIR`; a line of the log is
 //! `USER,SECOND`.
 //!
-//! Owns when a session ends, and what is kept of it when a task is checkpointed among the visits of one user.
-//! Does not own when that happens, nor how it is saved.
+//! The reducer saves the current session, so a task can be checkpointed among the visits of one user.
 
 use std::process::ExitCode;
 

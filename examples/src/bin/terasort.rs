@@ -1,7 +1,6 @@
 //! Sorts the rows of the sort benchmark: `terasort INPUT... --output DIR --format ascii|hadoop|gensort`.
 //!
-//! Owns the shape of a row: 10 bytes of key, 90 bytes of payload. Does not own sampling, sorting or the order
-//! across part files.
+//! A row has 10 bytes of key and 90 bytes of payload.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,6 @@
 //! Finds the most frequent words of text files: `top-words INPUT... --output DIR [--most N]`.
 //!
-//! Owns the chain of two jobs, which pass typed records on to each other, and the order: more frequent first,
-//! then by the alphabet. Does not own where records lie between the jobs.
+//! The second of two jobs sorts by descending count, then by word. Typed records connect the jobs.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

@@ -1,7 +1,5 @@
-//! Counts the words of text files: `wordcount INPUT... --output DIR`.
-//!
-//! Owns what a word is: a run of bytes between ASCII white space. Does not own sorting, counters or the
-//! command line.
+//! Counts the words of text files: `wordcount INPUT... --output DIR`. Words are separated by ASCII white
+//! space.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,4 @@
-//! Every example explains itself, and refuses what it does not understand.
-//!
-//! Owns the command lines. Does not own outputs, which `readme` and the whole-system tests compare; that this
-//! file exists makes cargo build the programs for them.
+//! Help, version and usage errors of the examples. Cargo builds the programs for this test.
 
 use std::process::{Command, Output};
 
@@ -23,7 +20,7 @@ fn run(path: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn help_says_what_a_program_does_with_examples_and_settings() {
+fn help_shows_purpose_examples_and_settings() {
     for (name, path) in PROGRAMS {
         let help = run(path, &["--help"]);
         let text = String::from_utf8_lossy(&help.stdout);
@@ -49,7 +46,7 @@ fn version_names_the_protocols() {
 }
 
 #[test]
-fn what_is_not_understood_ends_with_status_2() {
+fn invalid_arguments_exit_with_status_2() {
     for (name, path) in PROGRAMS {
         let wrong = run(path, &["in", "--output", "out", "--faster"]);
         assert_eq!(wrong.status.code(), Some(2), "{name}");

@@ -1,8 +1,4 @@
-//! Every example does what `examples/README.md` says: its lines are run as they stand there, and what they
-//! print is compared.
-//!
-//! Owns the reading of that page. Does not own the command lines of the programs (`command_lines`), nor jobs
-//! on clusters.
+//! Runs the commands of `examples/README.md` and compares their output with the page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,22 +51,22 @@ fn terasort_sorts_rows_by_their_first_bytes() {
 }
 
 #[test]
-fn secondary_sort_sees_the_readings_of_a_city_by_date() {
+fn secondary_sort_orders_readings_by_date() {
     prints_what_is_written_under("secondary-sort");
 }
 
 #[test]
-fn join_orders_names_the_user_of_each_order_that_has_one() {
+fn join_orders_names_user_of_each_order() {
     prints_what_is_written_under("join-orders");
 }
 
 #[test]
-fn top_words_writes_the_most_frequent_words_and_no_more() {
+fn top_words_writes_only_most_frequent_words() {
     prints_what_is_written_under("top-words");
 }
 
 #[test]
-fn balance_goes_from_day_to_day() {
+fn balance_carries_over_between_days() {
     prints_what_is_written_under("balance");
 }
 
@@ -85,17 +81,17 @@ fn levels_sorts_lines_into_several_outputs() {
 }
 
 #[test]
-fn kmeans_moves_its_centres_until_none_moves() {
+fn kmeans_iterates_until_centres_are_stable() {
     prints_what_is_written_under("kmeans");
 }
 
 #[test]
-fn sessions_end_with_a_long_pause() {
+fn sessions_end_at_long_pause() {
     prints_what_is_written_under("sessions");
 }
 
 #[test]
-fn python_counts_words_as_rust_does() {
+fn python_wordcount_equals_rust_wordcount() {
     let python = Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success());
     let missing = match (python, programs().join("nap").exists()) {
         (true, true) => None,
@@ -113,7 +109,7 @@ fn python_counts_words_as_rust_does() {
 }
 
 #[test]
-fn every_program_has_a_section_and_a_line_of_the_table() {
+fn readme_covers_every_program() {
     for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin")).expect("the programs") {
         let path = file.expect("a program").path();
         let name = path.file_stem().expect("a name").to_string_lossy().replace('_', "-");

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_asks_for_its_fields_and_anything_else_for_all() {
+    fn struct_selects_its_fields_other_types_all() {
         assert_eq!(columns::<Flight<'_>>(), Some(&["Carrier", "delay"][..]));
         assert_eq!(columns::<Wrapped<'_>>(), Some(&["Carrier", "delay"][..]));
         assert_eq!(columns::<(String, u64)>(), None);

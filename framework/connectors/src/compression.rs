@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compression_is_read_or_refused_with_its_feature() {
+    fn compression_without_feature_is_rejected() {
         for (name, first, compression, is_read) in [
             ("a.gz", &b"\x1f\x8b\x08"[..], Gzip, cfg!(feature = "gzip")),
             ("a.ZST", b"\x28\xb5\x2f\xfd", Zstd, cfg!(feature = "zstd")),

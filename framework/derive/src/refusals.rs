@@ -10,14 +10,14 @@ fn refusal(item: &str) -> String {
 }
 
 #[test]
-fn generic_types_are_refused() {
+fn generic_types_are_rejected() {
     let message = "generic keys and values cannot be derived; derive for a concrete type, or use a tuple";
     assert_eq!(refusal("struct Pair<T>(T, T);"), message);
     assert_eq!(refusal("struct Block<const N: usize>([u8; N]);"), message);
 }
 
 #[test]
-fn two_lifetimes_are_refused() {
+fn two_lifetimes_are_rejected() {
     assert_eq!(
         refusal("struct Pair<'a, 'b>(&'a str, &'b str);"),
         "keys and values can have one lifetime; use the same one for all fields"
@@ -25,7 +25,7 @@ fn two_lifetimes_are_refused() {
 }
 
 #[test]
-fn unions_and_empty_enums_are_refused() {
+fn unions_and_empty_enums_are_rejected() {
     assert_eq!(
         refusal("union Bits { float: f32, int: u32 }"),
         "a union has no fields that could be read back; derive for a struct or an enum"
@@ -34,7 +34,7 @@ fn unions_and_empty_enums_are_refused() {
 }
 
 #[test]
-fn discriminants_are_refused_because_they_would_change_the_order() {
+fn explicit_discriminants_are_rejected() {
     assert_eq!(
         refusal("enum Level { High = 2, Low = 1 }"),
         "the order of variants is the order in which they are written; remove the discriminant"
@@ -42,7 +42,7 @@ fn discriminants_are_refused_because_they_would_change_the_order() {
 }
 
 #[test]
-fn more_variants_than_a_byte_can_tell_apart_are_refused() {
+fn more_than_256_variants_are_rejected() {
     let variants = |count: usize| (0..count).map(|number| format!("V{number},")).collect::<String>();
     let allowed = parse_str(&format!("enum Many {{ {} }}", variants(256))).expect("the item is Rust");
     assert!(expand(&allowed, Promise::Key).is_ok());
@@ -53,7 +53,7 @@ fn more_variants_than_a_byte_can_tell_apart_are_refused() {
 }
 
 #[test]
-fn fields_that_own_text_are_refused_with_the_way_to_write_them() {
+fn owned_text_fields_are_rejected() {
     assert_eq!(
         refusal("struct Page { name: Option<String> }"),
         "a field of type String would be copied each time it is read; write `&'a str` and give the type a lifetime, or \

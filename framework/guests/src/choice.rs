@@ -157,7 +157,7 @@ mod tests {
     };
 
     #[test]
-    fn no_flag_is_without_effect() {
+    fn flags_without_effect_are_rejected() {
         let place = |place: &'static str| Some(Path::new(place));
         let second = Some(Duration::from_secs(1));
         for (flags, says) in [
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_store_stays_as_it_is_and_a_directory_is_found_from_anywhere() {
+    fn store_uri_is_kept_and_directory_becomes_absolute() {
         let place = |given: &str| {
             let flags = EngineFlags { checkpoints: Some(Path::new(given)), ..LOCAL };
             let kind = EngineKind::of(&flags).unwrap_or_else(|error| panic!("{error}"));

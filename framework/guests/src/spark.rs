@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn masters_are_known_by_their_form() {
+    fn spark_master_is_recognized_by_form() {
         for master in [
             "local",
             "local[2]",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_tried_as_often_as_the_job_says() {
+    fn attempts_max_becomes_spark_setting() {
         for (master, expected) in [
             ("local", "local[1,4]"),
             ("local[2]", "local[2,4]"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_submit_is_named() {
+    fn missing_spark_submit_is_named() {
         let spark =
             Spark::of("local", Some("/nowhere/spark-submit".into()), &BTreeMap::new()).expect("a master");
         assert_eq!(
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_for_spark_wins() {
+    fn explicit_spark_settings_win() {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = BTreeMap::from([("spark.task.maxFailures".to_owned(), "9".to_owned())]);
         let submit = Submit { path: "s".into(), module: None };

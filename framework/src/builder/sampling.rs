@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn cuts_divide_a_sample_into_equal_shares() {
+    fn cuts_divide_sample_equally() {
         let sample = keys(&(0..100).collect::<Vec<_>>());
         assert_eq!(choose(&sample, 4), keys(&[25, 50, 75]));
         assert_eq!(choose(&sample, 1), keys(&[]));
     }
 
     #[test]
-    fn there_is_one_cut_fewer_than_partitions_whatever_the_sample() {
+    fn any_sample_gives_one_cut_per_boundary() {
         assert_eq!(choose(&keys(&[7, 7, 7, 7]), 3), keys(&[7, 7]));
         assert_eq!(choose(&[], 3), vec![Vec::<u8>::new(), Vec::new()]);
     }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_may_be_full_of_newlines_or_have_one_anywhere() {
+    fn any_newline_pattern_is_found() {
         check(&[b'\n'; PART_BYTES]);
         for at in 0..PART_BYTES {
             let mut part = [b'\x0B'; PART_BYTES];

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_cut_by_size_and_a_small_rest_joins_the_piece_before() {
+    fn small_remainder_joins_last_split() {
         assert_eq!(plan("a", 0, 100, &TextLines), []);
         assert_eq!(plan("a", 99, 100, &TextLines), [(0, 99)]);
         assert_eq!(plan("a", 110, 100, &TextLines), [(0, 110)]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_in_one_split() {
+    fn every_byte_is_in_exactly_one_split() {
         for size in 0..400 {
             for split_size in [1, 3, 7, 64, 100] {
                 let mut end = 0;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_of_fixed_records_hold_whole_ones() {
+    fn fixed_record_splits_end_between_records() {
         assert_eq!(
             plan("a", 1000, 250, &FixedRecords { length: 100 }),
             [(0, 200), (200, 200), (400, 200), (600, 200), (800, 200)]
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_and_whole_files_are_not_cut() {
+    fn compressed_and_whole_files_are_not_split() {
         for (name, compression) in [("a.gz", "gzip"), ("b/a.ZST", "zstd")] {
             assert_eq!(plan(name, 1000, 100, &TextLines), [(0, 1000)]);
             assert_eq!(plan(name, 1001, 100, &FixedRecords { length: 100 }), [(0, 1001)]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_are_combined_in_their_order() {
+    fn small_files_are_combined_in_order() {
         let megabyte = 1 << 20;
         assert_eq!(combined(&[10; 8], 64 * megabyte), [1; 8], "few files keep a task each");
         assert_eq!(combined(&[10; 2000], 64 * megabyte), [250; 8]);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_split_reads_counts_as_changed() {
+    fn only_changes_of_read_bytes_are_detected() {
         assert_eq!(changed(|_| ()), None);
         assert_eq!(changed(|path| fs::write(path, "six\nten\n").expect("written")), Some("written to"));
         let replace = |path: &Path, text: &str| {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_gone_is_unreadable() {
+    fn removed_file_is_unreadable() {
         let gone = Path::new("/nowhere/in");
         assert!(matches!(
             stamp(&mut [Split::whole(gone, 1).into()]),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_written_plainly() {
+    fn fields_are_written_as_text() {
         assert_eq!(text("a b"), "a b");
         assert_eq!(text(String::from("é")), "é");
         assert_eq!(text(b"bytes"), "bytes");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_as_short_as_they_read_back() {
+    fn floats_use_shortest_round_trip_form() {
         assert_eq!((text(0.1f64), text(0.1f32), text(1.0)), ("0.1".into(), "0.1".into(), "1.0".into()));
         assert_eq!((text(1e300), text(-2.5e-9)), ("1e300".into(), "-2.5e-9".into()));
         assert_eq!((text(f64::NAN), text(f64::NEG_INFINITY)), ("NaN".into(), "-inf".into()));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn tuples_have_tabs_and_nothing_is_nothing() {
+    fn tuples_are_tab_separated_and_unit_is_empty() {
         assert_eq!(text(("a", 1, None::<u8>, Some(2.5))), "a\t1\t\t2.5");
         assert_eq!(text((("a", 'b'), "c")), "a\tb\tc");
         assert_eq!(text(()), "");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupted_chain_names_no_output_that_is_removed() {
+    fn interrupted_chain_omits_removed_output() {
         let left = "the job was complete by then, its output is in .out.intermediate-7/counts".to_owned();
         let error = Error::from(JobError::Interrupted { signal: 2, left }).of_intermediate();
         assert_eq!(

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_its_own_name_unless_it_is_given_another() {
+    fn side_file_name_defaults_to_file_name() {
         let source = |path: &str, name: &str| SideFileSource { path: path.into(), name: name.to_owned() };
         assert_eq!(parse("data/stop.txt"), Ok(vec![source("data/stop.txt", "stop.txt")]));
         assert_eq!(parse("file:///data/stop.txt#words"), Ok(vec![source("/data/stop.txt", "words")]));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_there_and_told_apart() {
+    fn missing_and_duplicate_side_files_are_rejected() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a");
         std::fs::write(&path, "x").expect("a written file");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_keeps_them_in_a_directory_of_the_job() {
+    fn worker_stores_side_files_per_job() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("a"), "x").expect("a written file");
         let directory = || Some(folder.path().as_os_str().to_owned());

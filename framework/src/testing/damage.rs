@@ -119,21 +119,21 @@ fn lines_by_word() -> Job {
 }
 
 #[test]
-fn of_maps_and_reduces_with_merges() {
+fn damaged_files_of_merging_job_fail() {
     let test = JobTest::new(lines_by_word).input(LINES).split_size(15).setting("fan-in=2");
     let found = damage_everything(&test, 2);
     assert!(found.contains("checkpoint") && found.contains("part") && found.len() >= 4, "{found:?}");
 }
 
 #[test]
-fn of_maps_alone() {
+fn damaged_files_of_map_only_job_fail() {
     let test =
         JobTest::new(|| Job::text().map_only(|line: &str, out| out.emit(line, line.len()))).input(LINES);
     assert_eq!(damage_everything(&test, 3), kinds(&["checkpoint", "part"]));
 }
 
 #[test]
-fn of_a_format_that_keeps_a_block_of_its_own() {
+fn damaged_files_of_block_format_fail() {
     let test = JobTest::new(|| {
         Job::text()
             .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64, line))

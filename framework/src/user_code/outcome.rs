@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closure_decides_whether_another_try_may_help() {
+    fn closure_error_decides_about_retry() {
         assert_eq!(Err(TaskError::fatal("no")).outcome(), Err(TaskError::fatal("no")));
         assert_eq!(Err(TaskError::retryable("later")).outcome(), Err(TaskError::retryable("later")));
         assert_eq!(Err("bad row").outcome(), Err(TaskError::task("bad row")));

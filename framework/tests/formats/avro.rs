@@ -1,6 +1,4 @@
-//! Rows in Avro container files.
-//!
-//! Owns blocks, compressions, types, damage and what fastavro writes. Does not own schemas by themselves.
+//! Rows of Avro container files: blocks, compressions, types, damage, and files of fastavro.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,7 +97,7 @@ fn every_cut_gives_each_row_once() {
 }
 
 #[test]
-fn a_task_may_be_preempted_before_every_row() {
+fn reader_is_preemption_safe_at_every_row() {
     let sums = || {
         Job::avro::<Flights>()
             .map(|flight, out: &mut Emit<bool, i64>| {
@@ -117,7 +115,7 @@ fn a_task_may_be_preempted_before_every_row() {
 }
 
 #[test]
-fn a_bad_row_is_told_by_its_number() {
+fn bad_row_is_named_by_number() {
     let file = TestFile::new("a.avro", by_hand(2));
     let error = read(&AvroRows::<(Vec<i32>, i64)>::default(), &file.whole(), false, |row| format!("{row:?}"));
     let error = error.expect_err("the first row has no delay").to_string();
@@ -130,7 +128,7 @@ fn a_bad_row_is_told_by_its_number() {
 }
 
 #[test]
-fn damaged_and_hostile_files_are_refused_by_name() {
+fn damaged_files_are_rejected_by_name() {
     let bytes = by_hand(4);
     let first = head(SCHEMA, "null").len();
     let second = bytes.len() - 16 - bytes[first..].windows(16).position(|at| at == MARKER).expect("a marker");
@@ -201,7 +199,7 @@ fn one_block(schema: &str, rows: i64, content: &[u8]) -> TestFile {
 }
 
 #[test]
-fn arrays_whose_items_take_no_bytes_are_read() {
+fn arrays_of_zero_size_items_are_read() {
     for items in [
         r#""null""#,
         r#"{"type":"fixed","name":"Z","size":0}"#,
@@ -230,14 +228,14 @@ fn arrays_whose_items_take_no_bytes_are_read() {
 }
 
 #[test]
-fn rows_that_take_no_bytes_are_all_read() {
+fn zero_size_rows_are_counted() {
     let file = one_block("\"null\"", 3_000_000, b"");
     let rows = read(&AvroRows::<()>::default(), &file.whole(), false, |()| String::new());
     assert_eq!(rows.unwrap_or_else(|error| panic!("{error}")).len(), 3_000_000);
 }
 
 #[test]
-fn blocks_of_every_codec_are_read_or_named_with_their_feature() {
+fn codec_without_feature_is_named() {
     let content = |rows: std::ops::Range<i64>| {
         let mut content = Vec::new();
         rows.for_each(|row| long(row, &mut content));
@@ -272,7 +270,7 @@ fn blocks_of_every_codec_are_read_or_named_with_their_feature() {
 }
 
 #[test]
-fn what_fastavro_writes_is_read() {
+fn fastavro_files_are_read() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = r#"
 import fastavro

@@ -1,7 +1,4 @@
 //! Rows of comma-separated values.
-//!
-//! Owns headers, quotes, columns, bad rows and what other programs write. Does not own lines nor the parsing
-//! of fields.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,14 +30,14 @@ fn flights() -> CsvRows<borrowed!(Flight)> {
 }
 
 #[test]
-fn every_cut_gives_each_row_once_and_the_header_never() {
+fn every_cut_gives_each_row_once_without_header() {
     let file = TestFile::new("flights.csv", FLIGHTS);
     let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
     assert_eq!(rows, ["LH Some(7)", "U2 None", "Ü Some(-3)", "LH Some(9)"]);
 }
 
 #[test]
-fn rows_in_quotes_over_several_lines_are_read_from_the_start_when_asked_for() {
+fn multiline_rows_are_read_by_one_task() {
     let text = "text,count\n\"to be\nor \"\"not\"\"\n\",1\n,2\n\"a\r\nb\",3";
     let file = TestFile::new("texts.csv", text);
     let format = CsvRows::<(String, u64)>::default().multiline();
@@ -59,7 +56,7 @@ fn rows_in_quotes_over_several_lines_are_read_from_the_start_when_asked_for() {
 }
 
 #[test]
-fn a_task_may_be_preempted_before_every_row() {
+fn reader_is_preemption_safe_at_every_row() {
     let multiline = || {
         Job::input(CsvRows::<borrowed!(Flight)>::default().multiline())
             .map_only_to(Csv::default(), |flight: Flight<'_>, out| out.emit(&flight))
@@ -80,7 +77,7 @@ fn a_task_may_be_preempted_before_every_row() {
 }
 
 #[test]
-fn columns_are_found_by_name_and_others_are_not_looked_at() {
+fn columns_are_selected_by_name() {
     let file = TestFile::new("a.csv", b"junk,delay,carrier\n\xff\xfe,1,LH\n".as_slice());
     assert_eq!(read(&flights(), &file.whole(), false, show).expect("it is intact"), ["LH Some(1)"]);
 
@@ -97,7 +94,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn what_is_no_row_is_quoted_with_its_line() {
+fn invalid_row_is_quoted_with_line() {
     let remedy = "; mend it, or pass --bad-rows skip to leave out such rows";
     assert_eq!(
         message("carrier,delay\nLH,1\nLH,late\n"),
@@ -124,7 +121,7 @@ fn what_is_no_row_is_quoted_with_its_line() {
 }
 
 #[test]
-fn bad_rows_are_left_out_up_to_a_limit_and_counted() {
+fn bad_rows_are_skipped_up_to_limit() {
     let text = "carrier,delay\nLH,1\nLH,x\nLH,2\nLH\nLH,3\n";
     let delays = || Job::csv::<borrowed!(Flight)>().map_only(|flight, out| out.emit(flight.delay, ()));
     for choice in [BadRows::Skip, BadRows::AtMost(2)] {
@@ -142,7 +139,7 @@ fn bad_rows_are_left_out_up_to_a_limit_and_counted() {
 }
 
 #[test]
-fn empty_cut_off_huge_and_hostile_files_are_read_or_refused() {
+fn odd_files_are_read_or_rejected() {
     for text in ["", "carrier,delay", "carrier,delay\n", "carrier,delay\r\n\r\n\n"] {
         let file = TestFile::new("a.csv", text);
         assert_eq!(
@@ -165,7 +162,7 @@ fn empty_cut_off_huge_and_hostile_files_are_read_or_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn rows_come_back_from_what_was_written(
+    fn rows_round_trip(
         rows in vec((any::<i64>(), "[a\",;é\t ]{0,6}"), 0..12), size in 1..60u64,
     ) {
         let lines: String = rows.iter().map(|(number, text)| serde_json::to_string(&(number, text)).expect("json") + "\n").collect();
@@ -179,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn pandas_like_programs_write_what_is_read_and_read_what_is_written() {
+fn python_csv_round_trips() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = r#"
 import polars, pyarrow, pyarrow.csv
@@ -206,7 +203,7 @@ pyarrow.csv.write_csv(pyarrow.table(flights), "pyarrow.csv")
 }
 
 #[test]
-fn a_row_that_is_no_line_of_fields_fails_the_task_by_name() {
+fn unsupported_row_type_fails_task() {
     let unwritable =
         || Job::text().map_only_to(Csv::default(), |line: &str, out| out.emit(&BTreeMap::from([(line, 1)])));
     let panic =
@@ -220,7 +217,7 @@ fn a_row_that_is_no_line_of_fields_fails_the_task_by_name() {
 }
 
 #[test]
-fn header_behind_empty_lines_names_the_columns_at_every_cut() {
+fn header_after_empty_lines_names_columns() {
     for start in ["\n", "\r\n\n", "\u{feff}\n", "\u{feff}\r\n\r\n", "\u{feff}", "\r\r\n"] {
         let file = TestFile::new("a.csv", format!("{start}carrier,delay\nLH,1\n\nU2,2\n"));
         let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
@@ -242,7 +239,7 @@ fn header_behind_empty_lines_names_the_columns_at_every_cut() {
 }
 
 #[test]
-fn rows_that_end_in_carriage_returns_are_read_at_every_cut() {
+fn carriage_return_rows_are_read_at_every_cut() {
     let rows = ["LH Some(1)", "a\rb None", "U2 Some(2)"];
     for (text, ends) in [
         ("carrier,delay\rLH,1\r\"a\rb\",\rU2,2", "between rows"),
@@ -270,7 +267,7 @@ fn rows_that_end_in_carriage_returns_are_read_at_every_cut() {
 }
 
 #[test]
-fn carriage_return_in_a_line_that_ends_in_a_newline_is_a_bad_row() {
+fn lone_carriage_return_is_bad_row() {
     let text = message("carrier,delay\nLH,1\rU2,2\nLH,3\n");
     assert!(
         text.starts_with(
@@ -283,7 +280,7 @@ fn carriage_return_in_a_line_that_ends_in_a_newline_is_a_bad_row() {
 }
 
 #[test]
-fn quote_and_escape_characters_are_chosen() {
+fn quote_and_escape_characters_are_configurable() {
     let show = |(text, number): (String, u64)| format!("{text} {number}");
     let check = |format: CsvRows<(String, u64)>, text: &str, rows: &[&str]| {
         let file = TestFile::new("a.csv", text);
@@ -299,7 +296,7 @@ fn quote_and_escape_characters_are_chosen() {
 }
 
 #[test]
-fn written_quotes_are_those_of_the_reader() {
+fn writer_uses_configured_quotes() {
     let write = || {
         let format = Csv::default().quote(b'\'').without_header();
         Job::text().map_only_to(format, |line: &str, out| out.emit(&(line, 1)))
@@ -328,7 +325,7 @@ struct With<T> {
 }
 
 #[test]
-fn flattened_texts_arrive_as_written() {
+fn flattened_texts_are_unchanged() {
     let text =
         "id,zip,count,note\n1,01234,7,\n2,7,1e5,true\n3,-0,NaN,0x10\n4,18446744073709551616,1.50,\"+1\"\n";
     assert_eq!(
@@ -390,7 +387,7 @@ enum Event {
 }
 
 #[test]
-fn flattened_structs_and_tagged_enums_get_each_field_as_its_type() {
+fn flattened_structs_and_tagged_enums_are_typed() {
     let text = "zip,id,number,name\n10115,1,7,8\n01234,2,,\n,3,,true\n";
     assert_eq!(
         rows_of::<With<Address>>(text),
@@ -410,7 +407,7 @@ fn flattened_structs_and_tagged_enums_get_each_field_as_its_type() {
 }
 
 #[test]
-fn flattened_field_of_the_wrong_type_is_named() {
+fn flattened_field_of_wrong_type_is_named() {
     let file = TestFile::new("a.csv", "id,zip,number,name\n1,10115,x,a\n");
     let error = read(&CsvRows::<With<Address>>::default(), &file.whole(), false, |row| format!("{row:?}"));
     let error = error.expect_err("number is not one").to_string();
@@ -421,7 +418,7 @@ fn flattened_field_of_the_wrong_type_is_named() {
 }
 
 #[test]
-fn csv_in_utf_16_is_refused() {
+fn csv_in_utf_16_is_rejected() {
     for mark in [b"\xff\xfe".as_slice(), b"\xfe\xff"] {
         let bytes = [mark, b"c\0,\0d\0\n\0"].concat();
         let file = TestFile::new("a.csv", &bytes);

@@ -1,6 +1,4 @@
-//! Rows that are JSON values, a line each.
-//!
-//! Owns cuts, borrowed and owned rows, bad rows and what other programs write. Does not own JSON nor lines.
+//! Rows with one JSON value per line.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,7 +37,7 @@ fn every_cut_gives_each_row_once() {
 }
 
 #[test]
-fn a_task_may_be_preempted_before_every_row() {
+fn reader_is_preemption_safe_at_every_row() {
     let by_page = || {
         Job::json_lines::<borrowed!(Visit)>()
             .map(|visit: Visit, out: &mut Emit<String, u64>| out.emit(&visit.page, visit.millis.unwrap_or(0)))
@@ -52,7 +50,7 @@ fn a_task_may_be_preempted_before_every_row() {
 }
 
 #[test]
-fn what_is_no_row_is_quoted_with_its_line() {
+fn invalid_row_is_quoted_with_line() {
     let file = TestFile::new("a.jsonl", "{\"page\":\"/\"}\n{\"page\":1}\n");
     let error = read(&visits(), &file.whole(), false, show).expect_err("it is refused").to_string();
     let error = error.replace(&file.path.display().to_string(), "a.jsonl");
@@ -64,7 +62,7 @@ fn what_is_no_row_is_quoted_with_its_line() {
 }
 
 #[test]
-fn a_file_cut_anywhere_gives_rows_that_are_there_or_is_refused() {
+fn truncated_file_gives_prefix_or_error() {
     let intact = read(&visits(), &TestFile::new("a", VISITS).whole(), false, show).expect("it is intact");
     for cut in 0..VISITS.len() {
         refused_or_intact(&visits(), &TestFile::new("a.jsonl", &VISITS.as_bytes()[..cut]), &intact, show);
@@ -75,7 +73,7 @@ fn a_file_cut_anywhere_gives_rows_that_are_there_or_is_refused() {
 }
 
 #[test]
-fn polars_writes_what_is_read_and_reads_what_is_written() {
+fn polars_files_round_trip() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = "import polars; polars.DataFrame({'page': ['/', 'a\\n\"'], 'millis': [1, None]}).write_ndjson('theirs.jsonl')";
     if python(&["polars"], script, folder.path()).is_none() {
@@ -111,7 +109,7 @@ fn row_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(line: &str
 }
 
 #[test]
-fn integer_beyond_64_bits_is_never_rounded_for_a_type_that_takes_any_number() {
+fn large_integer_is_not_rounded_for_untyped_number() {
     type Any = With<BTreeMap<String, serde_json::Value>>;
     for integer in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
         for error in [
@@ -140,7 +138,7 @@ fn integer_beyond_64_bits_is_never_rounded_for_a_type_that_takes_any_number() {
 }
 
 #[test]
-fn integer_beyond_64_bits_has_the_type_that_a_row_asks_for() {
+fn large_integer_is_read_as_row_type() {
     assert_eq!(row_of::<u128>("18446744073709551616"), Ok("18446744073709551616".to_owned()));
     assert_eq!(row_of::<i128>(&i128::MIN.to_string()), Ok(i128::MIN.to_string()));
     assert_eq!(row_of::<f64>("18446744073709551617"), Ok("1.8446744073709552e19".to_owned()));
@@ -152,7 +150,7 @@ fn integer_beyond_64_bits_has_the_type_that_a_row_asks_for() {
 }
 
 #[test]
-fn json_in_utf_16_is_refused() {
+fn json_in_utf_16_is_rejected() {
     let file = TestFile::new("a.jsonl", b"\xff\xfe1\0\n\0");
     let error = read(&visits(), &file.whole(), false, show).expect_err("it is not UTF-8").to_string();
     assert!(

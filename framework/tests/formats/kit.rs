@@ -1,7 +1,4 @@
-//! What tests of all formats ask: the same records at every cut, errors that name the file, other programs.
-//!
-//! Owns files in a folder of their own, and the search for programs and Python packages. Does not
-//! own any format.
+//! Checks that all formats share, and the search for other programs and Python packages.
 #![allow(dead_code, reason = "each feature uses some of it")]
 
 use std::fs;

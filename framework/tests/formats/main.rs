@@ -1,7 +1,4 @@
-//! The formats that are features: each at every cut, at every record, damaged, and read and written
-//! by other programs.
-//!
-//! Owns the list of formats. Does not own what all their tests ask of them (`kit`).
+//! The formats that are features: every cut, every preemption, damage, and exchange with other programs.
 #![cfg(feature = "testing")]
 
 #[cfg(feature = "avro")]

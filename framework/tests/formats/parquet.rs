@@ -1,7 +1,4 @@
-//! Rows of Parquet files.
-//!
-//! Owns row groups, columns, types, damage, and what pyarrow and Polars write and read. Does not own
-//! pages by themselves.
+//! Rows of Parquet files: row groups, columns, types, damage, and exchange with pyarrow and Polars.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,7 +81,7 @@ fn every_cut_gives_each_row_once() {
 }
 
 #[test]
-fn a_part_without_rows_is_a_file_without_rows() {
+fn part_without_rows_is_valid_file() {
     let none = || {
         Job::text()
             .map(|_: &str, _: &mut Emit<i64, ()>| {})
@@ -97,7 +94,7 @@ fn a_part_without_rows_is_a_file_without_rows() {
 }
 
 #[test]
-fn a_reader_may_be_preempted_before_every_row() {
+fn reader_is_preemption_safe_at_every_row() {
     let sums = || {
         Job::parquet::<Flights>()
             .map(|flight, out: &mut Emit<bool, i64>| {
@@ -120,7 +117,7 @@ fn a_reader_may_be_preempted_before_every_row() {
 }
 
 #[test]
-fn a_writer_may_be_preempted_before_every_row() {
+fn writer_is_preemption_safe_at_every_row() {
     let lines: String = (0..11).map(|number| format!("{number}\n")).collect();
     JobTest::new(numbered).input(&lines).assert_preemption_safe();
     let grouped = || {
@@ -133,7 +130,7 @@ fn a_writer_may_be_preempted_before_every_row() {
 }
 
 #[test]
-fn a_bad_row_is_told_by_its_number_and_quoted() {
+fn bad_row_is_quoted_with_number() {
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
     struct Late {
@@ -164,7 +161,7 @@ fn message<R: serde::de::DeserializeOwned + 'static>(bytes: impl AsRef<[u8]>) ->
 }
 
 #[test]
-fn columns_that_are_missing_or_of_another_type_are_named() {
+fn missing_and_mistyped_columns_are_named() {
     #[derive(Deserialize)]
     #[allow(dead_code)]
     struct Other {
@@ -201,7 +198,7 @@ fn columns_that_are_missing_or_of_another_type_are_named() {
 }
 
 #[test]
-fn damaged_and_hostile_files_are_refused_by_name() {
+fn damaged_files_are_rejected_by_name() {
     let bytes = written(4);
     for cut in 0..bytes.len() {
         let file = TestFile::new("a.parquet", &bytes[..cut]);
@@ -231,7 +228,7 @@ fn damaged_and_hostile_files_are_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
     #[test]
-    fn rows_come_back_from_what_was_written(
+    fn rows_round_trip(
         rows in vec((any::<i64>(), "[a\",;é\t ]{0,6}"), 0..14), groups in 1..5usize, size in 1..400u64,
     ) {
         #[derive(Debug, Serialize, Deserialize)]
@@ -256,7 +253,7 @@ proptest! {
 }
 
 #[test]
-fn a_row_type_without_columns_fails_the_task_by_name() {
+fn row_type_without_columns_fails_task() {
     let unwritable = || {
         Job::text().map_only_to(Parquet::<BTreeMap<String, Value>>::default(), |_: &str, out| {
             out.emit(&BTreeMap::new());
@@ -268,7 +265,7 @@ fn a_row_type_without_columns_fails_the_task_by_name() {
 }
 
 #[test]
-fn what_pyarrow_writes_is_read() {
+fn pyarrow_files_are_read() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = r#"
 import datetime, decimal, pyarrow, pyarrow.parquet
@@ -339,7 +336,7 @@ pyarrow.parquet.write_table(table, "zstd.parquet", compression="zstd")
 }
 
 #[test]
-fn polars_writes_what_is_read_and_reads_what_is_written() {
+fn polars_files_round_trip() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = r#"
 import polars

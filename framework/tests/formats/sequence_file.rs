@@ -1,7 +1,4 @@
-//! Hadoop's SequenceFiles, in all three layouts.
-//!
-//! Owns markers, blocks, types and damage; files are written here as Hadoop's documentation has it. Does not
-//! own numbers.
+//! Hadoop's SequenceFiles in all three layouts, written here by Hadoop's specification.
 
 use std::io::Write;
 
@@ -123,7 +120,7 @@ fn every_cut_gives_each_record_once() {
 }
 
 #[test]
-fn a_task_may_be_preempted_before_every_record() {
+fn reader_is_preemption_safe_at_every_record() {
     let count = || {
         Job::sequence_file::<i64, String>()
             .map(|(number, text), out: &mut Emit<u64, i64>| out.emit(text.len() as u64, number))
@@ -147,7 +144,7 @@ fn framed(content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn every_codec_of_hadoop_is_read_or_named_with_its_feature() {
+fn hadoop_codec_without_feature_is_named() {
     for (codec, feature, is_read) in [
         ("Lz4Codec", "lz4", cfg!(feature = "lz4")),
         ("SnappyCodec", "snappy", cfg!(feature = "snappy")),
@@ -193,7 +190,7 @@ fn check_codec(codec: Codec<'_>) {
 }
 
 #[test]
-fn types_are_those_that_the_file_names() {
+fn record_types_come_from_header() {
     let whole = TestFile::new("a.seq", file(Layout::Plain, 1));
     let error = read(&SequenceFiles::<i32, String>::default(), &whole.whole(), false, |_| String::new());
     let error = error.expect_err("its keys are longs").to_string();
@@ -213,7 +210,7 @@ fn types_are_those_that_the_file_names() {
 }
 
 #[test]
-fn damaged_and_hostile_files_are_refused_by_name() {
+fn damaged_files_are_rejected_by_name() {
     for layout in LAYOUTS {
         let bytes = file(layout, 4);
         for cut in 1..bytes.len() {

@@ -1,6 +1,4 @@
-//! Records that a job's own map calls bad: they fail the job, or are left out and counted.
-//!
-//! Owns limits, counters and what is said. Does not own rows, which formats call bad (`formats`).
+//! Records that a map rejects: they fail the job, or are skipped and counted up to a limit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,7 +36,7 @@ fn refused(test: JobTest<fn() -> Job>) -> String {
 }
 
 #[test]
-fn bad_record_fails_the_job_with_its_line_its_text_and_what_to_do() {
+fn bad_record_fails_job_with_line_and_remedy() {
     let message = refused(JobTest::new(halved as fn() -> Job).input("4\nx\n"));
     let expected = "input-0000 has a bad record at line 2: no number: \"x\"; the record begins with \"x\"; mend it, or \
                     pass --bad-records skip to leave out such records";
@@ -51,7 +49,7 @@ fn bad_record_fails_the_job_with_its_line_its_text_and_what_to_do() {
 }
 
 #[test]
-fn bad_record_is_quoted_up_to_a_length_and_wherever_it_lies() {
+fn bad_record_quote_is_truncated() {
     let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
     let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
     assert!(message.contains("ééé\u{fffd}\"...; mend it") && message.len() < 700, "{message}");
@@ -79,7 +77,7 @@ fn bad_record_is_quoted_up_to_a_length_and_wherever_it_lies() {
 }
 
 #[test]
-fn records_that_are_left_out_are_counted_in_samples_too() {
+fn skipped_records_of_samples_are_counted() {
     for reduces in [1, 2] {
         let test = JobTest::new(doubled).input(INPUT).reduces(reduces).bad_records(BadRows::Skip);
         let output = test.run();
@@ -91,7 +89,7 @@ fn records_that_are_left_out_are_counted_in_samples_too() {
 }
 
 #[test]
-fn so_many_may_be_left_out_in_each_map_and_no_more() {
+fn skip_limit_applies_per_map() {
     let of = |input: &str, most| {
         JobTest::new(halved as fn() -> Job).input(input).bad_records(BadRows::AtMost(most))
     };
@@ -105,13 +103,13 @@ fn so_many_may_be_left_out_in_each_map_and_no_more() {
 }
 
 #[test]
-fn the_count_goes_on_when_a_task_is_preempted() {
+fn skip_count_survives_preemption() {
     JobTest::new(doubled).input(INPUT).bad_records(BadRows::Skip).assert_preemption_safe();
     JobTest::new(halved).input("4\nx\n6\ny\n8\n").bad_records(BadRows::AtMost(2)).assert_preemption_safe();
 }
 
 #[test]
-fn other_errors_are_not_left_out() {
+fn other_errors_are_not_skipped() {
     fn wrong() -> Job {
         Job::text().map_only(|line: &str, _| Err::<(), _>(format!("refused: {line}")))
     }
@@ -120,7 +118,7 @@ fn other_errors_are_not_left_out() {
 }
 
 #[test]
-fn a_closure_that_only_fails_is_a_job() {
+fn closure_that_always_fails_compiles() {
     fn unwritten() -> Job {
         Job::text()
             .map(|_: &str, _: &mut Emit<String, u64>| panic!("still to be written"))

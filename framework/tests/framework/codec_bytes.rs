@@ -1,6 +1,4 @@
-//! The exact bytes of encodings, the errors of decoding, grouping and serde values.
-//!
-//! Owns the examples that fix the format. Does not own the properties over all values.
+//! The exact bytes of encodings, decode errors, grouping and serde values.
 
 use std::cmp::Reverse;
 
@@ -19,7 +17,7 @@ fn error<V: Value>(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn integers_are_big_endian_with_the_sign_turned() {
+fn integers_are_big_endian_with_flipped_sign() {
     assert_eq!(encode::<u32>(0x0102_0304, true), [1, 2, 3, 4]);
     assert_eq!(encode::<i16>(-1, true), [0x7F, 0xFF]);
     assert_eq!(encode::<i16>(1, true), [0x80, 1]);
@@ -28,7 +26,7 @@ fn integers_are_big_endian_with_the_sign_turned() {
 }
 
 #[test]
-fn floats_are_one_zero_and_one_nan() {
+fn floats_have_one_zero_and_one_nan() {
     assert_eq!(encode::<f64>(-0.0, true), encode::<f64>(0.0, true));
     assert_eq!(encode::<f32>(-f32::NAN, true), encode::<f32>(f32::NAN, true));
     assert_eq!(encode::<f64>(1.0, true), [0xBF, 0xF0, 0, 0, 0, 0, 0, 0]);
@@ -62,7 +60,7 @@ fn text_and_bytes_are_borrowed_not_copied() {
 }
 
 #[test]
-fn a_key_of_borrowed_fields_outlives_the_buffer_it_is_encoded_into() {
+fn borrowed_key_outlives_its_buffer() {
     fn emit<K: Key>(key: K::Ref<'_>) -> usize {
         let mut buffer = Vec::new();
         K::bytes(key, &mut buffer).len()
@@ -71,7 +69,7 @@ fn a_key_of_borrowed_fields_outlives_the_buffer_it_is_encoded_into() {
 }
 
 #[test]
-fn errors_say_what_was_expected_and_where() {
+fn decode_error_names_expected_value_and_offset() {
     assert_eq!(error::<u64>(b"1234567"), "expected a u64 (8 bytes) at byte 7 of the encoding");
     assert_eq!(error::<u64>(b"123456789"), "expected the end at byte 8 of the encoding");
     assert_eq!(error::<bool>(&[2]), "expected a bool (0 or 1) at byte 0 of the encoding");
@@ -96,7 +94,7 @@ fn errors_say_what_was_expected_and_where() {
 }
 
 #[test]
-fn a_group_is_a_prefix_that_decodes_by_itself() {
+fn group_is_decodable_prefix() {
     type Visit = (String, u32, bool);
     let scratch = Scratch::new();
     let key = encode::<Visit>(("an\0n", 7, true), true);
@@ -123,7 +121,7 @@ struct Page {
 }
 
 #[test]
-fn a_serde_type_is_a_value_alone_and_in_front_of_others() {
+fn serde_value_works_in_any_position() {
     let page = Page { rank: 0.25, links: vec!["a".into(), "b".into()] };
     let alone = encode::<Serde<Page>>(page.clone(), true);
     assert_eq!(Serde::<Page>::decode_owned(&alone).expect("it was encoded"), page);
@@ -143,7 +141,7 @@ fn a_serde_type_is_a_value_alone_and_in_front_of_others() {
 }
 
 #[test]
-fn a_serde_type_that_cannot_be_written_panics_with_its_name() {
+fn unserializable_type_panics_with_name() {
     #[derive(Deserialize)]
     struct Refuses;
     impl Serialize for Refuses {

@@ -1,7 +1,4 @@
 //! Derived keys and values: order, round trip, grouping and the owned form.
-//!
-//! Owns every kind of type that can be derived. Does not own the errors about the others (they are tested in
-//! the derive crate).
 
 use std::cmp::Reverse;
 
@@ -130,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn derived_types_refuse_foreign_bytes_without_panic(bytes in prop::collection::vec(0..4u8, 0..40)) {
+    fn derived_types_reject_foreign_bytes(bytes in prop::collection::vec(0..4u8, 0..40)) {
         let scratch = Scratch::new();
         for last in [true, false] {
             let _ = Outer::decode(&mut bytes.as_slice(), last, &scratch);
@@ -142,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn variants_are_in_the_order_in_which_they_are_written() {
+fn variants_sort_in_declaration_order() {
     for (left, right) in
         [(Level::Low, Level::Middle), (Level::Middle, Level::High), (Level::High, Level::Low)]
     {
@@ -157,13 +154,13 @@ fn fixed_lengths_add_up() {
 }
 
 #[test]
-fn an_unknown_tag_is_an_error() {
+fn unknown_tag_is_rejected() {
     let error = Event::decode_owned(&[4]).err().expect("there are four variants");
     assert_eq!(error.to_string(), "expected the tag of Event (0 to 3) at byte 0 of the encoding");
 }
 
 #[test]
-fn a_combiner_folds_the_owned_form_by_the_same_names() {
+fn combiner_accesses_fields_of_owned_form() {
     let mut kept = <Visit<'static> as Value>::to_owned(Visit { user: "ann", time: 3, page: None });
     let more = <Visit<'static> as Value>::to_owned(Visit { user: "bob", time: 5, page: Some(b"p") });
     if more.time > kept.time {
@@ -173,7 +170,7 @@ fn a_combiner_folds_the_owned_form_by_the_same_names() {
 }
 
 #[test]
-fn a_derived_struct_is_grouped_by_its_first_fields() {
+fn derived_struct_groups_by_first_fields() {
     let mut key = Vec::new();
     Visit::encode(Visit { user: "ann", time: 3, page: Some(b"p") }, true, &mut key);
     let scratch = Scratch::new();
@@ -188,7 +185,7 @@ fn a_derived_struct_is_grouped_by_its_first_fields() {
 }
 
 #[test]
-fn a_derived_value_is_read_back() {
+fn derived_value_round_trips() {
     for value in [Measure::Absent, Measure::Of(0.5)] {
         let mut bytes = Vec::new();
         Measure::encode(value.clone(), true, &mut bytes);

@@ -1,6 +1,4 @@
-//! What every key type promises, against the order that Rust gives its values.
-//!
-//! Owns one property per built-in family and composite. Does not own derived types nor the exact bytes.
+//! Properties of every built-in key family: encoded keys sort as the Rust values do.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;

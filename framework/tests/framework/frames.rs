@@ -1,7 +1,4 @@
-//! Programs that do not speak frames as they should: each fails with an error that names what happened.
-//!
-//! Owns what a broken program does to its task. Does not own programs that do it right (`python_programs` of
-//! the whole-system tests), nor the rules one by one (`talk`).
+//! Programs that violate the frame protocol: each fails its task with an error that names the violation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

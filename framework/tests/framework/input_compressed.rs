@@ -1,6 +1,4 @@
 //! Gzip and zstd input: members and frames, resuming, and every kind of damage.
-//!
-//! Owns what is different about compressed files. Does not own line boundaries.
 
 use std::fs;
 use std::io::Write;
@@ -99,7 +97,7 @@ fn split_lines(content: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn members_and_frames_are_read_one_after_another() {
+fn concatenated_members_and_frames_are_read() {
     let all = content(0..40_000);
     for (name, compress) in [("a.gz", gzip as Compress), ("a.GZ", gzip), ("a.zst", zstd)] {
         let parts = [0..1, 1..1, 1..30_000, 30_000..40_000].map(|lines| compress(&content(lines)));
@@ -110,7 +108,7 @@ fn members_and_frames_are_read_one_after_another() {
 }
 
 #[test]
-fn what_other_programs_write_is_read() {
+fn command_line_tool_output_is_read() {
     let (lines, error) = TestFile::new("a.zst", &BY_ZSTD_PROGRAM).lines(1 << 20);
     assert!(error.is_none(), "{error:?}");
     assert_eq!(lines, [&b"one"[..], b"two", b"three"]);
@@ -139,7 +137,7 @@ fn skippable_frames_are_skipped() {
 }
 
 #[test]
-fn a_reader_resumes_anywhere_and_counts_compressed_bytes() {
+fn reader_resumes_anywhere() {
     let all = content(0..30_000);
     for (name, bytes) in [("a.gz", gzip(&all)), ("a.zst", zstd(&all))] {
         let file = TestFile::new(name, &bytes);
@@ -182,7 +180,7 @@ fn check_damaged(file: &TestFile, intact: &[Vec<u8>]) -> Option<String> {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_an_error_except_between_members() {
+fn truncated_file_is_rejected_except_between_members() {
     for (name, compress) in FORMATS {
         let (first, second) = (compress(&content(0..10)), compress(&content(10..20)));
         let both = [first.clone(), second].concat();
@@ -205,7 +203,7 @@ fn a_file_cut_anywhere_is_an_error_except_between_members() {
 }
 
 #[test]
-fn a_flipped_bit_never_gives_wrong_lines() {
+fn flipped_bit_never_gives_wrong_lines() {
     for (name, compress) in FORMATS {
         let content = content(0..5);
         let bytes = compress(&content);
@@ -222,7 +220,7 @@ fn a_flipped_bit_never_gives_wrong_lines() {
 }
 
 #[test]
-fn a_file_that_is_not_compressed_at_all_is_an_error() {
+fn uncompressed_file_is_rejected() {
     for (name, compression) in [("a.gz", "gzip"), ("a.zst", "zstd")] {
         for text in [&b"t"[..], b"text", b"plain text\n", &b"plain text\n".repeat(100_000)] {
             let message = check_damaged(&TestFile::new(name, text), &[]).expect("it is plain text");
@@ -238,7 +236,7 @@ fn a_file_that_is_not_compressed_at_all_is_an_error() {
 }
 
 #[test]
-fn a_zstd_window_must_fit_the_memory() {
+fn zstd_window_over_memory_is_rejected() {
     // A frame whose header asks for 128 MiB.
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 17 << 3];
     frame.extend_from_slice(&[0x01 | 4 << 3, 0, 0]);
@@ -251,7 +249,7 @@ fn a_zstd_window_must_fit_the_memory() {
 }
 
 #[test]
-fn a_line_in_a_small_compressed_file_may_be_too_long() {
+fn long_line_in_small_compressed_file_is_rejected() {
     let file = TestFile::new("a.gz", &gzip(&[b"short\n", &[b'x'; 5_000_000][..]].concat()));
     assert_eq!(file.lines(5_000_000).0.len(), 2);
     let (lines, error) = file.lines(4_999_999);
@@ -293,7 +291,7 @@ fn records_and_whole_files_are_decompressed_too() {
 }
 
 #[test]
-fn compressed_files_refuse_to_be_split_and_say_why() {
+fn splitting_compressed_file_is_rejected_with_reason() {
     let path = PathBuf::from("data.gz");
     assert!(!TextLines.splittable(&path) && TextLines.splittable("data.txt".as_ref()));
     let refusal = TextLines.splitting(&path).refusal(&path);
@@ -302,7 +300,7 @@ fn compressed_files_refuse_to_be_split_and_say_why() {
 }
 
 #[test]
-fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored() {
+fn gzip_padding_and_trailing_garbage_are_ignored() {
     let members = [gzip(b"one\n"), gzip(b"two\n")].concat();
     for behind in
         [&[0][..], &[0; 1024], &[0; 200_000], b"garbage\n", b"\0\0x", &[0x1f, 0x8a], &[0x50; 200_000]]
@@ -315,7 +313,7 @@ fn behind_gzip_data_zeros_are_padding_and_garbage_is_ignored() {
 }
 
 #[test]
-fn garbage_at_the_beginning_of_gzip_data_is_no_gzip_data() {
+fn leading_garbage_is_not_gzip() {
     for before in [&b"\0"[..], b"garbage"] {
         let file = TestFile::new("a.gz", &[before, &gzip(b"one\n")].concat());
         assert!(check_damaged(&file, &[b"one".to_vec()]).is_some());
@@ -323,7 +321,7 @@ fn garbage_at_the_beginning_of_gzip_data_is_no_gzip_data() {
 }
 
 #[test]
-fn container_file_in_a_text_job_is_refused_with_its_feature() {
+fn container_file_in_text_job_is_rejected() {
     let refusal = |content: &[u8]| {
         let file = TestFile::new("a", content);
         let error = TextLines.check(&file.path).err()?.to_string();
@@ -345,7 +343,7 @@ fn container_file_in_a_text_job_is_refused_with_its_feature() {
 }
 
 #[test]
-fn a_compression_that_is_not_read_is_refused_by_name_and_by_first_bytes() {
+fn unsupported_compression_is_rejected_by_name_and_magic() {
     let refusal = |name: &str, content: &[u8]| {
         let file = TestFile::new(name, content);
         let error = TextLines.check(&file.path).err()?.to_string();
@@ -405,7 +403,7 @@ fn a_compression_that_is_not_read_is_refused_by_name_and_by_first_bytes() {
 }
 
 #[test]
-fn rows_are_refused_by_name_only_and_whole_files_never() {
+fn row_jobs_reject_by_name_and_whole_files_never() {
     let file = TestFile::new("a.7z", b"7z\xbc\xaf\x27\x1c");
     assert!(FixedRecords { length: 6 }.check(&file.path).is_err());
     assert!(WholeFiles.check(&file.path).is_ok());

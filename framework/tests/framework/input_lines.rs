@@ -1,7 +1,4 @@
-//! Lines of split files, against a naive reading of the whole file.
-//!
-//! Owns line boundaries, splits, resuming, long lines and the errors about text. Does not own compressed
-//! files.
+//! Lines of split files, compared with a naive reading of the whole file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -187,13 +184,13 @@ proptest! {
     }
 
     #[test]
-    fn lines_of_any_bytes_too(content in vec(0..16u8, 0..300), cuts in vec(any::<u64>(), 0..6), memory in 300..5000usize) {
+    fn byte_lines_give_each_line_once(content in vec(0..16u8, 0..300), cuts in vec(any::<u64>(), 0..6), memory in 300..5000usize) {
         check(&content, &cuts, memory, false);
     }
 }
 
 #[test]
-fn every_single_cut_of_the_hard_shapes() {
+fn every_cut_of_edge_cases_gives_each_line_once() {
     for content in
         ["", "\n", "\n\n", "a", "a\n", "a\nb", "a\r\nb\r\n", "\r\n\r", "\r\r\n", "ab\n\ncd\nef", "\0\n\0"]
     {
@@ -206,14 +203,14 @@ fn every_single_cut_of_the_hard_shapes() {
 }
 
 #[test]
-fn an_empty_file_has_no_lines() {
+fn empty_file_has_no_lines() {
     let file = TestFile::new(b"");
     assert_eq!(read_text(&file.whole(), 100, true).expect("it can be read"), []);
     assert_eq!(read_bytes(&file.whole(), 0, true).expect("it can be read"), []);
 }
 
 #[test]
-fn one_return_before_the_newline_belongs_to_it() {
+fn one_carriage_return_before_newline_is_removed() {
     let file = TestFile::new(b"a\r\n\r\nb\r\r\nc\r");
     let lines: Vec<_> = read_bytes(&file.whole(), 100, false)
         .expect("it can be read")
@@ -224,7 +221,7 @@ fn one_return_before_the_newline_belongs_to_it() {
 }
 
 #[test]
-fn a_line_may_fill_the_memory_and_not_a_byte_more() {
+fn line_over_memory_is_rejected() {
     for newline in ["\n", ""] {
         let content = format!("ab\n{}{newline}", "x".repeat(1000));
         let file = TestFile::new(content.as_bytes());
@@ -239,7 +236,7 @@ fn a_line_may_fill_the_memory_and_not_a_byte_more() {
 }
 
 #[test]
-fn lines_of_megabytes_in_a_small_buffer() {
+fn lines_longer_than_buffer_are_read() {
     let long = "long ".repeat(600_000);
     let content = format!("first\n{long}\nbetween\n{long}{long}\nlast\n");
     let file = TestFile::new(content.as_bytes());
@@ -268,7 +265,7 @@ fn lines_of_megabytes_in_a_small_buffer() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_named_by_their_offset_in_the_file() {
+fn invalid_utf8_is_named_by_file_offset() {
     let mut content = b"0123456789\n".repeat(60_000);
     content[500_002] = 0xFF;
     let file = TestFile::new(&content);
@@ -304,7 +301,7 @@ fn read_bytes_count(split: &Split) -> usize {
 }
 
 #[test]
-fn a_file_that_became_shorter_is_an_error_and_one_that_grew_is_read_as_planned() {
+fn shrunk_file_fails_and_grown_file_is_read_as_planned() {
     let file = TestFile::new(b"one\ntwo\nthree");
     let planned = Split { length: 20, file_length: 20, ..file.whole() };
     assert_eq!(
@@ -319,14 +316,14 @@ fn a_file_that_became_shorter_is_an_error_and_one_that_grew_is_read_as_planned()
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_file_is_named() {
     let split = Split::whole(Path::new("no/such file"), 10);
     let error = TextLines.open(&split, 100).err().expect("there is no such file");
     assert_eq!(error.to_string(), "cannot read no/such file: no such file or directory");
 }
 
 #[test]
-fn byte_order_mark_is_removed_from_the_first_line_of_text_alone() {
+fn byte_order_mark_is_removed_from_first_line() {
     let text = "\u{feff}a\u{feff}b\r\n\u{feff}c\n";
     let file = TestFile::new(text.as_bytes());
     let with = naive(text.as_bytes());
@@ -351,7 +348,7 @@ fn byte_order_mark_is_removed_from_the_first_line_of_text_alone() {
 }
 
 #[test]
-fn text_with_the_mark_of_another_encoding_is_refused() {
+fn utf_16_and_utf_32_text_is_rejected() {
     for (mark, encoding) in [
         (b"\xff\xfe".as_slice(), "UTF-16"),
         (b"\xfe\xff", "UTF-16"),

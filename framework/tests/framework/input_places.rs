@@ -1,7 +1,4 @@
-//! Where a record lies, as closures are told: path, byte and line.
-//!
-//! Owns that places are right in every format that knows them, wherever a task begins and goes on. Does not
-//! own errors that name a place.
+//! The path, byte and line of a record as closures see them, in every format and after every preemption.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -41,14 +38,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn byte_and_line_are_those_of_the_file(text in "([ab]{0,6}\n){0,30}[ab]{0,3}") {
+    fn place_has_byte_and_line_of_file(text in "([ab]{0,6}\n){0,30}[ab]{0,3}") {
         prop_assert_eq!(JobTest::new(places).input(&text).run().text(), expected(&text));
         let packed = JobTest::new(places).input(gzipped(&text)).input_extension("gz");
         prop_assert_eq!(packed.run().text(), expected(&text));
     }
 
     #[test]
-    fn behind_the_first_split_the_byte_is_known_and_the_line_is_not(text in "([ab]{0,6}\n){1,30}", size in 4u64..40) {
+    fn later_split_knows_byte_but_not_line(text in "([ab]{0,6}\n){1,30}", size in 4u64..40) {
         let output = JobTest::new(places).input(&text).split_size(size).run();
         let by_hand = expected(&text);
         let mut by_hand = by_hand.lines();
@@ -65,7 +62,7 @@ proptest! {
 }
 
 #[test]
-fn places_are_the_same_however_often_a_task_is_preempted() {
+fn places_survive_preemption() {
     let test = JobTest::new(places).input("to\nbe\n\nor not\n").input("a\nb\n");
     assert_eq!(test.run().text(), "0\t1\tto\n3\t2\tbe\n6\t3\t\n7\t4\tor not\n0\t1\ta\n2\t2\tb\n");
     test.assert_preemption_safe();
@@ -73,7 +70,7 @@ fn places_are_the_same_however_often_a_task_is_preempted() {
 }
 
 #[test]
-fn a_long_file_is_counted_on_from_where_the_last_look_ended() {
+fn line_count_continues_from_last_place() {
     let text: String = (0..40_000).map(|number| format!("line {number}\n")).collect();
     let job = || {
         Job::bytes().map_only(|_: &[u8], out| {
@@ -87,7 +84,7 @@ fn a_long_file_is_counted_on_from_where_the_last_look_ended() {
 }
 
 #[test]
-fn records_of_one_length_know_their_byte_and_files_their_path_alone() {
+fn fixed_records_know_byte_and_whole_files_only_path() {
     let rows = || Job::fixed_records(2).map_only(|row: &[u8], out| out.emit(out.input().offset(), row));
     assert_eq!(JobTest::new(rows).input("abcdef").split_size(4).run().text(), "0\tab\n2\tcd\n4\tef\n");
     let files = || {
@@ -101,7 +98,7 @@ fn records_of_one_length_know_their_byte_and_files_their_path_alone() {
 }
 
 #[test]
-fn a_place_prints_as_people_say_it() {
+fn place_is_printed_with_file_and_line() {
     let named = || {
         Job::input(ByteLines).map_only(|_: &[u8], out| {
             let text = out.input().to_string();
@@ -124,7 +121,7 @@ fn a_place_prints_as_people_say_it() {
 }
 
 #[test]
-fn a_map_before_a_reduce_is_told_too_also_while_it_is_sampled() {
+fn place_is_known_in_maps_and_samples() {
     let index = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<String, u64>| {

@@ -1,6 +1,4 @@
-//! Records of one length, and files as records.
-//!
-//! Owns their boundaries, splits, resuming and errors. Does not own lines nor compressed files.
+//! Fixed-length records and whole files as records: boundaries, splits, resuming and errors.
 
 use std::fs;
 use std::path::PathBuf;
@@ -79,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn the_offset_is_that_of_the_record_that_failed() {
+fn offset_is_that_of_failed_record() {
     let file = TestFile::new(b"aabbccdd");
     let mut reader = FixedRecords { length: 2 }.open(&file.whole(), 100).expect("it opens");
     let failed = reader.read_batch(&mut |record: &[u8]| {
@@ -90,7 +88,7 @@ fn the_offset_is_that_of_the_record_that_failed() {
 }
 
 #[test]
-fn records_that_cannot_be_are_refused() {
+fn invalid_record_lengths_are_rejected() {
     let file = TestFile::new(b"aabbc");
     let message =
         |length, memory| records(length, &file.whole(), memory).expect_err("it is refused").to_string();
@@ -124,7 +122,7 @@ fn whole_file(file: &TestFile, memory: usize) -> Result<(Vec<u8>, usize), InputE
 }
 
 #[test]
-fn a_file_is_one_record_also_when_it_is_empty() {
+fn empty_whole_file_is_one_record() {
     for content in [&b""[..], b"x", b"two\nlines\0", &[7; 300_000]] {
         let found = whole_file(&TestFile::new(content), content.len()).expect("it fits");
         assert_eq!(found, (content.to_vec(), 1));
@@ -132,7 +130,7 @@ fn a_file_is_one_record_also_when_it_is_empty() {
 }
 
 #[test]
-fn a_file_longer_than_the_memory_is_refused() {
+fn whole_file_over_memory_is_rejected() {
     let file = TestFile::new(b"12345");
     let error = whole_file(&file, 4).expect_err("it does not fit");
     assert_eq!(error.to_string(), format!("{} is longer than 4B; raise --task-memory", file.path.display()));

@@ -1,7 +1,6 @@
-//! Keys whose bytes other languages are held to: a file of them, which is what the codec says.
+//! Encoded keys for implementations in other languages: `python/tests/vectors.json` must match the codec.
 //!
-//! Owns `python/tests/vectors.json`, which is written anew with `NAPREDUCE_WRITE_VECTORS=1`. Does not own the
-//! codec of Python.
+//! `NAPREDUCE_WRITE_VECTORS=1` rewrites the file.
 
 use napreduce::Key;
 use napreduce::codec::DecodeError;
@@ -112,7 +111,7 @@ fn vectors() -> Json {
 }
 
 #[test]
-fn the_vectors_of_other_languages_are_what_the_codec_says() {
+fn key_vectors_match_codec() {
     let expected = serde_json::to_string_pretty(&vectors()).expect("it is JSON") + "\n";
     if std::env::var_os("NAPREDUCE_WRITE_VECTORS").is_some() {
         std::fs::write(PATH, &expected).expect("the file can be written");

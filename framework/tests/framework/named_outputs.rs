@@ -1,7 +1,4 @@
-//! Outputs with names beside the part files, in reduces and in jobs without.
-//!
-//! Owns what is in them however tasks are preempted, and which definitions are refused. Does not own their
-//! commit (live runtime).
+//! Named outputs of reduces and of map-only jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,7 +24,7 @@ fn sorted_out() -> Job {
 }
 
 #[test]
-fn each_map_writes_each_output_also_where_nothing_is_in_it() {
+fn every_map_writes_every_named_output() {
     let test = JobTest::new(sorted_out).input("1\nx\n22\n").input("3\n").setting("combine-files=false");
     let output = test.run();
     assert_eq!(output.parts, [b"1\n22\n".to_vec(), b"3\n".to_vec()]);
@@ -40,7 +37,7 @@ fn each_map_writes_each_output_also_where_nothing_is_in_it() {
 }
 
 #[test]
-fn a_map_that_writes_to_several_outputs_is_safe_to_preempt_at_every_record() {
+fn multi_output_map_is_preemption_safe() {
     JobTest::new(sorted_out).input("1\nx\n22\ny\n").input("3\nz\n").assert_preemption_safe();
     JobTest::new(sorted_out).input("1\nx\n22\ny\n3\nz\n").split_size(5).assert_safe_at_random(1, 8);
 }
@@ -58,7 +55,7 @@ fn by_frequency() -> Job {
 }
 
 #[test]
-fn a_reduce_that_writes_to_several_outputs_is_safe_to_preempt_at_every_group() {
+fn multi_output_reduce_is_preemption_safe() {
     let test = JobTest::new(by_frequency).input("to be or not to be\nis a question\n").reduces(2);
     let output = test.run();
     let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
@@ -75,7 +72,7 @@ fn a_reduce_that_writes_to_several_outputs_is_safe_to_preempt_at_every_group() {
 }
 
 #[test]
-fn more_than_a_buffer_goes_to_a_named_output() {
+fn named_output_exceeds_its_buffer() {
     let copy = || {
         let twice = NamedOutput::new("twice", Text);
         Job::text().named_output(&twice).map_only(move |line: &str, out| out.to(&twice).emit(line, line))
@@ -93,7 +90,7 @@ fn refused(job: impl Fn() -> Job) -> String {
 }
 
 #[test]
-fn names_that_no_file_can_have_are_refused_before_anything_is_read() {
+fn invalid_output_names_are_rejected_at_start() {
     let named = |names: &'static [&str]| {
         move || {
             let source = names
@@ -114,7 +111,7 @@ fn names_that_no_file_can_have_are_refused_before_anything_is_read() {
 }
 
 #[test]
-fn an_output_that_is_not_declared_fails_the_job_with_its_name() {
+fn undeclared_output_fails_job() {
     let forgotten = || {
         let errors = NamedOutput::new("errors", Text);
         Job::text().map_only(move |line: &str, out| out.to(&errors).emit(line, ()))

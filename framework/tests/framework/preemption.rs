@@ -1,7 +1,4 @@
-//! Byte identity: jobs of every shape, preempted before every record, group and value, once and repeatedly.
-//!
-//! Owns the jobs that keep no state (others: `preemption_state`). Does not own what is tried and compared
-//! (`napreduce::testing`), nor preemption of real processes.
+//! Byte identity of stateless jobs of every shape, preempted before every record, group and value.
 
 use napreduce::output::FixedBytes;
 use napreduce::records::Records;
@@ -41,13 +38,13 @@ fn lines_by_word() -> Job {
 }
 
 #[test]
-fn a_job_with_a_combiner() {
+fn job_with_combiner_is_preemption_safe() {
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
 }
 
 /// What the fold of the combiner makes of a group is all that the reduce sees; here its order matters.
 #[test]
-fn totals_are_folded_in_the_order_of_the_values() {
+fn fold_follows_value_order() {
     let chains = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<u64, String>| {
@@ -65,7 +62,7 @@ fn totals_are_folded_in_the_order_of_the_values() {
 }
 
 #[test]
-fn a_job_without_a_combiner_with_counters_of_its_own() {
+fn job_with_user_counters_is_preemption_safe() {
     JobTest::new(lines_by_word)
         .input(POEM)
         .input("one more\n")
@@ -75,7 +72,7 @@ fn a_job_without_a_combiner_with_counters_of_its_own() {
 }
 
 #[test]
-fn nothing_at_all() {
+fn empty_job_is_preemption_safe() {
     assert_preemption_safe(wordcount, "");
     JobTest::new(wordcount).input("").input("\n").reduces(3).assert_preemption_safe();
 }
@@ -98,7 +95,7 @@ fn visits() -> Job {
 }
 
 #[test]
-fn a_secondary_sort() {
+fn secondary_sort_is_preemption_safe() {
     JobTest::new(visits).input(POEM).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
 }
 
@@ -113,13 +110,13 @@ fn one_group() -> Job {
 }
 
 #[test]
-fn one_group_of_all_values_is_saved_at_its_end() {
+fn single_group_is_saved_at_its_end() {
     JobTest::new(one_group).input(POEM).split_size(50).assert_preemption_safe();
 }
 
 /// Reads one value of each group; the rest is skipped.
 #[test]
-fn values_that_are_not_read() {
+fn unread_values_are_preemption_safe() {
     let first = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64 % 3, line))
@@ -142,12 +139,12 @@ fn shouting() -> Job {
 }
 
 #[test]
-fn maps_alone() {
+fn map_only_job_is_preemption_safe() {
     JobTest::new(shouting).input(POEM).input(lines(4)).split_size(50).assert_preemption_safe();
 }
 
 #[test]
-fn several_spills_in_one_map() {
+fn spilling_map_is_preemption_safe() {
     // A megabyte of memory, of which the sort has less than half at once.
     let wide = || {
         Job::text()
@@ -169,7 +166,7 @@ fn several_spills_in_one_map() {
 }
 
 #[test]
-fn several_merges_in_one_reduce() {
+fn merging_reduce_is_preemption_safe() {
     let test = JobTest::new(lines_by_word).input(POEM).input(lines(6)).split_size(50).setting("fan-in=2");
     let counters = test.run().counters;
     assert!(counters.get("SPILLED_RECORDS") > counters.get("MAP_OUTPUT_RECORDS"));
@@ -180,13 +177,13 @@ fn several_merges_in_one_reduce() {
 }
 
 #[test]
-fn several_merges_that_combine_in_compressed_blocks() {
+fn combining_merges_of_compressed_blocks_are_preemption_safe() {
     let test = JobTest::new(wordcount).input(POEM).split_size(40).reduces(2);
     test.setting("fan-in=2").setting("compression=lz4").assert_preemption_safe();
 }
 
 #[test]
-fn compressed_input() {
+fn compressed_input_is_preemption_safe() {
     use std::io::Write;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(POEM.as_bytes()).expect("memory");
@@ -196,7 +193,7 @@ fn compressed_input() {
 }
 
 #[test]
-fn records_of_one_length() {
+fn fixed_length_records_are_preemption_safe() {
     let rows = || {
         Job::fixed_records(10)
             .map(|row: &[u8], out: &mut Emit<[u8; 4], Vec<u8>>| {
@@ -215,7 +212,7 @@ fn records_of_one_length() {
 }
 
 #[test]
-fn whole_files_and_typed_records() {
+fn whole_files_and_typed_records_are_preemption_safe() {
     let first = || {
         Job::whole_files()
             .map(|file: napreduce::input::WholeFile<'_>, out: &mut Emit<u64, String>| {
@@ -250,7 +247,7 @@ fn whole_files_and_typed_records() {
 }
 
 #[test]
-fn a_total_order() {
+fn total_order_is_preemption_safe() {
     let sorted = || {
         Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ())).total_order().reduce(
             |line, copies, out| {

@@ -1,6 +1,4 @@
-//! User code that holds records back, and lets go of them in front of a checkpoint instead of saving them.
-//!
-//! Owns `flush` of mappers and reducers. Does not own what is saved (`preemption_state`).
+//! User code that buffers records and emits them in `flush` before a checkpoint.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;
@@ -70,7 +68,7 @@ impl Reducer for Held {
 }
 
 #[test]
-fn what_is_held_back_is_let_go_of_in_front_of_a_checkpoint() {
+fn buffered_output_is_flushed_before_checkpoint() {
     let job = || Job::text().mapper(Held::default()).reducer(Held::default());
     let test = JobTest::new(job).input("to\nbe\nor\nnot\nto\nbe\nthat\nis\n").reduces(1);
     assert_eq!(test.run().text(), "be 2\nis 1\nnot 1\nor 1\nthat 1\nto 2\n");

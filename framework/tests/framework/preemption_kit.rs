@@ -1,6 +1,4 @@
-//! The test kit tells jobs that may be preempted from those that may not.
-//!
-//! Owns jobs that are wrong on purpose. Does not own jobs that are right (`preemption`).
+//! The test kit detects jobs that are not preemption-safe.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,32 +60,32 @@ fn numbering(answer: Save, restores: bool) -> Job {
 }
 
 #[test]
-fn a_mapper_that_saves_and_restores_is_safe() {
+fn saving_mapper_passes_kit() {
     assert_preemption_safe(|| numbering(Save::Saved, true), LINES);
 }
 
 #[test]
-fn a_state_that_is_kept_secret_is_found_out() {
+fn incomplete_state_fails_kit() {
     let message = complaint(|| numbering(Save::Stateless, true));
     assert!(message.starts_with("each task checkpointed at its boundary 2 "), "{message}");
 }
 
 #[test]
-fn a_state_that_cannot_be_restored_is_found_out() {
+fn unrestorable_state_fails_kit() {
     let message = complaint(|| numbering(Save::Saved, false));
     assert!(message.contains("job_0001_m_0000.2 could not be restored"), "{message}");
     assert!(message.ends_with("cannot make sense of it"), "{message}");
 }
 
 #[test]
-fn a_mapper_that_cannot_be_saved_is_named_before_anything_is_tried() {
+fn unsaveable_mapper_is_named_first() {
     let message = complaint(|| numbering(Save::Unsupported, false));
     assert!(message.starts_with("the maps of this job cannot be checkpointed"), "{message}");
     assert!(message.contains("implement save and restore, or answer Stateless"), "{message}");
 }
 
 #[test]
-fn a_closure_that_counts_behind_the_frameworks_back_is_found_out() {
+fn hidden_closure_state_fails_kit() {
     let message = complaint(|| {
         let seen = AtomicU64::new(0);
         Job::text().map_only(move |line: &str, out| out.emit(seen.fetch_add(1, Ordering::Relaxed), line))
@@ -125,7 +123,7 @@ impl Reducer for Hasty {
 }
 
 #[test]
-fn a_reducer_that_does_not_look_whether_a_group_was_cut_is_found_out() {
+fn reducer_ignoring_resumed_group_fails_kit() {
     let message = complaint(|| {
         Job::text()
             .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64, line))
@@ -168,14 +166,14 @@ impl Mapper for Listening {
 }
 
 #[test]
-fn hooks_are_called_and_what_they_count_is_seen() {
+fn suspend_hooks_are_called_and_counted() {
     let job = || Job::text().mapper(Listening::default()).reduce(|line, _, out| out.emit(line, ()));
     let message = complaint(job);
     assert!(message.ends_with("the counter \"stops\" stands at 1 instead of 0"), "{message}");
 }
 
 #[test]
-fn a_job_that_fails_is_named_with_what_was_done_to_it() {
+fn failing_job_is_named_with_interruption() {
     let message = complaint(|| {
         Job::text().map_only(|line: &str, out: &mut Output<Text>| -> Result<(), String> {
             out.emit(line, ());

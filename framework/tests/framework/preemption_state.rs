@@ -1,7 +1,4 @@
-//! Byte identity of jobs that keep a state of their own, preempted before every record, group and value.
-//!
-//! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of
-//! real processes.
+//! Byte identity of stateful jobs, preempted before every record, group and value.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;
@@ -87,12 +84,12 @@ fn ledger(resumes: bool) -> Job {
 }
 
 #[test]
-fn a_stateful_reducer() {
+fn stateful_reducer_is_preemption_safe() {
     JobTest::new(|| ledger(false)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
 }
 
 #[test]
-fn a_stateful_reducer_that_resumes_in_a_group() {
+fn stateful_reducer_resumes_inside_group() {
     JobTest::new(|| ledger(true)).input(POEM).split_size(70).reduces(2).assert_preemption_safe();
     let one_word = "abc ".repeat(60);
     JobTest::new(|| ledger(true)).input(one_word).assert_preemption_safe();
@@ -146,7 +143,7 @@ impl Mapper for Before {
 }
 
 #[test]
-fn a_stateful_mapper() {
+fn stateful_mapper_is_preemption_safe() {
     let job = || {
         Job::text().mapper(Before::default()).reduce(|line, lengths, out| {
             while let Some(length) = lengths.next() {
@@ -168,7 +165,7 @@ fn anything_anywhere() {
 
 /// What `Ledger` does, by a closure whose state is saved for it.
 #[test]
-fn a_closure_goes_on_with_its_state_in_the_middle_of_a_group() {
+fn closure_state_is_restored_inside_group() {
     let numbered = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<String, u64>| {

@@ -1,7 +1,4 @@
-//! Jobs over several inputs, each with a format and a map of its own.
-//!
-//! Owns that every record meets the map of its input, however inputs are cut, sampled and preempted. Does not
-//! own how paths are named on a command line (`program`).
+//! Jobs with several inputs, each with its own format and map.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -65,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_join_is_that_of_nested_loops_however_inputs_are_cut(
+    fn join_equals_nested_loops(
         users in proptest::collection::btree_map(0u8..20, "[a-z]{0,9}", 0..12),
         orders in vec((0u8..20, 0u8..100), 0..40),
         split_size in 1u64..60,
@@ -77,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn a_join_is_safe_to_preempt_at_every_record() {
+fn join_is_preemption_safe() {
     let users = BTreeMap::from([(1, "ann".to_owned()), (2, "bob".to_owned()), (7, String::new())]);
     let orders = [(2, 30), (1, 12), (3, 99), (2, 5), (7, 1), (1, 1)];
     test_of(&users, &orders).split_size(9).reduces(2).assert_preemption_safe();
@@ -85,7 +82,7 @@ fn a_join_is_safe_to_preempt_at_every_record() {
 }
 
 #[test]
-fn every_format_can_be_beside_every_other() {
+fn all_formats_can_be_combined() {
     let lengths = || {
         Job::inputs()
             .add("text", TextLines, |line: &str, out: &mut Emit<String, u64>| {
@@ -108,7 +105,7 @@ fn every_format_can_be_beside_every_other() {
 }
 
 #[test]
-fn a_total_order_is_cut_by_a_sample_of_all_inputs() {
+fn total_order_samples_all_inputs() {
     let sorted = || {
         Job::inputs()
             .add("words", TextLines, |word: &str, out: &mut Emit<String, ()>| out.emit(word, ()))
@@ -154,7 +151,7 @@ impl Mapper for Numbered {
 }
 
 #[test]
-fn an_input_may_have_a_mapper_with_a_state_and_another_a_closure() {
+fn stateful_mapper_and_closure_can_be_combined() {
     let places = || {
         Job::inputs()
             .add_mapper("numbered", TextLines, Numbered::default())
@@ -174,7 +171,7 @@ fn refused(job: fn() -> Job) -> String {
 }
 
 #[test]
-fn names_that_cannot_be_told_apart_or_typed_are_refused() {
+fn duplicate_and_untypeable_input_names_are_rejected() {
     fn named(names: &[&str]) -> Job {
         let stage = names.iter().fold(Job::inputs(), |inputs, name| {
             inputs.add(name, TextLines, |line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))
@@ -193,7 +190,7 @@ fn names_that_cannot_be_told_apart_or_typed_are_refused() {
 }
 
 #[test]
-fn no_job_has_no_reduces() {
+fn zero_reduces_are_rejected() {
     fn job() -> Job {
         Job::text()
             .map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()))

@@ -1,7 +1,4 @@
-//! Small files that one map task reads: each as if it had a task of its own.
-//!
-//! Owns what user code sees of it and byte identity under preemption. Does not own which files are combined
-//! (`input::splits`).
+//! Several small files in one map task: user code sees each file as if it had a task of its own.
 
 use napreduce::input::{TextLines, WholeFile};
 use napreduce::testing::JobTest;
@@ -73,14 +70,14 @@ fn test<J: Fn() -> Job>(job: J, files: usize) -> JobTest<J> {
 }
 
 #[test]
-fn user_code_sees_each_file_as_if_it_had_a_task_of_its_own() {
+fn combined_files_are_mapped_separately() {
     let together = test(narrate, 40).run();
     assert_eq!(together.text(), test(narrate, 40).setting("combine-files=false").run().text());
     assert_eq!(together.text().lines().filter(|line| line.contains(" ends\t")).count(), 34, "none is empty");
 }
 
 #[test]
-fn parts_of_a_job_without_reduces_follow_each_other_as_the_files_do() {
+fn map_only_parts_follow_file_order() {
     for job in [copy, lengths] {
         let together = test(job, 40).run();
         let alone = test(job, 40).setting("combine-files=false").run();
@@ -90,7 +87,7 @@ fn parts_of_a_job_without_reduces_follow_each_other_as_the_files_do() {
 }
 
 #[test]
-fn a_task_goes_on_in_the_file_it_stood_in() {
+fn combined_task_resumes_in_its_file() {
     test(narrate, 10).assert_preemption_safe();
     test(copy, 10).assert_preemption_safe();
 }

@@ -1,7 +1,4 @@
-//! Commands as mappers and reducers, in the loops of real tasks: what they read, what is made of
-//! what they write.
-//!
-//! Owns the protocol and its errors. Does not own processes that are stopped or killed (whole-system tests).
+//! Commands as mappers and reducers in real task loops.
 
 use std::num::NonZeroU32;
 
@@ -27,7 +24,7 @@ fn failure(test: JobTest<impl Fn() -> Job>) -> String {
 }
 
 #[test]
-fn lines_go_to_a_command_and_its_lines_come_back() {
+fn command_maps_and_reduces_lines() {
     let output = JobTest::new(mapped("cat")).input("b\ta\n\nlast").run();
     assert_eq!(output.text(), "b\ta\n\nlast\n");
     assert_eq!(output.counters.get("MAP_INPUT_RECORDS"), 3);
@@ -35,14 +32,14 @@ fn lines_go_to_a_command_and_its_lines_come_back() {
 }
 
 #[test]
-fn records_are_sorted_by_the_bytes_of_their_keys() {
+fn records_are_sorted_by_key_bytes() {
     let output = JobTest::new(commands("cat", "cat")).input("b\t2\n\u{e9}\t4\nb\t1\na\tx\ty\nB\n").run();
     assert_eq!(output.text(), "B\t\na\tx\ty\nb\t2\nb\t1\n\u{e9}\t4\n");
     assert_eq!(output.counters.get("REDUCE_INPUT_GROUPS"), 4);
 }
 
 #[test]
-fn lines_are_any_bytes() {
+fn lines_may_be_any_bytes() {
     let every: Vec<u8> = (0..=255).filter(|byte| !b"\n\r\t".contains(byte)).collect();
     let line = [&every[..], b"\t", &every[..]].concat();
     let output = JobTest::new(commands("cat", "cat")).input(&line).run();
@@ -50,7 +47,7 @@ fn lines_are_any_bytes() {
 }
 
 #[test]
-fn each_attempt_has_one_command_whether_or_not_there_is_input() {
+fn every_attempt_runs_one_command() {
     let output = JobTest::new(commands("wc -l", "wc -l")).input("a\nb\n").input("").reduces(2).run();
     let lines: Vec<String> =
         output.parts.iter().map(|part| String::from_utf8_lossy(part).trim().to_owned()).collect();
@@ -60,7 +57,7 @@ fn each_attempt_has_one_command_whether_or_not_there_is_input() {
 }
 
 #[test]
-fn more_output_than_input_and_more_input_than_output_go_through() {
+fn large_input_and_output_do_not_deadlock() {
     let line = "x".repeat(1_000) + "\n";
     let much = line.repeat(2_000);
     let output =
@@ -74,7 +71,7 @@ fn more_output_than_input_and_more_input_than_output_go_through() {
 }
 
 #[test]
-fn a_command_may_read_less_than_there_is_if_it_ends_well() {
+fn command_may_ignore_rest_of_input() {
     let much = "line\n".repeat(500_000);
     let output = JobTest::new(mapped("head -n 2")).input(&much).run();
     assert_eq!(output.text(), "line\nline\n");
@@ -85,12 +82,12 @@ fn a_command_may_read_less_than_there_is_if_it_ends_well() {
 }
 
 #[test]
-fn a_broken_pipe_inside_a_command_ends_what_writes_to_it() {
+fn broken_pipe_ends_writer_inside_command() {
     assert_eq!(JobTest::new(mapped("yes | head -n 3")).input("x\n").run().text(), "y\ny\ny\n");
 }
 
 #[test]
-fn one_side_may_be_rust() {
+fn command_and_rust_can_be_combined() {
     let mapper = || {
         Job::bytes()
             .map(|line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>| {
@@ -111,7 +108,7 @@ fn one_side_may_be_rust() {
 }
 
 #[test]
-fn a_command_that_fails_is_named_with_its_status() {
+fn failed_command_is_named_with_status() {
     for (test, says) in [
         (JobTest::new(commands("exit 3", "cat")), "the mapper `exit 3` exited with status 3"),
         (JobTest::new(commands("cat", "cat; exit 4")), "the reducer `cat; exit 4` exited with status 4"),
@@ -203,7 +200,7 @@ fn failing_mapper_or_combiner_fails_task() {
 }
 
 #[test]
-fn a_failing_combiner_is_named_and_no_script_of_ours_is() {
+fn failed_combiner_is_named_without_script() {
     for (mapper, combiner, says) in [
         ("cat", "cat; exit 4", "the combiner `cat; exit 4` exited with status 4"),
         ("cat; exit 3", "cat", "the mapper `cat; exit 3` exited with status 3"),
@@ -217,21 +214,21 @@ fn a_failing_combiner_is_named_and_no_script_of_ours_is() {
 }
 
 #[test]
-fn a_pipeline_that_fails_in_its_middle_fails_its_task_when_a_shell_is_asked_to_look() {
+fn pipefail_fails_task() {
     let documented = "bash -o pipefail -c 'cat | false | cat'";
     let failed = failure(JobTest::new(commands(documented, "cat")).input("a\n"));
     assert!(failed.contains("exited with status 1"), "{failed}");
 }
 
 #[test]
-fn a_combiner_need_not_read_everything() {
+fn combiner_may_ignore_rest_of_input() {
     let many = "a\t1\n".repeat(200_000);
     let output = JobTest::new(combining("cat", "head -n 1")).input(&many).run();
     assert_eq!(output.text(), "a\t1\n");
 }
 
 #[test]
-fn a_command_counts_for_its_job_on_standard_error() {
+fn command_increments_counters_on_stderr() {
     let script = |name: &str| {
         format!(
             "while read -r line; do echo \"$line\"; echo reporter:counter:Words,{name},2 >&2; done; echo a note >&2"
@@ -252,7 +249,7 @@ fn divided(key_fields: u32, partition_fields: u32) -> impl Fn() -> Job {
 }
 
 #[test]
-fn lines_go_by_the_first_fields_of_their_keys_and_stand_in_order_of_all() {
+fn partition_fields_select_reduce() {
     let line = |number: u32| format!("{}\t{:03}\t{number}\n", number % 23, (number * 37) % 101);
     let input: String = (0..500).map(line).collect();
     let output = JobTest::new(divided(2, 1)).input(&input).reduces(5).run();
@@ -277,7 +274,7 @@ fn lines_go_by_the_first_fields_of_their_keys_and_stand_in_order_of_all() {
 }
 
 #[test]
-fn a_command_may_write_more_errors_than_a_pipe_holds() {
+fn command_may_write_much_to_stderr() {
     let output = JobTest::new(mapped(
         "cat; head -c 300000 /dev/zero | tr '\\0' '\\n' | sed s/^/reporter:counter:Many,lines,1/ >&2",
     ));

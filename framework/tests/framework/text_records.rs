@@ -1,7 +1,4 @@
-//! Records over several lines, and text that is not quite text.
-//!
-//! Owns that every way to cut a file gives each record once, compared with splitting the whole text. Does not
-//! own lines.
+//! Records of several lines, and text with invalid UTF-8. Every cut must give the records of the whole text.
 
 use napreduce::Job;
 use napreduce::input::{LossyLines, TextRecords};
@@ -64,33 +61,33 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn delimiters_cut_as_the_whole_text_is_split(text in "[a;\n-]{0,60}", delimiter in ";|-;|;-|\n-|a;-", size in 1u64..20) {
+    fn delimiters_split_like_whole_text(text in "[a;\n-]{0,60}", delimiter in ";|-;|;-|\n-|a;-", size in 1u64..20) {
         let found = records(|| TextRecords::delimited_by(&delimiter), &text, size);
         prop_assert_eq!(found, quoted(between(&text, &delimiter)));
     }
 
     #[test]
-    fn delimiters_that_overlap_themselves_are_read_from_the_start(text in "[ab]{0,40}", delimiter in "aa|aba|abab", size in 1u64..9) {
+    fn self_overlapping_delimiters_match_from_start(text in "[ab]{0,40}", delimiter in "aa|aba|abab", size in 1u64..9) {
         let found = records(|| TextRecords::delimited_by(&delimiter), &text, size);
         prop_assert_eq!(found, quoted(between(&text, &delimiter)));
     }
 
     #[test]
-    fn marked_lines_begin_records(text in "([a#]{0,3}\r?\n){0,20}[a#]{0,3}", size in 1u64..20) {
+    fn marker_lines_start_records(text in "([a#]{0,3}\r?\n){0,20}[a#]{0,3}", size in 1u64..20) {
         let found = records(|| TextRecords::beginning_with("#"), &text, size);
         let groups = grouped(&text, |line| line.starts_with('#'));
         prop_assert_eq!(found, quoted(groups.iter().map(String::as_str)));
     }
 
     #[test]
-    fn paragraphs_are_what_stands_between_blank_lines(text in "\u{feff}?(a{0,2}\r{0,3}\n){0,20}(a{1,2}\r{0,2})?", size in 1u64..20) {
+    fn paragraphs_end_at_blank_lines(text in "\u{feff}?(a{0,2}\r{0,3}\n){0,20}(a{1,2}\r{0,2})?", size in 1u64..20) {
         let found = records(TextRecords::paragraphs, &text, size);
         let unmarked = text.trim_start_matches('\u{feff}');
         prop_assert_eq!(found, quoted(paragraphs(unmarked).iter().map(String::as_str)));
     }
 
     #[test]
-    fn lossy_lines_are_what_the_standard_library_makes_of_each(
+    fn lossy_lines_match_standard_library(
         lines in vec(vec(prop_oneof![Just(0xffu8), Just(0xc3), Just(0xa9), Just(b'a')], 0..6), 0..12),
         size in 1u64..20,
     ) {
@@ -102,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn records_longer_than_any_buffer_are_found() {
+fn records_longer_than_buffer_are_read() {
     let long = "x".repeat(700_000);
     let text = format!("#one\n{long}\n#two\n{long}\n#three\n");
     let job = || {
@@ -117,7 +114,7 @@ fn records_longer_than_any_buffer_are_found() {
 }
 
 #[test]
-fn tasks_that_are_preempted_go_on_at_the_same_record() {
+fn text_record_readers_are_preemption_safe() {
     let marked = || {
         Job::input(TextRecords::beginning_with("#")).map_only(|record: &str, out| {
             out.emit(out.input().offset(), record.replace('\n', "|"));
@@ -133,7 +130,7 @@ fn tasks_that_are_preempted_go_on_at_the_same_record() {
 }
 
 #[test]
-fn what_is_no_text_and_what_is_too_long_is_named_with_its_byte() {
+fn invalid_and_long_records_are_named_by_byte() {
     let job = || Job::input(TextRecords::delimited_by(";")).map_only(|text: &str, out| out.emit(text, ()));
     let refused = |bytes: &[u8], says: &str| {
         let test = JobTest::new(job).input(bytes).task_memory(1 << 20);
@@ -149,18 +146,18 @@ fn what_is_no_text_and_what_is_too_long_is_named_with_its_byte() {
 
 #[test]
 #[should_panic(expected = "records need a delimiter of at least one byte")]
-fn an_empty_delimiter_is_refused() {
+fn empty_delimiter_is_rejected() {
     let _ = TextRecords::delimited_by("");
 }
 
 #[test]
 #[should_panic(expected = "a marker is the beginning of one line")]
-fn a_marker_over_two_lines_is_refused() {
+fn multiline_marker_is_rejected() {
     let _ = TextRecords::beginning_with("a\nb");
 }
 
 #[test]
-fn blank_line_of_any_length_divides_paragraphs_at_every_cut() {
+fn blank_lines_end_paragraphs_at_every_cut() {
     for blank in ["\n", "\r\n", "\r\r\n", &("\r".repeat(9000) + "\n")] {
         let text = format!("one\n{blank}two\r\n{blank}{blank}three\n{blank}");
         for size in [1, 2, 3, 5, 4096, 10_000].into_iter().filter(|size| text.len() < 200 * size) {
@@ -171,7 +168,7 @@ fn blank_line_of_any_length_divides_paragraphs_at_every_cut() {
 }
 
 #[test]
-fn byte_order_mark_is_not_part_of_the_first_record_at_any_cut() {
+fn byte_order_mark_is_removed_at_every_cut() {
     let text = "\u{feff}#a\u{feff}b\n\n\u{feff}c;d\n#e\n";
     let paragraphs = quoted(["#a\u{feff}b", "\u{feff}c;d\n#e"]);
     for size in 1..=text.len() as u64 {

@@ -1,7 +1,4 @@
-//! Typed records come back as they were written, however the file is cut, and damage is noticed.
-//!
-//! Owns the format through its public input side and files made by a job. Does not own chains
-//! (whole-system tests).
+//! Typed records round-trip at every cut, and damage is detected.
 
 use std::path::Path;
 
@@ -71,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_passes_for_data(
+    fn damaged_blocks_are_rejected(
         blocks in some_blocks(),
         at in any::<prop::sample::Index>(),
         bit in 0..8u8,
@@ -98,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn a_block_may_be_larger_than_the_memory_and_a_record_may_not() {
+fn record_over_memory_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     let pairs = |count: u64, length: u64| -> Pairs {
@@ -122,7 +119,7 @@ fn a_block_may_be_larger_than_the_memory_and_a_record_may_not() {
 }
 
 #[test]
-fn records_of_another_type_are_refused() {
+fn records_of_other_type_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("records");
     let length = file(&path, &[vec![("key".into(), 7)]]).len() as u64;

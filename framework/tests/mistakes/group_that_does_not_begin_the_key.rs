@@ -1,5 +1,5 @@
-//! Groups by a type that the key does not begin with.
-//! Does not own what is said of that, which stands beside it.
+//! Groups by a type that is not a prefix of the key.
+//! The expected error is in the `.stderr` file.
 use napreduce::{Emit, Job};
 
 fn main() {

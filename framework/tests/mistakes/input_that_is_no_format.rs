@@ -1,5 +1,5 @@
-//! The path of an input where its format belongs.
-//! Does not own what is said of that, which stands beside it.
+//! Passes an input path instead of a format.
+//! The expected error is in the `.stderr` file.
 use napreduce::Job;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! A map that takes bytes where the input gives text.
-//! Does not own what is said of that, which stands beside it.
+//! A map that takes bytes although the input is text.
+//! The expected error is in the `.stderr` file.
 use napreduce::{Emit, Job};
 
 fn main() {

@@ -1,5 +1,5 @@
-//! A map that returns what it should emit.
-//! Does not own what is said of that, which stands beside it.
+//! A map that returns a value instead of emitting it.
+//! The expected error is in the `.stderr` file.
 use napreduce::{Emit, Job};
 
 fn main() {

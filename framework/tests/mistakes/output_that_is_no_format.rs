@@ -1,5 +1,5 @@
-//! The path of an output where its format belongs.
-//! Does not own what is said of that, which stands beside it.
+//! Passes an output path instead of a format.
+//! The expected error is in the `.stderr` file.
 use napreduce::Job;
 
 fn main() {

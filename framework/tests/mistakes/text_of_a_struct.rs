@@ -1,5 +1,5 @@
-//! Writes a struct as a field of a line of text.
-//! Does not own what is said of that, which stands beside it.
+//! Writes a struct as a field of a text line.
+//! The expected error is in the `.stderr` file.
 use napreduce::Job;
 
 struct Point;

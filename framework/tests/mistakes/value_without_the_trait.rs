@@ -1,5 +1,5 @@
-//! A value type of one's own that derives nothing.
-//! Does not own what is said of that, which stands beside it.
+//! A user's value type without a derive.
+//! The expected error is in the `.stderr` file.
 use napreduce::{Emit, Job};
 
 struct Reading;

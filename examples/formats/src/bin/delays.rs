@@ -1,8 +1,5 @@
-//! Reads Parquet, writes csv: how many flights of each carrier were late, and how late they were: `delays
-//! flights --output DIR`.
-//!
-//! Owns the statistics, which fold in any order. Does not own which columns a file has beside the two that
-//! are read.
+//! Reads Parquet and writes csv with the number of late flights per carrier and their delays: `delays flights
+//! --output DIR`. Other columns are not read.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! Joins JSON lines: puts the name of its user to each visit: `named-visits users=PATH...
-//! visits=PATH... --output DIR`.
+//! Joins JSON lines: adds the name of its user to each visit: `named-visits users=PATH... visits=PATH...
+//! --output DIR`.
 //!
-//! Owns that a user comes before its visits. Does not own members of the lines that nobody asks for.
+//! The key sorts a user before its visits.
 
 use std::process::ExitCode;
 

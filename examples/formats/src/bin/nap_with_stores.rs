@@ -1,7 +1,4 @@
-//! `nap` with the features of stores, for tests of clusters that read and write them.
-//!
-//! Owns nothing but its name, by which it lies beside a `nap` without stores that was built for all
-//! other tests.
+//! `nap` with the store features, for tests of clusters. The name keeps it apart from a `nap` without stores.
 
 use std::process::ExitCode;
 

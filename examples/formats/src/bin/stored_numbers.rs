@@ -1,7 +1,5 @@
-//! Keeps the lines that are numbers, without a reduce, and what is none beside them: `stored-numbers
-//! s3://bucket/lines --output s3://bucket/numbers`.
-//!
-//! Owns nothing but the job. Where its input and its output are, the job does not know.
+//! Keeps the lines that are numbers and writes the others to a named output, without a reduce:
+//! `stored-numbers s3://bucket/lines --output s3://bucket/numbers`.
 
 use std::process::ExitCode;
 

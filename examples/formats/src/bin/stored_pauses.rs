@@ -1,7 +1,7 @@
-//! Counts words at leisure, for who wants to see what becomes of a task that is ended in the middle:
-//! `stored-pauses INPUT... --output DIR --pause 2`.
+//! Counts words slowly, for tests that kill a task in the middle: `stored-pauses INPUT... --output DIR
+//! --pause 2`.
 //!
-//! Owns the pauses, one at each line and one at each word. Does not own what is saved meanwhile, nor where.
+//! It pauses at each line and each word.
 
 use std::process::ExitCode;
 use std::thread::sleep;

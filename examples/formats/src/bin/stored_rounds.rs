@@ -1,7 +1,7 @@
-//! Says how many words occur how often: `stored-rounds INPUT... --output URI`, of which any may be in a
-//! store.
+//! Counts how many words have the same frequency: `stored-rounds INPUT... --output URI`; paths may be in
+//! stores.
 //!
-//! Owns its two jobs, one on the output of the other. Does not own where that lies.
+//! The second of two jobs reads the output of the first.
 
 use std::process::ExitCode;
 

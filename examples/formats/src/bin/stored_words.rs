@@ -1,7 +1,6 @@
 //! Counts the words of text in stores: `stored-words s3://bucket/books/ --output DIR`.
 //!
-//! Owns nothing but the job, which is that of `wordcount`: where its input is, the job does not know. Which
-//! stores it reads are the features with which it was built.
+//! The job is that of `wordcount`. The features of the build select the stores.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,5 @@
-//! Writes rows of csv as Parquet: `to-parquet flights.csv --output DIR`.
-//!
-//! Owns the columns, which are the fields of a struct. Does not own bad rows: `--bad-rows` says what becomes
-//! of them.
+//! Converts csv rows to Parquet: `to-parquet flights.csv --output DIR`. The fields of a struct are the
+//! columns.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,5 @@
-//! NameNodes that lose requests, and files that are replaced or removed, while a job reads.
-//!
-//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried
-//! (`runtime/storage`).
+//! Lost requests and changed input files while a job reads: the output is the same, or the job fails with the
+//! reason.
 
 use std::process::Stdio;
 
@@ -12,7 +10,7 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::server::Files;
 
 #[test]
-fn requests_that_are_lost_do_not_show_in_the_output() {
+fn lost_requests_do_not_change_output() {
     let Some(files) = Files::create("faults") else { return };
     let folder = Folder::new();
     files.put("a.txt", text(20_000));
@@ -51,7 +49,7 @@ fn said_after(name: &'static str, change: impl FnOnce(&Files)) -> Option<String>
 }
 
 #[test]
-fn a_file_that_is_replaced_or_removed_while_the_job_runs_is_named() {
+fn changed_input_file_fails_job() {
     let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
     // The same bytes, by another clock.
     let replaced = said_after("replaced", |files| files.put("a.txt", text(1000)));

@@ -1,7 +1,4 @@
-//! Connections to the NameNode that end at random, together with what happens to the cluster meanwhile.
-//!
-//! Owns that the output is the same, once, whatever comes together. Does not own faults one by one
-//! (`outputs`, `cluster`, `coordinator`).
+//! Random connection losses together with random cluster events: the output appears exactly once.
 
 use rand::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -23,7 +20,7 @@ fn trick(random: &mut Pcg64Mcg) -> Trick {
 }
 
 #[test]
-fn whatever_comes_together_the_output_is_the_same() {
+fn random_faults_do_not_change_output() {
     let Some(scene) = Scene::new("chaos") else { return };
     let mut random = events::random();
     let tricks: Vec<Trick> = (0..TRICKS).map(|_| trick(&mut random)).collect();

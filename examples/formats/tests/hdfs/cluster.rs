@@ -1,7 +1,4 @@
-//! Jobs of a cluster: its tasks read and write HDFS, and its coordinator renames what they have written.
-//!
-//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators
-//! that die (`coordinator`).
+//! Cluster jobs: tasks read and write HDFS, and the coordinator renames the parts.
 
 use std::path::PathBuf;
 
@@ -34,7 +31,7 @@ pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
 }
 
 #[test]
-fn words_that_a_cluster_writes_are_those_of_a_directory() {
+fn cluster_output_equals_local_output() {
     let Some(scene) = Scene::new("of-cluster") else { return };
     let cluster = start(&scene.files, &scene.folder, &scene.files.address);
     let job = submit(&scene, &cluster);
@@ -45,7 +42,7 @@ fn words_that_a_cluster_writes_are_those_of_a_directory() {
 }
 
 #[test]
-fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show() {
+fn suspended_and_killed_writers_do_not_change_output() {
     let Some(scene) = Scene::new("preempted") else { return };
     let proxy = Proxy::on(Kind::SEND, &scene.files.address, &[Trick::Hold]);
     let cluster = start(&scene.files, &scene.folder, &proxy.address);
@@ -64,7 +61,7 @@ fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show() {
 }
 
 #[test]
-fn what_is_saved_on_one_worker_goes_on_at_another() {
+fn checkpoint_is_restored_on_another_worker() {
     let Some(scene) = Scene::new("saved") else { return };
     scene.files.put("in.txt", std::fs::read(scene.folder.path("in.txt")).expect("a file"));
     let proxy = Proxy::on(Kind::READ, &scene.files.address, &[Trick::Hold]);
@@ -93,7 +90,7 @@ fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
 }
 
 #[test]
-fn a_coordinator_without_hdfs_says_what_it_lacks() {
+fn coordinator_without_hdfs_names_missing_feature() {
     let Some(scene) = Scene::new("lacking") else { return };
     nap_with_stores();
     let address = scene.files.address.clone();
@@ -106,7 +103,7 @@ fn a_coordinator_without_hdfs_says_what_it_lacks() {
 }
 
 #[test]
-fn tasks_of_a_cluster_read_hdfs_and_go_on_in_the_middle_of_a_file() {
+fn cluster_tasks_restore_inside_hdfs_file() {
     let Some(files) = Files::create("inputs-of-cluster") else { return };
     let folder = Folder::new();
     files.put("a.txt", text(100_000));

@@ -1,7 +1,4 @@
-//! Coordinators that are killed at every step of a commit to HDFS.
-//!
-//! Owns the steps, at which a request is held while its sender dies. Does not own each single call
-//! (`runtime/local`).
+//! Coordinators that are killed at every step of a commit to HDFS, while a request is held.
 
 use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};
@@ -22,26 +19,26 @@ fn check(name: &'static str, kind: Kind, before: usize) {
 }
 
 #[test]
-fn it_dies_while_parts_are_sent_of_which_none_was_granted() {
+fn crash_before_any_commit_grant_keeps_output() {
     check("before-grant", Kind::SEND, 0);
 }
 
 #[test]
-fn it_dies_when_parts_were_granted_and_nothing_was_begun() {
+fn crash_after_grants_keeps_output() {
     check("after-grant", Kind::INTENT, 0);
 }
 
 #[test]
-fn it_dies_before_anything_was_completed() {
+fn crash_before_completion_keeps_output() {
     check("none-completed", Kind::COMPLETE, 0);
 }
 
 #[test]
-fn it_dies_in_the_middle_of_completing() {
+fn crash_during_completion_keeps_output() {
     check("some-completed", Kind::COMPLETE, 2);
 }
 
 #[test]
-fn it_dies_when_all_was_completed_and_nothing_says_so() {
+fn crash_before_success_marker_keeps_output() {
     check("all-completed", Kind::SUCCESS, 0);
 }

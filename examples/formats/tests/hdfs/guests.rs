@@ -1,7 +1,5 @@
-//! Guests of another engine that save their work in HDFS: killed in the middle, their next attempt goes on
-//! from there.
-//!
-//! Owns that nothing of it is left. Does not own the same in other stores (`outputs`).
+//! Guests of another engine that checkpoint to HDFS: the next attempt restores the checkpoint, and none is
+//! left.
 
 use std::process::Stdio;
 
@@ -11,7 +9,7 @@ use rustix::process::Signal;
 use super::scene::Scene;
 
 #[test]
-fn a_guest_that_is_killed_goes_on_from_what_is_in_hdfs() {
+fn killed_guest_restores_checkpoint_from_hdfs() {
     let Some(scene) = Scene::new("guests") else { return };
     let pauses = |output: &str, more: &[&str]| {
         let mut command = scene.program(env!("CARGO_BIN_EXE_stored-pauses"), &scene.files.address);

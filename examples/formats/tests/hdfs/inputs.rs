@@ -1,7 +1,4 @@
-//! The same output from HDFS as from files.
-//!
-//! Owns inputs of several forms, and what is said of those that cannot be read. Does not own faults
-//! (`changes`).
+//! Input from HDFS gives the same output as input from files; unreadable input is named.
 
 use std::io::Write;
 use std::path::Path;
@@ -54,7 +51,7 @@ fn check_same(folder: &Folder, files: &Files, argument: &str, more: &[&str]) {
 }
 
 #[test]
-fn words_of_hdfs_are_those_of_files_however_they_are_cut() {
+fn hdfs_splits_give_same_words_as_files() {
     let Some(files) = Files::create("cut") else { return };
     let folder = Folder::new();
     books(&folder, &files);
@@ -65,7 +62,7 @@ fn words_of_hdfs_are_those_of_files_however_they_are_cut() {
 }
 
 #[test]
-fn a_file_of_many_blocks_is_read_over_their_edges() {
+fn records_across_block_boundaries_are_read() {
     let Some(files) = Files::create("blocks") else { return };
     let folder = Folder::new();
     folder.write("long.txt", text(40_000));
@@ -76,7 +73,7 @@ fn a_file_of_many_blocks_is_read_over_their_edges() {
 }
 
 #[test]
-fn an_argument_means_what_it_means_of_files() {
+fn hdfs_arguments_resolve_like_files() {
     let Some(files) = Files::create("arguments") else { return };
     let folder = Folder::new();
     books(&folder, &files);
@@ -111,7 +108,7 @@ fn an_argument_means_what_it_means_of_files() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_input_is_named() {
     let Some(files) = Files::create("errors") else { return };
     let folder = Folder::new();
     files.put("closed/a.txt", "x\n");

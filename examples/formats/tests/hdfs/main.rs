@@ -1,9 +1,8 @@
-//! Jobs that read and write HDFS, as a person runs them: the output is that of the same bytes in files, once,
-//! or an error names the file.
+//! Jobs that read and write HDFS: the output is that of a directory, exactly once, or an error names the
+//! file.
 //!
-//! Owns programs, clusters, kills and faults at the outside, against a NameNode and a DataNode of Hadoop 2.7.
-//! Does not own the steps of a commit (`runtime/local`) nor how files do what objects do (`runtime/storage`).
-//! Skipped where there are no jars of Hadoop, unless `NAPREDUCE_REQUIRE` names `hdfs`.
+//! The tests run a NameNode and a DataNode of Hadoop 2.7. They are skipped without Hadoop's jars, unless
+//! `NAPREDUCE_REQUIRE` names `hdfs`.
 
 mod changes;
 mod chaos;

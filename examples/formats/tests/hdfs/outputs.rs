@@ -1,6 +1,5 @@
-//! Programs that run their jobs themselves: what they write, refuse, replace, and leave when they are killed.
-//!
-//! Owns whole runs, and requests that are lost meanwhile. Does not own coordinators.
+//! Programs that run their jobs in process: output, refusals, overwriting, lost requests, and leftovers of
+//! killed programs.
 
 use std::process::{Child, Stdio};
 
@@ -10,7 +9,7 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 
 #[test]
-fn words_in_hdfs_are_those_of_a_directory() {
+fn hdfs_output_equals_local_output() {
     let Some(scene) = Scene::new("written") else { return };
     scene.words(&scene.files.address, &format!("{}/", scene.out()), &[]).succeeded();
     scene.assert_written();
@@ -30,7 +29,7 @@ fn words_in_hdfs_are_those_of_a_directory() {
 }
 
 #[test]
-fn an_output_that_exists_is_refused_and_replaced_when_that_is_said() {
+fn existing_output_is_replaced_only_with_overwrite() {
     let Some(scene) = Scene::new("replaced-output") else { return };
     let (address, out) = (scene.files.address.clone(), scene.out());
     let mut more = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
@@ -49,7 +48,7 @@ fn an_output_that_exists_is_refused_and_replaced_when_that_is_said() {
 }
 
 #[test]
-fn a_job_without_reduces_writes_outputs_with_names_and_parts_of_any_size() {
+fn map_only_job_writes_named_outputs() {
     let Some(scene) = Scene::new("numbers") else { return };
     // More than one piece, and than one block.
     let lines: String = (1_000_000_000_u64..1_000_900_000).map(|number| format!("{number}\n")).collect();
@@ -71,7 +70,7 @@ fn a_job_without_reduces_writes_outputs_with_names_and_parts_of_any_size() {
 }
 
 #[test]
-fn places_where_no_output_can_be_are_refused() {
+fn invalid_output_locations_are_rejected() {
     let Some(scene) = Scene::new("places-refused") else { return };
     let address = scene.files.address.clone();
     let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
@@ -99,7 +98,7 @@ fn held_while_writing(scene: &Scene) -> (Proxy, Child) {
 }
 
 #[test]
-fn of_two_programs_at_once_one_writes() {
+fn concurrent_programs_one_claims_output() {
     let Some(scene) = Scene::new("both") else { return };
     let (proxy, mut first) = held_while_writing(&scene);
     for more in [&[][..], &["--overwrite"]] {
@@ -112,7 +111,7 @@ fn of_two_programs_at_once_one_writes() {
 }
 
 #[test]
-fn the_next_run_drops_what_a_killed_program_has_begun() {
+fn next_run_removes_leftovers_of_killed_program() {
     let Some(scene) = Scene::new("killed") else { return };
     let (proxy, mut job) = held_while_writing(&scene);
     let tasks = Process::tasks_of(job.id());
@@ -127,7 +126,7 @@ fn the_next_run_drops_what_a_killed_program_has_begun() {
 }
 
 #[test]
-fn an_attempt_that_is_killed_while_it_writes_is_tried_again() {
+fn attempt_killed_while_writing_is_retried() {
     let Some(scene) = Scene::new("attempts") else { return };
     let (proxy, mut job) = held_while_writing(&scene);
     let tasks = Process::tasks_of(job.id());
@@ -142,7 +141,7 @@ fn an_attempt_that_is_killed_while_it_writes_is_tried_again() {
 }
 
 #[test]
-fn a_program_that_is_interrupted_leaves_no_file() {
+fn interrupted_program_leaves_no_file() {
     let Some(scene) = Scene::new("interrupted") else { return };
     let (proxy, mut job) = held_while_writing(&scene);
     assert!(Process::of(job.id()).expect("it runs").signal(rustix::process::Signal::INT));
@@ -160,21 +159,21 @@ fn check_lost(name: &'static str, kind: Kind, tricks: &[Trick]) {
 }
 
 #[test]
-fn an_upload_that_was_renamed_unheard_is_looked_for() {
+fn rename_with_lost_answer_is_verified() {
     check_lost("unheard", Kind::COMPLETE, &[Trick::Lose, Trick::Refuse, Trick::Lose]);
 }
 
 #[test]
-fn a_claim_that_was_written_unheard_is_known_again() {
+fn claim_with_lost_answer_is_recognized() {
     check_lost("unheard-claim", Kind::CLAIM, &[Trick::Lose, Trick::Refuse, Trick::Lose]);
 }
 
 #[test]
-fn a_manifest_that_was_written_unheard_is_written_again() {
+fn manifest_with_lost_answer_is_rewritten() {
     check_lost("unheard-success", Kind::SUCCESS, &[Trick::Refuse, Trick::Lose]);
 }
 
 #[test]
-fn an_attempt_whose_writing_breaks_off_is_tried_again() {
+fn attempt_with_failed_write_is_retried() {
     check_lost("broken-off", Kind::SEND, &[Trick::Refuse, Trick::Lose]);
 }

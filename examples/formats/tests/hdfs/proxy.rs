@@ -1,8 +1,6 @@
-//! What stands between programs and the NameNode, and holds or loses what they ask for.
+//! A proxy between programs and the NameNode that holds or drops requests of one kind.
 //!
-//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them. A
-//! connection is that of a process: what is done to one request is done to all that the process asks for at
-//! that moment.
+//! A process has one connection, so a fault affects all requests that the process has in flight.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

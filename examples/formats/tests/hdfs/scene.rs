@@ -1,6 +1,4 @@
-//! A folder, a directory of HDFS, and what a job of words makes of the same text in both.
-//!
-//! Owns the comparison. Does not own what is done to a job meanwhile.
+//! A folder and an HDFS directory with the same text, and the comparison of a job's output in both.
 
 use std::process::Command;
 

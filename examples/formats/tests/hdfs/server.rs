@@ -1,7 +1,4 @@
-//! A NameNode and a DataNode, for all tests of this process.
-//!
-//! Owns their start, their end with this process, and files of tests there, by a client that is not the one
-//! under test. Does not own what is read.
+//! A NameNode and a DataNode for all tests of this process. Test files are written by Hadoop's own client.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

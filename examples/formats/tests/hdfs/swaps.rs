@@ -1,7 +1,4 @@
-//! A small file that many write under conditions: of those who try the same, one does.
-//!
-//! Owns races, and what is left by one who dies between two steps. Does not own what a claim is
-//! (`runtime/local`).
+//! Conditional writes of a small file: of concurrent writers one succeeds.
 
 use std::sync::Barrier;
 
@@ -38,7 +35,7 @@ fn put(claim: &str, racer: usize, condition: PutCondition<'_>) -> Option<String>
 }
 
 #[test]
-fn of_those_who_write_it_at_once_one_does() {
+fn concurrent_creators_one_succeeds() {
     let Some(files) = Files::create("races") else { return };
     let claim = files.uri_at("out/_temporary/claim.json");
     for _ in 0..ROUNDS {
@@ -63,7 +60,7 @@ fn of_those_who_write_it_at_once_one_does() {
 }
 
 #[test]
-fn every_change_is_made_to_what_the_last_one_made() {
+fn concurrent_swaps_lose_no_update() {
     let Some(files) = Files::create("sums") else { return };
     let claim = files.uri_at("out/_temporary/claim.json");
     hdfs().put(&claim, b"0", PutCondition::Absent).expect("an answer").expect("there is none");
@@ -86,7 +83,7 @@ fn every_change_is_made_to_what_the_last_one_made() {
 }
 
 #[test]
-fn what_the_dead_have_left_is_in_nobodys_way() {
+fn leftovers_of_killed_writers_do_not_block() {
     let Some(files) = Files::create("dead") else { return };
     let claim = files.uri_at("out/_temporary/claim.json");
     // One died on the way to a claim.

@@ -1,7 +1,4 @@
-//! Faults of the store at random, together with what happens to the cluster meanwhile (`events`).
-//!
-//! Owns that the output is the same, once, whatever comes together. Does not own faults one by one (`faults`,
-//! `cluster`, `coordinator`).
+//! Random store faults together with random cluster events (`events`): the output appears exactly once.
 
 use rand::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -26,7 +23,7 @@ fn trick(random: &mut Pcg64Mcg) -> Trick {
     }
 }
 
-fn whatever_comes_together_the_output_is_the_same(server: Server) {
+fn random_faults_do_not_change_output(server: Server) {
     let Some(scene) = Scene::new(server, "chaos") else { return };
     let mut random = events::random();
     let tricks: Vec<Trick> = (0..TRICKS).map(|_| trick(&mut random)).collect();

@@ -1,7 +1,4 @@
-//! Jobs of a cluster: its tasks send uploads, and its coordinator completes them.
-//!
-//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators
-//! that die (`coordinator`).
+//! Cluster jobs: tasks upload parts, and the coordinator completes the uploads.
 
 use std::path::PathBuf;
 
@@ -36,7 +33,7 @@ pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
     ended.stdout.trim().to_owned()
 }
 
-fn words_that_a_cluster_writes_are_those_of_a_directory(server: Server) {
+fn cluster_output_equals_local_output(server: Server) {
     let Some(scene) = Scene::new(server, "of-cluster") else { return };
     let cluster = start(&scene, &scene.bucket.address);
     let job = submit(&scene, &cluster);
@@ -47,7 +44,7 @@ fn words_that_a_cluster_writes_are_those_of_a_directory(server: Server) {
     keeps_no_credentials(cluster.directory(), server.dialect().secret);
 }
 
-fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show(server: Server) {
+fn suspended_and_killed_writers_do_not_change_output(server: Server) {
     let Some(scene) = Scene::new(server, "preempted") else { return };
     let proxy = Proxy::on(Kind::SendPart, &scene.bucket.address, &[Trick::Hold]);
     let cluster = start(&scene, &proxy.address);
@@ -65,7 +62,7 @@ fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show(server: S
     scene.assert_written();
 }
 
-fn what_is_saved_on_one_worker_goes_on_at_another(server: Server) {
+fn checkpoint_is_restored_on_another_worker(server: Server) {
     let Some(scene) = Scene::new(server, "saved") else { return };
     let lines: String = (0..100_000).map(|line| format!("line {line} with word{}\n", line % 97)).collect();
     scene.folder.write("long.txt", &lines);

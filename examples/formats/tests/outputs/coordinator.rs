@@ -1,7 +1,4 @@
-//! Coordinators that are killed at every step of a commit to a store.
-//!
-//! Owns the steps, at which a request is held while its sender dies. Does not own each single call
-//! (`runtime/local`).
+//! Coordinators that are killed at every step of a commit to a store, while a request is held.
 
 use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};
@@ -22,23 +19,23 @@ fn check(server: Server, name: &'static str, kind: Kind, before: usize) {
     scene.assert_written();
 }
 
-fn it_dies_while_parts_are_sent_of_which_none_was_granted(server: Server) {
+fn crash_before_any_commit_grant_keeps_output(server: Server) {
     check(server, "before-grant", Kind::SendPart, 0);
 }
 
-fn it_dies_when_parts_were_granted_and_nothing_was_begun(server: Server) {
+fn crash_after_grants_keeps_output(server: Server) {
     check(server, "after-grant", Kind::Put("/intent.json"), 0);
 }
 
-fn it_dies_before_anything_was_completed(server: Server) {
+fn crash_before_completion_keeps_output(server: Server) {
     check(server, "none-completed", Kind::Complete, 0);
 }
 
-fn it_dies_in_the_middle_of_completing(server: Server) {
+fn crash_during_completion_keeps_output(server: Server) {
     check(server, "some-completed", Kind::Complete, 2);
 }
 
-fn it_dies_when_all_was_completed_and_nothing_says_so(server: Server) {
+fn crash_before_success_marker_keeps_output(server: Server) {
     check(server, "all-completed", Kind::Put("/_success"), 0);
 }
 

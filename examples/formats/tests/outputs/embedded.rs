@@ -1,6 +1,4 @@
-//! Programs that run their jobs themselves: what they write, refuse, replace, and leave when they are killed.
-//!
-//! Owns whole runs. Does not own servers that fail (`faults`).
+//! Programs that run their jobs in process: output, refusals, overwriting, and leftovers of killed programs.
 
 use std::process::{Child, Stdio};
 
@@ -36,7 +34,7 @@ fn words_in_a_store_are_those_of_a_directory(server: Server) {
     run(command.arg(scene.out()).args(again)).succeeded();
 }
 
-fn an_output_that_exists_is_refused_and_replaced_when_that_is_said(server: Server) {
+fn existing_output_is_replaced_only_with_overwrite(server: Server) {
     let Some(scene) = Scene::new(server, "replaced") else { return };
     let (address, out) = (scene.bucket.address.clone(), scene.out());
     let mut more = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
@@ -57,7 +55,7 @@ fn an_output_that_exists_is_refused_and_replaced_when_that_is_said(server: Serve
     assert_eq!(keys[..5], expected);
 }
 
-fn a_job_without_reduces_writes_outputs_with_names_and_parts_of_any_size(server: Server) {
+fn map_only_job_writes_named_outputs(server: Server) {
     let Some(scene) = Scene::new(server, "numbers") else { return };
     // More than one request takes.
     let lines: String = (1_000_000_000_u64..1_000_900_000).map(|number| format!("{number}\n")).collect();
@@ -82,7 +80,7 @@ fn a_job_without_reduces_writes_outputs_with_names_and_parts_of_any_size(server:
     scene.assert_no_remains();
 }
 
-fn places_where_no_output_can_be_are_refused(server: Server) {
+fn invalid_output_locations_are_rejected(server: Server) {
     let Some(scene) = Scene::new(server, "places-refused") else { return };
     let address = scene.bucket.address.clone();
     let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
@@ -113,7 +111,7 @@ fn held_after(scene: &Scene, sent: &[Trick]) -> (Proxy, Child) {
     (proxy, job)
 }
 
-fn of_two_programs_at_once_one_writes(server: Server) {
+fn concurrent_programs_one_claims_output(server: Server) {
     let Some(scene) = Scene::new(server, "both") else { return };
     let (proxy, mut first) = held_while_writing(&scene);
     for more in [&[][..], &["--overwrite"]] {
@@ -125,7 +123,7 @@ fn of_two_programs_at_once_one_writes(server: Server) {
     scene.assert_written();
 }
 
-fn the_next_run_drops_what_a_killed_program_has_begun(server: Server) {
+fn next_run_removes_leftovers_of_killed_program(server: Server) {
     let Some(scene) = Scene::new(server, "killed") else { return };
     let (proxy, mut job) = held_after(&scene, &[Trick::Pass]);
     let tasks = Process::tasks_of(job.id());
@@ -189,7 +187,7 @@ fn parts_without_bytes_are_there(server: Server) {
     assert_eq!(scene.stored_parts().iter().filter(|(_, bytes)| bytes.is_empty()).count(), 3);
 }
 
-fn an_attempt_that_is_killed_while_it_writes_is_tried_again(server: Server) {
+fn attempt_killed_while_writing_is_retried(server: Server) {
     let Some(scene) = Scene::new(server, "attempts") else { return };
     let (proxy, mut job) = held_while_writing(&scene);
     let tasks = Process::tasks_of(job.id());

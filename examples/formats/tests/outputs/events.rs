@@ -1,7 +1,5 @@
-//! What happens to a cluster while it runs a job: tasks are suspended, checkpointed, resumed and killed, and
-//! coordinators are.
-//!
-//! Owns events at random until the job has ended. Does not own faults of a store, nor what the output is.
+//! Random cluster events during a job: tasks are suspended, checkpointed, resumed and killed, coordinators
+//! killed.
 
 use napreduce_tests::{OwnCluster, run, wait_until};
 use rand::seq::IndexedRandom;

@@ -1,6 +1,4 @@
-//! Servers that are busy, and answers that are lost, while a job writes.
-//!
-//! Owns that the output is the same, once. Does not own how long it is tried (`runtime/storage`).
+//! Busy servers and lost answers while a job writes: the output appears exactly once.
 
 use napreduce_tests::run;
 
@@ -27,11 +25,11 @@ fn an_upload_that_was_completed_unheard_is_looked_for(server: Server) {
     check(server, "unheard", Kind::Complete, &[Trick::Lose, Trick::Status(503), Trick::Lose]);
 }
 
-fn a_claim_that_was_written_unheard_is_known_again(server: Server) {
+fn claim_with_lost_answer_is_recognized(server: Server) {
     check(server, "unheard-claim", Kind::Put("/claim.json"), &[Trick::Lose, Trick::Lose]);
 }
 
-fn a_manifest_that_was_written_unheard_is_written_again(server: Server) {
+fn manifest_with_lost_answer_is_rewritten(server: Server) {
     check(server, "unheard-success", Kind::Put("/_success"), &[Trick::Status(503), Trick::Lose]);
 }
 

@@ -1,8 +1,5 @@
-//! Guests of another engine that save their work in a store: killed in the middle, their next attempt goes on
-//! from there.
-//!
-//! Owns that hosts need share nothing but the store. Does not own what else becomes of saved work
-//! (`guest_checkpoints` of the whole system's tests).
+//! Guests of another engine that checkpoint to a store: the next attempt restores the checkpoint on another
+//! host.
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,6 +1,4 @@
-//! Objects as inputs of a cluster's tasks, which are stopped and saved in the middle of one.
-//!
-//! Owns that the output is the same. Does not own preemption itself (`tests`).
+//! Cluster tasks that read objects are suspended and checkpointed inside an object.
 
 use napreduce_tests::{Folder, OwnCluster, counter, joined, run};
 

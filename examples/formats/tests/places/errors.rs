@@ -1,6 +1,4 @@
-//! What cannot be read is named, with what to do, and without credentials.
-//!
-//! Owns the words that people see. Does not own what is tried again (`faults`).
+//! Errors for unreadable input name the object and the remedy, and contain no credentials.
 
 use napreduce_tests::{Ended, Folder, run};
 

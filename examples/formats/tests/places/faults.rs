@@ -1,7 +1,5 @@
-//! Answers that break off, servers that are busy, objects that are replaced.
-//!
-//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried
-//! (`runtime/storage`).
+//! Broken answers, busy servers and replaced objects: the output is the same, or the job fails with the
+//! reason.
 
 use std::process::Stdio;
 

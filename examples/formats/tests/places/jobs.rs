@@ -1,6 +1,4 @@
-//! The same output from a store as from files.
-//!
-//! Owns inputs of several forms. Does not own faults.
+//! Input from a store gives the same output as input from files.
 
 use std::io::Write;
 use std::path::Path;
@@ -61,7 +59,7 @@ fn words_of_objects_are_those_of_files_however_they_are_cut(server: Server) {
     check_same(&folder, &bucket, "books/", &["--split-size", "1000", "--conf", "combine-files=false"]);
 }
 
-fn an_argument_means_what_it_means_of_files(server: Server) {
+fn hdfs_arguments_resolve_like_files(server: Server) {
     let Some(bucket) = Bucket::create(server, "arguments") else { return };
     let folder = Folder::new();
     books(&folder, &bucket);

@@ -1,10 +1,7 @@
-//! Jobs over objects in a store, as a person runs them: the output is that of the same bytes in files, or an
-//! error names the object.
+//! Jobs that read objects in a store: the output equals that for files, or an error names the object.
 //!
-//! Owns programs, clusters and faults at the outside, against servers from elsewhere that speak S3 (`moto`)
-//! and as Azure does (`azurite`), and one of this project that speaks as Google does (`google`): each script
-//! with each of them. Does not own requests (`runtime/storage`). Skipped where there is no such server,
-//! unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.
+//! Each test runs against S3 (`moto`), Azure (`azurite`) and Google Cloud Storage (`google.py`). It is
+//! skipped without the server, unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.
 
 mod cluster;
 mod errors;

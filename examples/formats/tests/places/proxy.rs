@@ -1,6 +1,4 @@
-//! What stands between a program and the server, and breaks answers.
-//!
-//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them.
+//! A proxy between a program and the server that breaks answers to requests of one kind.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

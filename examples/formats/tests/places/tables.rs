@@ -1,6 +1,4 @@
-//! Files of a format that jumps between its columns, in a store.
-//!
-//! Owns that Parquet is read there as from files. Does not own lines of text (`jobs`).
+//! Parquet in a store: readers seek between columns.
 
 use napreduce_tests::{Folder, parts, run};
 

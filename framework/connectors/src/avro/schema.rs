@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_in_their_namespace_and_in_themselves() {
+    fn schema_names_resolve_with_and_without_namespace() {
         let text = br#"{"type": "record", "name": "List", "namespace": "a.b", "fields": [
             {"name": "next", "type": ["null", "List"]}, {"name": "size", "type": {"type": "fixed", "name": "Id", "size": 4}},
             {"name": "other", "type": "a.b.Id"}, {"name": "day", "type": {"type": "int", "logicalType": "date"}}]}"#;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_told() {
+    fn invalid_schema_is_rejected() {
         for (text, message) in [
             ("", "its schema is no JSON: EOF while parsing a value at line 1 column 0"),
             ("\"word\"", "its schema defines no type \"word\""),

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_taken_apart_as_the_standard_says() {
+    fn rfc_4180_fields_are_parsed() {
         check("a,b\nc", 4, &["a", "b"]);
         check("a,,\r\nc", 5, &["a", "", ""]);
         check("\"a,\nb\",\"say \"\"x\"\"\"\r\n", 20, &["a,\nb", "say \"x\""]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_may_go_on_is_none_yet() {
+    fn incomplete_record_needs_more_input() {
         for start in ["", "a", "a,", "\"a\n", "\"a\"", "a,\"b\"\"", "\"a\",b", "a\r"] {
             assert_eq!(fields(start.as_bytes(), false), Ok(None), "{start:?}");
         }
@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_csv_crate_writes_is_read(rows in vec(vec("[a\"\n\r, ]{0,4}", 2..5), 1..6)) {
+        fn csv_crate_output_is_read(rows in vec(vec("[a\"\n\r, ]{0,4}", 2..5), 1..6)) {
             let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
             for row in &rows {
                 writer.write_record(row).expect("a Vec takes every write");

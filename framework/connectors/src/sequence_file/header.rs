@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_hadoop() {
+    fn variable_length_integers_match_hadoop() {
         for (bytes, number) in [
             (&[0][..], 0),
             (&[127], 127),

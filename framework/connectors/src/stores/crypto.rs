@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_standard() {
+    fn sha256_matches_standard() {
         let mut digest = PlainCrypto.digest(DigestAlgorithm::Sha256).expect("known");
         digest.update(b"ab");
         digest.update(b"c");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn macs_are_those_of_rfc_4231() {
+    fn hmac_matches_rfc_4231() {
         let mut hmac = PlainCrypto.hmac(DigestAlgorithm::Sha256, b"Jefe").expect("known");
         hmac.update(b"what do ya want ");
         hmac.update(b"for nothing?");

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_tried_again_and_nothing_else() {
+    fn only_transient_failures_are_retried() {
         for status in [408, 429, 500, 502, 503, 504] {
             assert!(answer(status, None).is_passing(), "{status}");
         }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn final_answers_name_the_object_and_what_to_do() {
+    fn permanent_failures_name_object_and_remedy() {
         for (failure, said) in [
             (answer(404, Some("NoSuchKey")), "s3://books/moby.txt does not exist"),
             (answer(404, Some("NoSuchBucket")), "there is no bucket books; check its name"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_an_object_in_a_list_is_an_answer_of_its_own() {
+    fn batch_delete_reports_each_object() {
         let failure = |text: &str| {
             let source = text.to_owned().into();
             Failure::of(&object_store::Error::Generic { store: "store", source })

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_not_answered_is_asked_for_again_alone() {
+    fn failed_page_is_retried_alone() {
         let uri = ObjectUri::parse("s3://b/out".as_ref()).expect("a name");
         let pages = std::sync::Arc::new(Pages::default());
         let asked = std::sync::Arc::clone(&pages);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_folders_are_no_objects() {
+    fn folder_markers_are_not_listed() {
         let object = |(key, length): (&str, u64)| FoundObject {
             uri: ObjectUri::parse(format!("s3://b/{key}").as_ref()).expect("a name"),
             length,

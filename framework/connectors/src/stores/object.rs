@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_read_whole_or_up_to_the_end() {
+    fn range_is_read_up_to_end_of_object() {
         let object = StoredObject::in_memory(b"0123456789");
         let mut read = [0; 4];
         assert_eq!((object.read_at(&mut read, 2), read), (Ok(4), *b"2345"));
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_quotes() {
+    fn etags_are_quoted() {
         assert_eq!(quoted("0x8D".to_owned()), "\"0x8D\"");
         assert_eq!(quoted("\"0x8D\"".to_owned()), "\"0x8D\"");
         assert_eq!(quoted("W/\"1\"".to_owned()), "W/\"1\"");
     }
 
     #[test]
-    fn another_version_is_never_read() {
+    fn changed_object_version_is_rejected() {
         let object = StoredObject::in_memory(b"0123456789");
         object.replace(b"9876543210");
         let changed = StorageError::Changed { uri: "s3://memory/object".to_owned() };

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_code_of_an_answer_is_kept() {
+    fn error_answer_keeps_only_its_code() {
         let body = "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
         assert_eq!(error_code(&Bytes::from(body)).as_deref(), Some("SignatureDoesNotMatch"));
         for body in ["", "<Code>", "<Code></Code>", "<Code>two words</Code>", "Bad Gateway"] {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn trying_ends_when_no_time_is_left() {
+    fn retries_end_at_deadline() {
         let tried = crate::stores::threads::wait(&uri(), async {
             let mut budget = RetryBudget::of(Duration::from_millis(400));
             let failure = answer(503, Some("SlowDown"));

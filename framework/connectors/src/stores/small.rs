@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_written_only_where_the_condition_is_met() {
+    fn conditional_write_respects_condition() {
         let (bucket, uri) =
             (Bucket::in_memory(), ObjectUri::parse("s3://memory/claim".as_ref()).expect("a name"));
         let put = |bytes: &[u8], condition| put_in(&bucket, &uri, bytes, condition).expect("memory answers");

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_comes_once_however_much_is_asked_for() {
+    fn reads_of_any_size_return_each_byte_once() {
         let content = bytes(1000);
         let object = StoredObject::in_memory(&content);
         for request in [1, 7, 100, 1000, REQUEST_BYTES] {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_passed_over_are_not_handed_out() {
+    fn skipped_bytes_are_not_returned() {
         let content = bytes(1000);
         let object = StoredObject::in_memory(&content);
         for to in [0, 1, 9, 10, 25, 500, 1000] {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_out_behind_what_is_missing() {
+    fn bytes_after_gap_are_not_returned() {
         let object = StoredObject::in_memory(&bytes(100));
         let mut stream = ObjectStream::new(object.clone(), 0, 100, 10);
         assert_eq!(stream.read(&mut [0; 10]), Ok(10));

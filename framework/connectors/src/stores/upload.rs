@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_uploaded_is_seen_when_somebody_completes_it() {
+    fn upload_is_visible_only_after_completion() {
         for parts in [&[][..], &["a"], &["a", "bc", "d", "ef", "g"]] {
             let bucket = Bucket::in_memory();
             let mut upload = Upload::begin_in(bucket.clone(), uri()).expect("begun");
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_bytes_has_no_part_in_azure() {
+    fn empty_azure_object_has_no_block() {
         let uri = ObjectUri::parse("abfss://c@a.dfs.core.windows.net/part".as_ref()).expect("a name");
         let upload = Upload::begin_in(Bucket::in_memory(), uri).expect("begun");
         assert_eq!(Box::new(upload).finish().map(|pending| pending.parts), Ok(Vec::new()));
     }
 
     #[test]
-    fn uploads_that_are_gone_are_told_from_buckets_that_are() {
+    fn missing_upload_differs_from_missing_bucket() {
         for (status, code) in [(404, Some("NoSuchUpload")), (404, None), (400, Some("InvalidBlockList"))] {
             assert!(is_gone(status, code), "{status} {code:?}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_an_object_follows_from_those_of_its_parts() {
+    fn object_version_derives_from_parts() {
         let of = |uri: &str, parts: &[&str]| {
             let parts = parts.iter().map(|part| (*part).to_owned()).collect();
             let upload = PendingUpload { id: "u".to_owned(), parts };

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_uploads_is_taken_apart() {
+    fn upload_listing_is_parsed() {
         let listed = r#"<?xml version="1.0" encoding="UTF-8"?>
             <ListMultipartUploadsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
               <Bucket>b</Bucket><KeyMarker/><UploadIdMarker/><NextKeyMarker>out/b &amp; c</NextKeyMarker>
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_an_error() {
+    fn invalid_upload_listing_is_rejected() {
         for body in [&b""[..], b"<a", b"not XML", b"\xff"] {
             assert!(parse(body).is_err(), "{body:?}");
         }

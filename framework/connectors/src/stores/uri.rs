@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_apart_without_escapes() {
+    fn uris_are_split_without_unescaping() {
         for (text, bucket, key) in [
             ("s3://b", "b", ""),
             ("s3://b/", "b", ""),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_the_reason() {
+    fn invalid_uri_is_rejected_with_reason() {
         for (text, reason) in [
             ("s3://", "names no bucket"),
             ("s3:///k", "names no bucket"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_partition_compare_as_their_bytes_do() {
+    fn frame_order_equals_byte_order() {
         let ascending = [frame(0, 0, 1, 9), frame(0, 1, 0, 2), frame(0, 256, 0, 1), frame(1, 0, 0, 0)];
         assert!(ascending.is_sorted());
         assert!(ascending.map(|frame| frame.encode()[..12].to_vec()).is_sorted());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_to_its_end() {
+    fn frames_round_trip() {
         let mut bytes = Vec::new();
         for (frame, payload) in [(frame(3, 1, 0, 2), &b"ab"[..]), (GuestFrame::of_report(1, 0), b"")] {
             frame.write(payload, &mut bytes).expect("memory can be written");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_claims_too_much_is_named() {
+    fn truncated_and_oversized_frames_are_rejected() {
         let whole = [frame(3, 1, 0, 2).encode().as_slice(), b"ab"].concat();
         for length in 1..whole.len() {
             let error = GuestFrameReader::new(&whole[..length]).next_frame().expect_err("it is cut short");

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_read_as_it_was_written_and_says_what_it_is() {
+    fn plan_round_trips_with_its_format() {
         let text = plan().to_json().expect("it can be written");
         assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), plan());
         let text = String::from_utf8(text).expect("text");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn text_other_than_plan_is_rejected() {
         let text = String::from_utf8(plan().to_json().expect("it can be written")).expect("text");
         for (from, to, says) in [
             ("plan/1", "plan/3", "it is of format \"napreduce-guest-plan/3\", and this program reads"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_whose_guests_save_their_work_is_of_another_version() {
+    fn plan_with_checkpoints_has_newer_version() {
         let saving = plan().saving(GuestCheckpoints { directory: "c/x".into(), interval_millis: 60_000 });
         let text = saving.to_json().expect("it can be written");
         assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), saving);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_no_text_cannot_be_said() {
+    fn non_utf8_parameters_are_rejected() {
         let plan = JobPlan { parameters: vec![0xff], ..JobPlan::new("sort", "out") };
         assert_eq!(
             GuestPlan::of(JobId(1), &plan).expect_err("no text"),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_read_as_it_was_written() {
+    fn report_round_trips() {
         let task: TaskId = "job_0001_r_0003".parse().expect("a task");
         let mut counters = CounterValues::default();
         counters.add("REDUCE_INPUT_RECORDS", 7);

@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn maps_come_in_any_order_and_may_be_mixed() {
+    fn map_frames_may_be_interleaved() {
         assert_eq!(taken(&[]), Ok(()));
         assert_eq!(taken(&[(1, 5, 0), (1, 0, 0), (1, 5, 1), (1, 0, 1), (1, 5, 2), (u32::MAX, 4, 0)]), Ok(()));
     }
 
     #[test]
-    fn each_rule_has_a_name() {
+    fn sequence_violations_are_named() {
         broken("other partition", &[(2, 0, 0)]);
         broken("unknown map", &[(1, 6, 0)]);
         broken("missing extent", &[(1, 0, 1)]);

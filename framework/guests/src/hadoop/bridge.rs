@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_known_by_names_of_either_age() {
+    fn attempt_id_is_read_from_old_and_new_variables() {
         let new =
             [("mapreduce_task_attempt_id", "attempt_1_0002_r_000003_1"), ("mapreduce_task_partition", "3")];
         assert_eq!(attempt(&new), Ok(("attempt_1_0002_r_000003_1".to_owned(), 2, Some(3))));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_a_guest_are_kept() {
+    fn last_stderr_lines_of_guest_are_kept() {
         let long = "a line of many\n".repeat(1_000) + "the reason\n";
         let mut log = Vec::new();
         let said = pass_on(long.as_bytes(), &mut log);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_one_line() {
+    fn report_is_one_line() {
         let mut written = Vec::new();
         write_report(&mut written, b"{\n \"task\": \"a\\tb\\n\"\n}\n").expect("it is JSON");
         assert_eq!(String::from_utf8(written).expect("text"), "{\"task\":\"a\\tb\\n\"}\n");

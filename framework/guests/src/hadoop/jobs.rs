@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_one_of_streaming() {
+    fn job_arguments_are_those_of_hadoop_streaming() {
         let found = words(3, &[("mapreduce.map.maxattempts", "9"), (JAR, "x")]);
         assert_eq!(found[..2], ["jar", "s.jar"]);
         for (first, second) in [
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_reduces_writes_reports_as_text() {
+    fn map_only_job_writes_reports_as_text() {
         let found = words(0, &[]);
         assert!(found.contains(&"stream.map.output=text".to_owned()), "{found:?}");
         assert!(!found.contains(&"-reducer".to_owned()), "{found:?}");

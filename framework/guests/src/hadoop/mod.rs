@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_and_its_jar_are_found_in_its_home() {
+    fn hadoop_home_contains_command_and_jar() {
         let folder = tempfile::tempdir().expect("a folder");
         let (home, tools) = (folder.path(), folder.path().join("share/hadoop/tools/lib"));
         let unnamed = Hadoop::of(None, &BTreeMap::new());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_and_not_there_is_said() {
+    fn missing_hadoop_files_are_named() {
         let settings = BTreeMap::from([(JAR.to_owned(), "/nowhere/a.jar".to_owned())]);
         let error = found(&Hadoop::of(Some("/bin/true".into()), &settings), &[]).expect_err("no jar");
         assert_eq!(

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_client_are_understood() {
+    fn client_progress_lines_are_parsed() {
         for (line, expected) in [
             (
                 "26/11/26 10:00:00 INFO mapreduce.Job: Running job: job_1_0001",

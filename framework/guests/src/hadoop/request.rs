@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_failures_the_one_that_no_try_helps_is_told() {
+    fn fatal_failure_is_reported_first() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(Failure::worst(folder.path()).is_none());
         let failure = || Failure { task: "a".to_owned(), status: 64, reason: "it is late".to_owned() };

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_hashed_as_hadoop_does() {
+    fn byte_hash_matches_hadoop() {
         // 31 * (31 * (31 * 1 + 1) + 2) - 1.
         assert_eq!(hash(1, &[1, 2, 255]), 30_814 - 1);
         assert_eq!(hash(1, b"abc"), ((31 + 97) * 31 + 98) * 31 + 99);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_partition_is_reached_from_every_hash() {
+    fn salt_reaches_every_partition() {
         let hashes = [0, 1, -1, i32::MAX, i32::MIN, 1 << 30, 123_456_789, -987_654_321];
         for partitions in [1, 2, 3, 7, 31, 961, 10_000, PARTITIONS_MAX] {
             for before in hashes {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_back_from_their_records_and_are_sorted_by_them() {
+    fn frames_round_trip_and_sort_as_records() {
         let frames = [
             frame([2, 0, 0], b"extent"),
             frame([2, 0, 1], &[7; 1_000]),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_something_else_is_an_error() {
+    fn truncated_and_foreign_bytes_are_rejected() {
         let mut record = Vec::new();
         frame([0, 0, 0], b"abc").write_record(&mut record, 3).expect("it can be written");
         for length in 1..record.len() {

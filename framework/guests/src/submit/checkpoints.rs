@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn each_job_has_a_directory_of_its_own_for_as_long_as_it_runs() {
+    fn checkpoint_directory_is_unique_and_removed_at_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = settings(folder.path());
         let make = || SubmissionCheckpoints::make(Some(&settings), &plan(true, true)).expect("a directory");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_saved_is_refused_with_what_to_do() {
+    fn unsupported_checkpoints_are_rejected_with_remedy() {
         let folder = tempfile::tempdir().expect("a folder");
         for (plan, directory, says) in [
             (plan(false, true), folder.path().to_owned(), "the mapper of sort may keep a state"),

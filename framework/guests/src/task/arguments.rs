@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_is_told_its_task() {
+    fn guest_arguments_name_task() {
         let told =
             parse("reduce --plan p.json --task 3 --scratch s --part out/part --attempt 2 --die-with 7");
         let expected = GuestArguments {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_guest_arguments_are_named() {
         for (line, says) in [
             ("", "<KIND>"),
             ("combine", "invalid value 'combine'"),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_at_once_share_a_place_and_no_name() {
+    fn concurrent_attempts_use_distinct_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let [mut one, mut other] = [1, 1].map(|number| open(folder.path(), number, "a"));
         assert_eq!(one.base, other.base);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_other_inputs_is_removed_when_nobody_is_at_work_with_it() {
+    fn stale_checkpoint_is_removed_unless_in_use() {
         let folder = tempfile::tempdir().expect("a folder");
         let at_work = open(folder.path(), 1, "a");
         let later = open(folder.path(), 2, "b");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_of_a_job_that_has_ended_is_not_made_again() {
+    fn checkpoint_directory_of_ended_job_is_not_recreated() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("gone");
         let checkpoints = GuestCheckpoints { directory, interval_millis: 1 };

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_match_from_slash_to_slash() {
+    fn wildcards_do_not_match_slashes() {
         for (pattern, key, expected) in [
             ("logs/*.txt", "logs/a.txt", Some(0)),
             ("logs/*.txt", "logs/a/b.txt", None),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_what_is_spelled_out() {
+    fn listing_prefix_is_literal_part_of_pattern() {
         let spelled = |text: &str| PathPattern::parse(text).expect("a pattern").spelled().join("/");
         assert_eq!(spelled("logs/2026/*/a.txt"), "logs/2026");
         assert_eq!(spelled("*.txt"), "");

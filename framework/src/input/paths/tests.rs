@@ -53,7 +53,7 @@ fn expanded_to(directory: &TempDir, arguments: &[&str], recursive: bool) -> Resu
 }
 
 #[test]
-fn files_directories_and_globs_give_sorted_files_once() {
+fn files_directories_and_globs_list_files_once() {
     let root = directory();
     let found = |arguments: &[&str]| expanded(&root, arguments).expect("they exist");
     assert_eq!(found(&["in/b.txt"]), ["in/b.txt"]);
@@ -65,7 +65,7 @@ fn files_directories_and_globs_give_sorted_files_once() {
 }
 
 #[test]
-fn hidden_names_are_meant_only_when_spelled() {
+fn hidden_files_need_explicit_name() {
     let root = directory();
     let found = |argument: &str| expanded(&root, &[argument]).expect("it exists");
     assert_eq!(found("in/*"), ["in/a.txt", "in/b.txt"]);
@@ -76,7 +76,7 @@ fn hidden_names_are_meant_only_when_spelled() {
 }
 
 #[test]
-fn a_directory_with_directories_in_it_is_refused_unless_they_are_meant() {
+fn subdirectories_need_recursive() {
     let root = directory();
     let refusal = |argument: &str| expanded(&root, &[argument]).expect_err("files would be left out");
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_directory_with_directories_in_it_is_refused_unless_they_are_meant() {
 }
 
 #[test]
-fn a_link_that_leads_back_up_ends_there() {
+fn link_to_parent_is_not_followed_forever() {
     let root = directory();
     symlink("..", root.path().join("tree/one/up")).expect("a link");
     symlink("../../one", root.path().join("tree/one/two/again")).expect("a link");
@@ -111,7 +111,7 @@ fn a_link_that_leads_back_up_ends_there() {
 }
 
 #[test]
-fn a_file_is_read_once_whatever_it_is_called() {
+fn same_file_under_several_names_is_read_once() {
     let root = directory();
     let found = |arguments: &[&str]| expanded(&root, arguments).expect("they exist");
     fs::hard_link(root.path().join("in/a.txt"), root.path().join("in/z.txt")).expect("a link");
@@ -123,13 +123,13 @@ fn a_file_is_read_once_whatever_it_is_called() {
 }
 
 #[test]
-fn a_name_that_exists_is_no_pattern() {
+fn existing_name_is_not_a_pattern() {
     let root = directory();
     assert_eq!(expanded(&root, &["logs/x[1].log"]), Ok(vec!["logs/x[1].log".into()]));
 }
 
 #[test]
-fn what_is_missing_or_no_file_is_named() {
+fn missing_and_special_files_are_named() {
     let root = directory();
     let error = |argument: &str| expanded(&root, &["in", argument]).expect_err("it is wrong");
     assert_eq!(error("in/x"), "input in/x does not exist");
@@ -147,7 +147,7 @@ fn what_is_missing_or_no_file_is_named() {
 }
 
 #[test]
-fn what_may_not_be_read_says_so() {
+fn unreadable_file_is_reported() {
     let denied = io::Error::from_raw_os_error(13);
     let error = unreadable(Path::new("data/x"), denied);
     assert_eq!(error.to_string(), "cannot read data/x: permission denied");
@@ -155,7 +155,7 @@ fn what_may_not_be_read_says_so() {
 
 #[cfg(not(feature = "storage"))]
 #[test]
-fn an_object_is_refused_with_the_feature_that_reads_it() {
+fn object_without_feature_names_feature() {
     for (name, says) in [
         (
             "s3://b/k",

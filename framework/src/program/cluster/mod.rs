@@ -187,7 +187,7 @@ mod tests {
 
     #[cfg(feature = "cluster")]
     #[test]
-    fn a_cluster_is_a_directory_or_an_address_with_a_secret() {
+    fn cluster_is_directory_or_address_with_secret() {
         let named = cluster(&parse(&["--cluster", "/some/where"])).expect("a directory");
         assert!(named.is_some());
         let error = cluster(&parse(&["--cluster", "host:7000"])).err().expect("no secret");
@@ -197,14 +197,14 @@ mod tests {
 
     #[cfg(not(feature = "cluster"))]
     #[test]
-    fn a_program_without_the_feature_refuses_a_cluster() {
+    fn cluster_without_feature_is_rejected() {
         let error = cluster(&parse(&["--cluster", "/some/where"])).err().expect("no client");
         let expected = "--cluster needs the feature `cluster` of napreduce";
         assert_eq!((error.exit_status(), error.to_string().as_str()), (2, expected));
     }
 
     #[test]
-    fn no_flag_is_without_effect() {
+    fn flags_without_effect_are_rejected() {
         for arguments in [
             &["--queue", "prod"][..],
             &["--priority", "-5"],
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_the_scheduler_is_in_the_plan() {
+    fn scheduler_options_are_in_plan() {
         let mut plan = JobPlan::new("job", "out");
         let arguments = parse(&["--queue", "prod", "--priority", "-5", "--deadline", "1h30m"]);
         arguments.apply(&mut plan);

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_job_is_expected_until_the_output_is_written() {
+    fn one_more_job_is_expected_before_output() {
         let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
         assert_eq!(part(&chain, "count", false), 50.0);
         assert_eq!(part(&chain, "count", true), 100.0);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_jobs_are_expected_as_the_program_says() {
+    fn declared_number_of_jobs_is_expected() {
         let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
         chain.expect(4);
         assert_eq!(part(&chain, "count", false), 25.0);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_is_late_leaves_nothing_to_wait_for() {
+    fn late_chain_has_no_time_left() {
         let chain = ChainDeadline::of(Duration::ZERO).expect("not for ever");
         assert_eq!(chain.next("count", false), Duration::ZERO);
         assert!(ChainDeadline::of(Duration::MAX).is_none(), "nothing is due so late");

@@ -88,20 +88,20 @@ mod tests {
     }
 
     #[test]
-    fn each_path_goes_to_the_input_it_names() {
+    fn named_path_goes_to_its_input() {
         let found = paths(&["users", "orders"], &["orders=b", "users=a", "orders=c=d"]);
         assert_eq!(found, Ok(vec![vec!["a".into()], vec!["b".into(), "c=d".into()]]));
     }
 
     #[test]
-    fn an_input_without_a_name_takes_paths_as_they_are() {
+    fn unnamed_input_takes_paths_unchanged() {
         assert_eq!(paths(&[""], &["a=b", "=", "c"]), Ok(vec![vec!["a=b".into(), "=".into(), "c".into()]]));
         let found = paths(&["", "orders"], &["a=b", "orders=c"]);
         assert_eq!(found, Ok(vec![vec!["a=b".into()], vec!["c".into()]]));
     }
 
     #[test]
-    fn a_name_that_is_missing_unknown_or_without_a_path_is_said() {
+    fn invalid_named_path_is_reported() {
         let names = &["users", "orders"];
         refused(names, &["users=a"], "the input orders has no path; give orders=PATH");
         refused(names, &["users=a", "orders="], "the input orders has an empty path; give orders=PATH");

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_is_found_until_it_is_dropped() {
+    fn stdin_copy_exists_until_drop() {
         let spooled =
             SpooledInput::spool("standard input", &mut &b"to be\n"[..]).expect("room for six bytes");
         let path = spooled.path();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_inputs_of_any_spelling_are_found() {
+    fn transient_inputs_are_recognized() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
         fs::write(&file, "to be\n").expect("written");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flag_is_without_effect() {
+    fn flags_without_effect_are_rejected() {
         for (arguments, says) in [
             (&["--on-conf", "a=b"][..], "--on-conf is for another engine; name one with --on"),
             (&["--on-submit", "x"], "--on-submit is for another engine; name one with --on"),
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn without_the_flag_there_is_no_engine() {
+    fn no_engine_without_flag() {
         assert!(matches!(EngineArguments::default().kind(), Ok(None)));
     }
 
     #[cfg(not(feature = "guests"))]
     #[test]
-    fn without_the_feature_every_engine_is_refused() {
+    fn engine_without_feature_is_rejected() {
         let line =
             Line::try_parse_from(["program", "--on", "local"]).unwrap_or_else(|error| panic!("{error}"));
         let error = line.engine.kind().expect_err("there is none");

@@ -1,6 +1,4 @@
-//! Bzip2: cuts inside of blocks, marks that are none.
-//!
-//! Owns what is different about it. Does not own what all compressions are asked.
+//! Bzip2: cuts inside blocks, and false block marks.
 
 use super::*;
 use ::bzip2::{Compression, write::BzEncoder};
@@ -24,7 +22,7 @@ fn every_cut_gives_each_line_once() {
 }
 
 #[test]
-fn a_small_file_may_be_cut_at_every_byte_and_an_empty_one_too() {
+fn every_cut_of_small_and_empty_file_works() {
     for content in [&b""[..], b"\n", b"one\ntwo", b"one\n\nthree\n"] {
         let file = TestFile::new("a.bz2", bzip2(content, 9));
         let lines = same_at_every_cut(&ByteLines, &file, 1..=file.size, show);
@@ -39,7 +37,7 @@ fn a_small_file_may_be_cut_at_every_byte_and_an_empty_one_too() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn blocks_may_end_anywhere_in_a_line(
+    fn blocks_may_end_inside_lines(
         streams in proptest::collection::vec("[a\n]{0,3}", 1..8), size in 1..60u64,
     ) {
         let all: Vec<u8> = streams.iter().flat_map(|stream| bzip2(stream.as_bytes(), 1)).collect();
@@ -50,7 +48,7 @@ proptest! {
 }
 
 #[test]
-fn damage_is_found() {
+fn damage_is_detected() {
     let (first, second) = (bzip2(b"one\ntwo\n", 9), bzip2(b"three\n", 1));
     let both = [&first[..], &second].concat();
     let found = damage("a.bz2", &both, b"one\ntwo\nthree\n", &[first.len()]);
@@ -59,7 +57,7 @@ fn damage_is_found() {
 }
 
 #[test]
-fn a_mark_that_is_none_is_read_as_data() {
+fn false_block_mark_is_read_as_data() {
     // Random bits hold no mark, so one is laid between two streams, where only a search can find it.
     let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(50), 1));
     let mark = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
@@ -70,7 +68,7 @@ fn a_mark_that_is_none_is_read_as_data() {
 }
 
 #[test]
-fn bzip2_streams_behind_garbage_are_an_error_at_every_cut() {
+fn bzip2_streams_after_garbage_are_rejected() {
     let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(9000), 1));
     for garbage in [&b"x"[..], &[b'y'; 400_000]] {
         let file = TestFile::new("a.bz2", [&first[..], garbage, &second].concat());
@@ -87,12 +85,12 @@ fn bzip2_streams_behind_garbage_are_an_error_at_every_cut() {
 }
 
 #[test]
-fn tasks_over_parts_of_a_file_may_be_preempted() {
+fn split_tasks_are_preemption_safe() {
     is_preemption_safe("bz2", &bzip2(&content(12_000), 1), 60_000);
 }
 
 #[test]
-fn what_the_program_writes_is_read() {
+fn command_line_tool_output_is_read() {
     let content = content(60_000);
     if let Some(compressed) = filtered("bzip2", &["-c", "-2"], &content, "bzip2") {
         let file = TestFile::new("a.bz2", &compressed);

@@ -1,11 +1,9 @@
-//! Lz4: frames of all kinds, and the blocks that Hadoop writes.
-//!
-//! Owns what is different about it. Does not own what all compressions are asked.
+//! Lz4: frames of all kinds and Hadoop's blocks.
 
 use super::*;
 
 #[test]
-fn what_the_program_writes_is_read() {
+fn command_line_tool_output_is_read() {
     let content = content(20_000);
     for arguments in [
         &["-c"][..],
@@ -31,7 +29,7 @@ fn what_the_program_writes_is_read() {
 }
 
 #[test]
-fn damage_is_found() {
+fn damage_is_detected() {
     let content = b"one one one one one one\ntwo\n";
     let Some(frame) = filtered("lz4", &["-c", "-BX"], content, "lz4") else { return };
     let both = [&frame[..], &frame].concat();
@@ -41,7 +39,7 @@ fn damage_is_found() {
 }
 
 #[test]
-fn blocks_of_hadoop_are_read() {
+fn hadoop_blocks_are_read() {
     let content = content(500);
     let compressed = hadoop(&content, lz4_flex::block::compress);
     read_whole("a.lz4", &compressed, &content);
@@ -56,6 +54,6 @@ fn blocks_of_hadoop_are_read() {
 }
 
 #[test]
-fn text_under_the_name_of_lz4_is_refused_as_such() {
+fn text_named_lz4_is_rejected() {
     other_data_is_no_block("a.lz4", lz4_flex::block::compress);
 }

@@ -1,7 +1,4 @@
-//! Lines in bzip2, xz, lz4, snappy and zstd with a seek table.
-//!
-//! Owns cuts between and inside blocks, damage, and what other programs write. Does not own gzip and
-//! plain zstd.
+//! Lines in bzip2, xz, lz4, snappy and seekable zstd. Gzip and plain zstd are in `tests/framework`.
 
 #![allow(dead_code, unused_imports, reason = "each feature uses some of it")]
 

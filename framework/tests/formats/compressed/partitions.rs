@@ -158,7 +158,7 @@ fn skippable(choice: &mut Choice) -> Vec<u8> {
 }
 
 #[test]
-fn gzip_members_of_any_size_are_read_as_gzip_reads_them() {
+fn gzip_members_match_gzip() {
     let member = |choice: &mut Choice, content: &[u8]| {
         let builder = flate2::GzBuilder::new();
         let builder = if choice.below(2) == 0 { builder.filename("a") } else { builder };
@@ -172,7 +172,7 @@ fn gzip_members_of_any_size_are_read_as_gzip_reads_them() {
 }
 
 #[test]
-fn zstd_frames_of_any_size_are_read_as_zstd_reads_them() {
+fn zstd_frames_match_zstd() {
     let frame = |choice: &mut Choice, content: &[u8]| {
         let by_program =
             |level| filtered("zstd", &["-c", level, "--no-check"], content, "zstd").unwrap_or_default();
@@ -190,7 +190,7 @@ fn zstd_frames_of_any_size_are_read_as_zstd_reads_them() {
 
 #[cfg(feature = "bzip2")]
 #[test]
-fn bzip2_streams_of_any_size_are_read_as_bzip2_reads_them() {
+fn bzip2_streams_match_bzip2() {
     let stream = |choice: &mut Choice, content: &[u8]| {
         let level = ::bzip2::Compression::new(1 + choice.below(9) as u32);
         let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), level);
@@ -202,7 +202,7 @@ fn bzip2_streams_of_any_size_are_read_as_bzip2_reads_them() {
 
 #[cfg(feature = "xz")]
 #[test]
-fn xz_streams_and_padding_are_read_as_xz_reads_them() {
+fn xz_streams_and_padding_match_xz() {
     let check =
         |_: &mut Choice, content: &[u8]| filtered("xz", &["-c", "-0"], content, "xz").unwrap_or_default();
     let blocks = |choice: &mut Choice, content: &[u8]| match choice.below(2) {
@@ -217,7 +217,7 @@ fn xz_streams_and_padding_are_read_as_xz_reads_them() {
 
 #[cfg(feature = "lz4")]
 #[test]
-fn lz4_frames_of_any_size_are_read_as_lz4_reads_them() {
+fn lz4_frames_match_lz4() {
     use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
     let frame = |choice: &mut Choice, content: &[u8]| {
         let mode = [BlockMode::Independent, BlockMode::Linked][choice.below(2)];
@@ -235,7 +235,7 @@ fn lz4_frames_of_any_size_are_read_as_lz4_reads_them() {
 
 #[cfg(feature = "snappy")]
 #[test]
-fn snappy_frames_and_padding_are_read_wherever_they_stand() {
+fn snappy_padding_is_skipped_everywhere() {
     let frame = |_: &mut Choice, content: &[u8]| {
         // The encoder writes nothing at all for no content.
         let mut encoder = snap::write::FrameEncoder::new(Vec::new());
@@ -333,7 +333,7 @@ def decompress(data):
 
 #[cfg(feature = "snappy")]
 #[test]
-fn hadoop_snappy_blocks_are_read_behind_empty_ones() {
+fn hadoop_snappy_blocks_after_empty_blocks_are_read() {
     let compress = |content: &[u8]| snap::raw::Encoder::new().compress_vec(content).expect("it is short");
     let block = |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &compress);
     let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);
@@ -342,7 +342,7 @@ fn hadoop_snappy_blocks_are_read_behind_empty_ones() {
 
 #[cfg(feature = "lz4")]
 #[test]
-fn hadoop_lz4_blocks_are_read_behind_empty_ones() {
+fn hadoop_lz4_blocks_after_empty_blocks_are_read() {
     let block =
         |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &lz4_flex::block::compress);
     let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);

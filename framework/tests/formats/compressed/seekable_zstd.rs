@@ -1,6 +1,4 @@
-//! Zstd with a seek table.
-//!
-//! Owns cuts between frames and tables that lie. Does not own zstd without one.
+//! Zstd with a seek table: cuts between frames, and false tables.
 
 use super::*;
 
@@ -26,7 +24,7 @@ fn seekable(content: &[u8], frame: usize) -> Vec<u8> {
 }
 
 #[test]
-fn zstd_with_a_seek_table_is_cut_between_frames() {
+fn seekable_zstd_is_split_between_frames() {
     let content = content(600);
     let compressed = seekable(&content, 1500);
     let file = TestFile::new("a.zst", &compressed);
@@ -39,7 +37,7 @@ fn zstd_with_a_seek_table_is_cut_between_frames() {
 }
 
 #[test]
-fn a_seek_table_that_lies_is_no_table_or_is_found_out() {
+fn false_seek_table_is_ignored_or_rejected() {
     let content = content(60);
     let compressed = seekable(&content, 500);
     let table = compressed.len() - content.len().div_ceil(500) * 8 - 17;
@@ -58,7 +56,7 @@ fn a_seek_table_that_lies_is_no_table_or_is_found_out() {
 }
 
 #[test]
-fn a_reader_counts_the_compressed_bytes_of_its_split() {
+fn progress_counts_compressed_bytes() {
     let compressed = seekable(&content(600), 1500);
     let file = TestFile::new("a.zst", &compressed);
     let consumed = file.pieces(1000).into_iter().map(|piece| {

@@ -1,6 +1,4 @@
-//! Snappy: frames, and the blocks that Hadoop writes.
-//!
-//! Owns what is different about it. Does not own what all compressions are asked.
+//! Snappy: frames and Hadoop's blocks.
 
 use super::*;
 use std::io::Write;
@@ -16,7 +14,7 @@ fn raw(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_are_read_and_damage_is_found() {
+fn snappy_frames_are_read_and_damage_is_detected() {
     let all = content(20_000);
     read_whole("a.sz", &frames(&all), &all);
     read_whole("a.snappy", &[frames(&all), frames(&all)].concat(), &[&all[..], &all].concat());
@@ -35,7 +33,7 @@ fn frames_are_read_and_damage_is_found() {
 }
 
 #[test]
-fn blocks_of_hadoop_are_read() {
+fn hadoop_blocks_are_read() {
     let content = content(500);
     read_whole("a.snappy", &hadoop(&content, raw), &content);
     let small = hadoop(b"one\ntwo\n", raw);
@@ -43,7 +41,7 @@ fn blocks_of_hadoop_are_read() {
 }
 
 #[test]
-fn what_pyarrow_writes_for_hadoop_is_read() {
+fn pyarrow_hadoop_snappy_is_read() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     fs::write(folder.path().join("lines"), content(3000)).expect("a written file");
     let script = r#"
@@ -63,6 +61,6 @@ with open("theirs.snappy", "wb") as out:
 }
 
 #[test]
-fn text_under_the_name_of_snappy_is_refused_as_such() {
+fn text_named_snappy_is_rejected() {
     other_data_is_no_block("a.snappy", raw);
 }

@@ -1,6 +1,4 @@
-//! Xz: blocks of several streams, padding, memory.
-//!
-//! Owns what is different about it. Does not own what all compressions are asked.
+//! Xz: blocks of several streams, padding and memory limits.
 
 use super::*;
 
@@ -24,7 +22,7 @@ fn every_cut_gives_each_line_once() {
 }
 
 #[test]
-fn a_file_of_one_block_is_read_by_one_task() {
+fn single_block_file_is_read_by_one_task() {
     let Some(compressed) = xz(b"one\n", &["-9", "-C", "sha256"]) else { return };
     let file = TestFile::new("a.xz", &compressed);
     assert!(matches!(ByteLines.splitting(&file.path), Splitting::Compressed(_)));
@@ -36,7 +34,7 @@ fn a_file_of_one_block_is_read_by_one_task() {
 }
 
 #[test]
-fn damage_is_found() {
+fn damage_is_detected() {
     let (Some(first), Some(second)) = (xz(b"one\ntwo\n", &["-0"]), xz(b"three\n", &["-0"])) else { return };
     let both = [&first[..], &second].concat();
     let found = damage("a.xz", &both, b"one\ntwo\nthree\n", &[first.len()]);
@@ -44,7 +42,7 @@ fn damage_is_found() {
 }
 
 #[test]
-fn xz_data_followed_by_other_data_says_where_they_begin() {
+fn xz_trailing_data_is_rejected_with_offset() {
     let (Some(first), Some(second)) = (xz(b"one\n", &["-0"]), xz(b"two\n", &["-0"])) else { return };
     let said = |bytes: Vec<u8>| {
         let file = TestFile::new("a.xz", bytes);

@@ -1,7 +1,7 @@
-//! How `azurite-blob` is spoken to, which speaks as Azure does.
+//! Starts `azurite-blob`, which implements Azure Blob Storage.
 //!
-//! Owns words alone. The account is one of these tests: the key of the one that azurite knows by itself is in
-//! every program that reads from Azure, so that nobody could look for it.
+//! The tests use their own account: azurite's default key is in every program that reads from Azure, so a
+//! search for leaked keys would find it.
 
 use super::Dialect;
 

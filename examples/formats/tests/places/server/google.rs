@@ -1,7 +1,4 @@
-//! How `google.py` is spoken to, which speaks as Google Cloud Storage does.
-//!
-//! Owns words alone. No server from elsewhere speaks its XML; this one is of this project, after what Google
-//! says of it.
+//! Starts `google.py`, our own implementation of the XML API of Google Cloud Storage; there is no other.
 
 use super::Dialect;
 

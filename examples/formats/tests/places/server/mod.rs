@@ -1,7 +1,4 @@
-//! Servers that speak as stores do, for all tests of this process.
-//!
-//! Owns their start, their end with this process, and putting objects there. Does not own how each of them is
-//! spoken to (`moto`, `azurite`, `google`) nor what is read.
+//! Servers of the store protocols for all tests of this process.
 
 mod azurite;
 mod google;

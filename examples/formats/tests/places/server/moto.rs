@@ -1,6 +1,4 @@
-//! How `moto_server` is spoken to, which speaks S3.
-//!
-//! Owns words alone.
+//! Starts `moto_server`, which implements S3.
 
 use super::Dialect;
 

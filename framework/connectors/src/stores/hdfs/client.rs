@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_exception_means_goes_by_its_class() {
+    fn hadoop_exceptions_map_to_error_kinds() {
         let of = |class: &str| failure(&HdfsError::RPCError(class.to_owned(), "said at length".to_owned()));
         assert_eq!(of("java.io.FileNotFoundException"), MISSING);
         assert_eq!(of("org.apache.hadoop.fs.FileAlreadyExistsException"), CHANGED);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_port_is_to_be_a_nameservice() {
+    fn name_without_port_is_nameservice() {
         let uri = ObjectUri::parse("hdfs://nobody-knows/k".as_ref()).expect("a name");
         let error = connected(&uri).expect_err("there are no settings").to_string();
         assert!(

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_yet_is_below_temporary() {
+    fn unfinished_objects_are_below_temporary() {
         let part = places("hdfs://n:1/a/out/part-r-00000");
         assert_eq!(part.path, "/a/out/part-r-00000");
         assert_eq!(part.upload("7"), "/a/out/_temporary/napreduce/uploads/part-r-00000.7");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_has_what_the_runtime_has_written_and_nothing_else() {
+    fn listing_hides_temporary_files() {
         assert_eq!(listed("out/part-r-00000"), Listed::Object);
         assert_eq!(listed("out/_temporary/0/part-r-00000"), Listed::Object, "of another program");
         let claim = Listed::Swapped("out/_temporary/claim.json".to_owned(), "7");
