@@ -1,4 +1,4 @@
-"""MapReduce whose tasks can nap, for programs in Python.
+"""MapReduce jobs in Python. Running tasks can be suspended or checkpointed without losing work.
 
     from napreduce import Job
 

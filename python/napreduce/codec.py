@@ -1,7 +1,6 @@
-"""Keys and values as bytes, and back.
+"""Encodings of keys and values, the same as in Rust: encoded keys compare as the keys do, so sorting calls no Python code.
 
-Owns the encodings, which are those of the Rust side: the bytes of an encoded key compare as keys do, so that sorting calls no
-program. Does not own frames, in which they travel (``frames``). ``vectors.json`` beside the tests holds what both sides are held to.
+``vectors.json`` next to the tests contains encoded keys that both implementations must reproduce.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ _F64 = struct.Struct(">d")
 
 
 class DecodeError(ValueError):
-    """Bytes that are not the encoding of the wanted type."""
+    """The error for bytes that do not encode the wanted type."""
 
 
 class Codec:
-    """The encoding of one type. As the last field of a record it ends with the record; anywhere else it ends itself."""
+    """The encoding of one type. The last field of a record extends to the end of the record; others are delimited."""
 
     def encode(self, value: Any, last: bool = True) -> bytes:
-        """The bytes of a value."""
+        """Returns the bytes of a value."""
         raise NotImplementedError
 
     def take(self, data: bytes, at: int, last: bool) -> Tuple[Any, int]:
-        """The value that begins at a byte, and where it ends."""
+        """Returns the value that begins at byte ``at``, and its end."""
         raise NotImplementedError
 
     def decode(self, data: bytes) -> Any:
-        """The value of bytes of which nothing may be left over."""
+        """Returns the value of all the bytes."""
         value, end = self.take(data, 0, True)
         if end != len(data):
             raise DecodeError(f"expected the end at byte {end} of the encoding")
@@ -52,7 +51,7 @@ class Codec:
 class _Bytes(Codec):
     def encode(self, value: Any, last: bool = True) -> bytes:
         if not isinstance(value, (bytes, bytearray, memoryview)):
-            raise TypeError(f"{value!r} is no bytes")
+            raise TypeError(f"{value!r} is not bytes")
         data = bytes(value)
         return data if last else data.replace(b"\0", b"\0\xff") + b"\0\0"
 
@@ -74,7 +73,7 @@ class _Bytes(Codec):
 class _Str(_Bytes):
     def encode(self, value: Any, last: bool = True) -> bytes:
         if not isinstance(value, str):
-            raise TypeError(f"{value!r} is no str")
+            raise TypeError(f"{value!r} is not a str")
         data = value.encode()
         return data if last else data.replace(b"\0", b"\0\xff") + b"\0\0"
 
@@ -100,12 +99,12 @@ def _fixed(data: bytes, at: int, length: int, what: str) -> bytes:
 
 
 class _Int(Codec):
-    """An ``i64``: the sign bit is turned, so that negative comes first."""
+    """An ``i64`` with its sign bit flipped, so that negative numbers sort first."""
 
     def encode(self, value: Any, last: bool = True) -> bytes:
         number = operator.index(value)
         if not -_SIGN <= number < _SIGN:
-            raise OverflowError(f"{number} has more than 64 bits; make it a str or bytes to have it as a key")
+            raise OverflowError(f"{number} exceeds 64 bits; use a str or bytes as the key")
         return _U64.pack(number + _SIGN)
 
     def take(self, data: bytes, at: int, last: bool) -> Tuple[Any, int]:
@@ -114,7 +113,7 @@ class _Int(Codec):
 
 
 class _Float(Codec):
-    """An ``f64``: negative ones have all bits turned, others the sign bit; one zero, and one NaN, which comes last."""
+    """An ``f64``: all bits of negative numbers are flipped, of others the sign bit. There is one zero; NaN sorts last."""
 
     def encode(self, value: Any, last: bool = True) -> bytes:
         number = math.nan if math.isnan(value) else float(value) + 0.0
@@ -133,7 +132,7 @@ class _Float(Codec):
 class _Bool(Codec):
     def encode(self, value: Any, last: bool = True) -> bytes:
         if not isinstance(value, bool):
-            raise TypeError(f"{value!r} is no bool")
+            raise TypeError(f"{value!r} is not a bool")
         return b"\1" if value else b"\0"
 
     def take(self, data: bytes, at: int, last: bool) -> Tuple[Any, int]:
@@ -175,7 +174,7 @@ class _Tuple(Codec):
 
     def encode(self, value: Any, last: bool = True) -> bytes:
         if not isinstance(value, tuple) or len(value) != len(self._fields):
-            raise TypeError(f"{value!r} is no tuple of {len(self._fields)}")
+            raise TypeError(f"{value!r} is not a tuple of {len(self._fields)}")
         *inner, end = zip(self._fields, value)
         return b"".join([codec.encode(field, False) for codec, field in inner]) + end[0].encode(end[1], last)
 
@@ -188,14 +187,14 @@ class _Tuple(Codec):
 
 
 class Grouped(Codec):
-    """A key, which makes the group, and what the values of the group are in order of: both are encoded, and the key is read."""
+    """A key and the order of its values within the group. Both are encoded; only the key is decoded."""
 
     def __init__(self, key: Codec, order: Codec) -> None:
         self._key, self._order = key, order
 
     def encode(self, value: Any, last: bool = True) -> bytes:
         if not isinstance(value, tuple) or len(value) != 2:
-            raise TypeError(f"{value!r} is no pair of a key and what its values are in order of")
+            raise TypeError(f"{value!r} is not a pair of key and order")
         key = self._key.encode(value[0])
         return _U32.pack(len(key)) + key + self._order.encode(value[1])
 
@@ -204,7 +203,7 @@ class Grouped(Codec):
 
 
 class Number(Codec):
-    """A whole number as a value: 8 bytes as an ``i64``, 16 as an ``i128``, more where it has to be. Not for keys."""
+    """An integer as a value: 8 bytes as an ``i64``, 16 as an ``i128``, or more if needed. Not for keys."""
 
     def __init__(self, bits_most: int = 0) -> None:
         self._most = bits_most
@@ -218,7 +217,7 @@ class Number(Codec):
         bits = number.bit_length() if number >= 0 else (~number).bit_length()
         if self._most and bits >= self._most:
             raise OverflowError(
-                f"{number} has more than {self._most} bits; with such numbers combine in Python: "
+                f"{number} exceeds {self._most} bits; combine such numbers in Python: "
                 "job.combine(lambda values: sum(values))"
             )
         length = 8 if bits < 64 else max(16, bits // 8 + 1)
@@ -227,11 +226,11 @@ class Number(Codec):
     def take(self, data: bytes, at: int, last: bool) -> Tuple[Any, int]:
         length = len(data) - at
         if length != 8 and length < 16:
-            raise DecodeError(f"expected a whole number of 8 bytes, or 16 or more; there are {length}")
+            raise DecodeError(f"expected an integer of 8, 16 or more bytes, got {length}")
         return int.from_bytes(data[at:], "big") - (1 << (8 * length - 1)), len(data)
 
 
-class _Made(Codec):
+class _Foreign(Codec):
     """Made by others, and only where nothing follows."""
 
     def __init__(self, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
@@ -248,7 +247,7 @@ _PLAIN = {str: _Str, bytes: _Bytes, int: _Int, float: _Float, bool: _Bool, type(
 
 
 def key_codec(key_type: KeyType) -> Codec:
-    """The encoding of keys of a type."""
+    """Returns the encoding of keys of a type."""
     try:
         plain = _PLAIN.get(key_type)
     except TypeError:
@@ -266,15 +265,15 @@ def key_codec(key_type: KeyType) -> Codec:
         if len(inner) == 1 and len(fields) == 2:
             return _Optional(key_codec(inner[0]))
     raise TypeError(
-        f"{key_type!r} cannot be the type of keys: say str, bytes, int, float, bool, None, a tuple of up to "
+        f"{key_type!r} cannot be a key type; use str, bytes, int, float, bool, None, a tuple of up to "
         f"{_TUPLE_MOST} of these, or Optional of one"
     )
 
 
 def value_codec(value_type: Any) -> Codec:
-    """The encoding of values: of a type that keys may have, of whole numbers of any size, ``"json"`` or ``"pickle"``."""
+    """Returns the encoding of values: a key type, ``int`` of any size, ``"json"`` or ``"pickle"``."""
     if value_type == "pickle":
-        return _Made(lambda value: pickle.dumps(value, 5), pickle.loads)
+        return _Foreign(lambda value: pickle.dumps(value, 5), pickle.loads)
     if value_type == "json":
-        return _Made(lambda value: json.dumps(value, separators=(",", ":")).encode(), json.loads)
+        return _Foreign(lambda value: json.dumps(value, separators=(",", ":")).encode(), json.loads)
     return Number() if value_type is int else key_codec(value_type)

@@ -1,7 +1,4 @@
-"""Frames over pipes: a length, a kind and a payload.
-
-Owns reading and writing them, and batches of byte strings. Does not own what is said (``task``).
-"""
+"""Frames over pipes: a length, a kind and a payload. Batches of byte strings as payloads."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ import os
 import struct
 from typing import Any, List, Optional, Sequence, Tuple
 
-#: Of the protocol.
+#: Version of the protocol.
 VERSION = 1
-#: Output is sent when there is so much of it.
+#: Bytes at which output is sent.
 BATCH_BYTES = 64 << 10
-#: The same in byte strings, of which each has a length.
+#: Number of byte strings at which output is sent.
 BATCH_STRINGS = 16 << 10
 
 _HEAD = struct.Struct(">IB")
@@ -27,18 +24,18 @@ COUNTERS, LOG, DONE, FAILURE, SAVE, STATE, STATELESS, END, FINISHED = b"CLPXSDdE
 
 
 class ProtocolError(Exception):
-    """The other side does not speak as it should."""
+    """A violation of the protocol by ``nap``."""
 
 
 class Pipe:
-    """Both directions, to and from ``nap``."""
+    """The pipes from and to ``nap``."""
 
     def __init__(self, source: int, target: int) -> None:
         self._source = io.BufferedReader(io.FileIO(source, "rb"), _PIPE_BYTES)
         self._target = io.FileIO(target, "wb")
 
     def read(self) -> Tuple[int, bytes]:
-        """The next frame: its kind and its payload."""
+        """Returns kind and payload of the next frame."""
         head = self._source.read(_HEAD.size)
         if len(head) < _HEAD.size:
             raise EOFError("nap has closed the pipe")
@@ -57,18 +54,18 @@ class Pipe:
             rest = rest[self._target.write(rest) or 0 :]
 
     def write_json(self, kind: int, value: Any) -> None:
-        """Sends a frame that holds JSON."""
+        """Sends a frame with JSON as its payload."""
         self.write(kind, json.dumps(value).encode())
 
     def drain(self) -> None:
-        """Reads to the end, so that the other side can write all it wants to before it looks."""
+        """Reads and discards the rest, so that ``nap`` is not blocked on a full pipe before it reads the failure."""
         while self._source.read(_PIPE_BYTES):
             pass
 
 
 def private_pipe() -> Pipe:
-    """The pipe to ``nap`` in standard input and output, which are somebody else's from here on: what the program prints goes to
-    standard error, and what it would read is nothing."""
+    """Takes over standard input and output as the pipe to ``nap``. From then on the program prints to standard error and reads
+    an empty input."""
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -78,15 +75,15 @@ def private_pipe() -> Pipe:
 
 
 def strings(payload: bytes) -> List[bytes]:
-    """The byte strings of a batch."""
+    """Returns the byte strings of a batch."""
     try:
         (count,) = _COUNT.unpack_from(payload)
         lengths = struct.unpack_from(f">{count}I", payload, _COUNT.size)
     except struct.error:
-        raise ProtocolError(f"a batch of {len(payload)} bytes is cut short") from None
+        raise ProtocolError(f"a batch of {len(payload)} bytes is truncated") from None
     at = _COUNT.size * (count + 1)
     if at + sum(lengths) != len(payload):
-        raise ProtocolError(f"a batch of {len(payload)} bytes that says to have {at + sum(lengths)}")
+        raise ProtocolError(f"a batch of {len(payload)} bytes whose header claims {at + sum(lengths)} bytes")
     found = []
     for length in lengths:
         found.append(payload[at : at + length])
@@ -95,7 +92,7 @@ def strings(payload: bytes) -> List[bytes]:
 
 
 def batch(items: Sequence[bytes], others: Optional[Sequence[bytes]] = None) -> bytes:
-    """The payload of byte strings; with others, of pairs."""
+    """Returns the payload for byte strings, or for pairs if ``others`` are given."""
     lengths = list(map(len, items))
     if others is None:
         return struct.pack(f">I{len(lengths)}I", len(lengths), *lengths) + b"".join(items)

@@ -1,7 +1,4 @@
-"""A job as a program defines it.
-
-Owns its parts and what is wrong with them, and the way to ``nap``. Does not own what happens in a task (``task``).
-"""
+"""The definition of a job, its validation, and its submission through ``nap``."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from .codec import Codec, Grouped, KeyType, Number, key_codec, value_codec
 from .frames import VERSION, private_pipe
 from .task import speak
 
-#: Says to a program that it is to speak frames, and not to run a job.
+#: Set in tasks: the program speaks frames instead of submitting its job.
 _SPEAK_VARIABLE = "NAPREDUCE_FRAMES"
 _FILES_VARIABLE = "NAPREDUCE_FILES_DIR"
 _SUM_BITS, _NUMBER_BITS = 64, 128
@@ -26,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def count(values: Iterable[Any]) -> int:
-    """How many values there are. As a combiner: the reduce gets numbers of values, to be summed up."""
+    """Returns the number of values. As a combiner it makes counts, which the reduce adds up."""
     return sum(1 for _ in values)
 
 
@@ -34,19 +31,19 @@ _NATIVE = {sum: "sum", min: "min", max: "max", count: "sum"}
 
 
 def side_file(name: str) -> str:
-    """The path of a file that the job was given with ``--files PATH[#NAME]``, in a task."""
+    """Returns the path of a file that was shipped with ``--files PATH[#NAME]``; in tasks only."""
     path = Path(os.environ.get(_FILES_VARIABLE, "")) / name
     if _FILES_VARIABLE not in os.environ or not path.exists():
-        raise FileNotFoundError(f"no side file is called {name!r}; pass it with --files PATH")
+        raise FileNotFoundError(f"side file {name!r} not found; ship it with --files PATH")
     return str(path)
 
 
 class Job:
-    """A job, from its input on: give it a map, and perhaps a combiner and a reduce."""
+    """A job: its input, a map, and optionally a combiner and a reduce."""
 
     def __init__(self, wanted: str, decode: Callable[[bytes], Any]) -> None:
         self._input = wanted
-        #: Makes what the map gets of what ``nap`` has read.
+        #: Converts a record from ``nap`` to the argument of the map.
         self.decode_record = decode
         self._map: Any = None
         self._reduce: Any = None
@@ -55,47 +52,47 @@ class Job:
         self._order: Optional[KeyType] = None
         self._values: Any = None
         self._reduces: Optional[int] = None
-        #: Given with ``--parameter NAME=VALUE``; known in maps and reduces.
+        #: The parameters ``--parameter NAME=VALUE``; set in maps and reduces.
         self.parameters: Dict[str, str] = {}
-        #: In a map: the file that is read.
+        #: The input file; set in maps.
         self.input: Optional[str] = None
-        #: In a task: the attempt at it, such as ``job_0007_m_0003.1``.
+        #: The attempt, such as ``job_0007_m_0003.1``; set in tasks.
         self.attempt: Optional[str] = None
 
     @classmethod
     def text(cls) -> "Job":
-        """Lines of UTF-8 text, as ``str``; a byte that is not UTF-8 fails the task and is named."""
+        """Reads lines of UTF-8 text as ``str``. Invalid UTF-8 fails the task."""
         return cls("text", bytes.decode)
 
     @classmethod
     def lines(cls, encoding: str = "utf-8", errors: str = "replace") -> "Job":
-        """Lines of text in any encoding that has newlines where ASCII has them, as ``str``; see ``bytes.decode``."""
+        """Reads lines of text as ``str``, in any encoding with ASCII newlines. Arguments are those of ``bytes.decode``."""
         b"".decode(encoding, errors)
         return cls("bytes", lambda record: record.decode(encoding, errors))
 
     @classmethod
     def bytes(cls) -> "Job":
-        """Lines of any bytes, as ``bytes``."""
+        """Reads lines as ``bytes``."""
         return cls("bytes", lambda record: record)
 
     @classmethod
     def json_lines(cls) -> "Job":
-        """A JSON value on each line."""
+        """Reads one JSON value per line."""
         return cls("bytes", json.loads)
 
     def map(self, function: _F) -> _F:
-        """What is done with each record: a function that yields pairs of key and value, or items of the output where there is
-        no reduce; or a class whose objects are such functions."""
+        """Sets the map: a function of a record that yields pairs of key and value, or output items if there is no reduce; or a
+        class with such a ``__call__``."""
         if self._map is not None:
-            raise TypeError("the job has a map already")
+            raise TypeError("the job has two maps; remove one")
         self._map = function
         return function
 
     def combine(self, function: Callable[[Iterable[Any]], Any]) -> None:
-        """How values of one key become one value before they travel: ``sum``, ``min``, ``max``, ``count``, or a function of one's
-        own. It may be called for some values of a key, or for what it has made of others, or not at all."""
+        """Sets the combiner, which reduces the values of a key before they are sent: ``sum``, ``min``, ``max``, ``count``, or a
+        function. It may be applied to some values of a key, to its own results, or not at all."""
         if self._combine is not None:
-            raise TypeError("the job has a combiner already")
+            raise TypeError("the job has two combiners; remove one")
         self._combine = function
 
     def reduce(
@@ -107,59 +104,59 @@ class Job:
         values: Any = None,
         reduces: Optional[int] = None,
     ) -> Any:
-        """What is done with each key and its values: a function that yields items of the output, or a class whose objects are.
+        """Sets the reduce: a function of a key and its values that yields output items, or a class with such a ``__call__``.
 
-        ``keys`` and ``values`` are their types. Values are pickled unless it is said what they are: ``int`` of any size,
-        ``bytes``, ``"json"``, or what keys may be. ``reduces`` is how many part files there are.
+        ``keys`` and ``values`` are types. ``values`` is a key type, ``int`` of any size, ``"json"`` or ``"pickle"`` (default).
+        ``reduces`` is the number of part files.
 
-        With ``order``, a type that keys may have, the map yields ``((key, order), value)``, and the values of a key come in that
-        order; those of one order in the order of the input.
+        With ``order``, a key type, the map yields ``((key, order), value)``, and the values of a key are sorted by ``order``, then
+        by their position in the input.
         """
         self._keys, self._order, self._values, self._reduces = keys, order, values, reduces
 
         def decorate(decorated: _F) -> _F:
             if self._reduce is not None:
-                raise TypeError("the job has a reduce already")
+                raise TypeError("the job has two reduces; remove one")
             self._reduce = decorated
             return decorated
 
         return decorate if function is None else decorate(function)
 
     def main(self, arguments: Optional[Sequence[str]] = None) -> NoReturn:
-        """Runs the job, with the arguments of the command line unless others are given; or one task of it. Does not return."""
+        """Runs the job with the given arguments or those of the command line; in a task, runs the task. Does not return."""
         if os.environ.get(_SPEAK_VARIABLE):
             sys.exit(0 if speak(self, private_pipe()) else 1)
         self.describe()
         line = self.command_line(sys.argv[1:] if arguments is None else arguments)
         for stream in (sys.stdout, sys.stderr):
             try:
-                # It is None if the descriptor was closed.
+                # None if the descriptor was closed.
                 if stream is not None:
                     stream.flush()
             except (OSError, ValueError):
-                # The job does not depend on what its program has printed.
+                # The job does not depend on the output of its program.
                 pass
         os.execv(line[0], line)
 
     def command_line(self, arguments: Sequence[str]) -> List[str]:
-        """What runs this job."""
+        """Returns the command that runs this job."""
         program = getattr(sys.modules["__main__"], "__file__", None)
         if program is None:
-            raise RuntimeError("a job is run from a file; put it into one")
+            raise RuntimeError("the program is not a file; save it and run it as a script")
         named = any(argument == "--python" or argument.startswith("--python=") for argument in arguments)
         python = [] if named else ["--python", sys.executable]
         return [_nap(), "frames", "--program", program, *python, *arguments]
 
     def begin(self, parameters: Dict[str, str], source: Optional[str], attempt: Optional[str]) -> None:
-        """Takes over what the task is about."""
+        """Sets the attributes of a task."""
         self.parameters, self.input, self.attempt = parameters, source, attempt
 
     def describe(self) -> Dict[str, Any]:
-        """What ``nap`` is told of the job."""
+        """Returns the description of the job for ``nap``; raises ``TypeError`` for an incomplete job."""
         if self._map is None:
-            raise TypeError("the job has no map; put @job.map before a function")
+            raise TypeError("the job has no map; decorate a function with @job.map")
         if self._combine is not None and self._reduce is None:
-            raise TypeError("the job has a combiner and no reduce; leave it out, or put @job.reduce before a function")
+            raise TypeError("the job has a combiner without a reduce; remove it, or decorate a function with @job.reduce")
         if self._reduce is not None:
             self.codecs()
         return {
@@ -174,16 +171,16 @@ class Job:
 
     @property
     def _native(self) -> Optional[str]:
-        """What is done with values in Rust."""
+        """The combiner that Rust applies, if there is one."""
         if self._combine is count and self._values not in (None, int):
-            raise TypeError("what count makes are numbers: say values=int, or leave it out")
+            raise TypeError(f"values={self._values!r}: count makes integers; use values=int or remove it")
         if self._combine is count or self._values is int:
             return _NATIVE.get(self._combine)
         return None
 
     @property
     def combine_here(self) -> Any:
-        """The combiner, if it is one that is called in Python."""
+        """The combiner that Python applies, if there is one."""
         return None if self._native else self._combine
 
     @property
@@ -192,7 +189,7 @@ class Job:
         return self._reduce is not None
 
     def codecs(self) -> Tuple[Codec, Codec]:
-        """The encodings of keys and of values."""
+        """Returns the encodings of keys and of values."""
         keys = key_codec(self._keys)
         if self._order is not None:
             keys = Grouped(keys, key_codec(self._order))
@@ -203,16 +200,16 @@ class Job:
         return keys, value_codec("pickle" if self._values is None else self._values)
 
     def make_map(self) -> Any:
-        """The map of one task."""
-        return _made(self._map)
+        """Returns the map of one task."""
+        return _instance(self._map)
 
     def make_reduce(self) -> Any:
-        """The reduce of one task."""
-        return _made(self._reduce)
+        """Returns the reduce of one task."""
+        return _instance(self._reduce)
 
 
 class _Ones(Number):
-    """Each value that a map emits is one; what comes back are numbers of them."""
+    """Encodes every value as 1, so that sums are counts."""
 
     _ONE = Number().encode(1)
 
@@ -220,22 +217,22 @@ class _Ones(Number):
         return self._ONE
 
 
-def _made(function: Any) -> Any:
+def _instance(function: Any) -> Any:
     return function() if isinstance(function, type) else function
 
 
 def _saves(function: Any) -> bool:
-    """A function has no state; a class says what its is, or its tasks are not checkpointed."""
+    """Whether tasks can be checkpointed: a function has no state, and a class must define ``__getstate__``."""
     return not isinstance(function, type) or any("__getstate__" in vars(known) for known in function.__mro__[:-1])
 
 
 def _nap() -> str:
-    """The program that came with this module, or the first of its name."""
+    """Returns the path of the installed ``nap``, or of the first in PATH."""
     beside = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     if sys.version_info >= (3, 10):
         beside.append(Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))))
     found = [str(folder / "nap") for folder in beside if os.access(folder / "nap", os.X_OK)]
     nap: Union[str, None] = found[0] if found else shutil.which("nap")
     if nap is None:
-        raise FileNotFoundError("there is no program nap; install it with: pip install napreduce")
+        raise FileNotFoundError("program nap not found; install it with: pip install napreduce")
     return nap

@@ -1,7 +1,4 @@
-"""What a program does in a task: it is told what to do, maps records or reduces groups, and says what its state is.
-
-Owns the conversation with ``nap``. Does not own how frames are written (``frames``), nor what a job is (``job``).
-"""
+"""The task side of the frame protocol: maps records or reduces groups, and saves and restores the state."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from .frames import BATCH_BYTES, BATCH_STRINGS, Pipe, ProtocolError
 if TYPE_CHECKING:
     from .job import Job
 
-#: So many pairs are kept until those of one key are combined.
+#: Number of pairs at which the pairs of each key are combined.
 _COMBINED_PAIRS = 100_000
 _PROGRESS_SECONDS = 1.0
 _DONE_SECONDS = 0.1
@@ -30,15 +27,15 @@ _HERE = str(Path(__file__).parent)
 
 
 class Counter:
-    """A counter of one's own; it is in the report of the job."""
+    """A user counter; the report of the job contains its total."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def add(self, amount: int = 1) -> None:
-        """Counts, once for each record however often a task is tried."""
+        """Adds to the counter. Failed attempts of a task are not counted."""
         if amount < 0:
-            raise ValueError(f"counter {self._name!r}: {amount} is less than 0")
+            raise ValueError(f"counter {self._name!r}: {amount} is negative")
         _counted[self._name] = _counted.get(self._name, 0) + amount
 
 
@@ -47,29 +44,29 @@ _speaking: Optional["_Task"] = None
 
 
 def counter(name: str) -> Counter:
-    """The counter of this name."""
+    """Returns the counter of this name."""
     return Counter(name)
 
 
 def progress() -> None:
-    """Says that a task which takes minutes for one record is at work."""
+    """Reports progress for a task that spends minutes on one record, so that it is not killed as hung."""
     if _speaking is not None:
         _speaking.progress()
 
 
 class _Task:
-    """What maps and reduces have in common."""
+    """The common part of map and reduce tasks."""
 
     def __init__(self, pipe: Pipe, function: Any) -> None:
         self._pipe = pipe
         self._function = function
-        self._told = 0.0
-        #: Records or values that are done, and when that is to be told next.
+        self._last_progress = 0.0
+        #: Processed records or values, and the time of the next report.
         self._done = 0
         self._due = float("inf")
 
-    def tell_done(self) -> None:
-        """From here on ``nap`` is told how far the task is."""
+    def report_done(self) -> None:
+        """Starts to report the number of processed records or values."""
         self._due = 0.0
 
     def _did(self, count: int) -> None:
@@ -81,12 +78,12 @@ class _Task:
 
     def progress(self) -> None:
         now = time.monotonic()
-        if now - self._told >= _PROGRESS_SECONDS:
-            self._told = now
+        if now - self._last_progress >= _PROGRESS_SECONDS:
+            self._last_progress = now
             self._pipe.write(frames.LOG)
 
     def restore(self, state: bytes) -> None:
-        """Goes on from what another process has answered."""
+        """Restores the state that another process has saved."""
         user, own = pickle.loads(state)
         self.restore_own(own)
         if user is None:
@@ -97,7 +94,7 @@ class _Task:
             self._function.__dict__.update(user[0])
 
     def save(self) -> None:
-        """Answers with the state, after all output."""
+        """Sends the state, after all output."""
         self.flush()
         user = (self._function.__getstate__(),) if is_stateful(self._function) else None
         own = self.own_state()
@@ -119,7 +116,7 @@ class _Task:
 
 
 def is_stateful(function: Any) -> bool:
-    """Whether it is an object of a class that says itself what its state is."""
+    """Whether its class defines ``__getstate__``."""
     return any("__getstate__" in vars(known) for known in type(function).__mro__ if known is not object)
 
 
@@ -146,16 +143,16 @@ class _Lines:
 
 
 def as_items(items: Optional[Iterable[Any]]) -> Iterable[Any]:
-    """What a function has returned, if it is what one goes through."""
+    """Returns the items that a function has returned; raises ``TypeError`` for a single value."""
     if items is None:
         return ()
     if isinstance(items, (str, bytes, tuple, dict)):
-        raise TypeError(f"the function returned {items!r}; it is to yield, or to return a list")
+        raise TypeError(f"the function returned {items!r}; use yield, or return a list")
     return items
 
 
 def line(item: Any) -> bytes:
-    """An item of the output as its line: the fields of a tuple with TABs between them."""
+    """Returns the line of an output item; the fields of a tuple are separated by TABs."""
     if isinstance(item, tuple):
         return b"\t".join([_field(field) for field in item])
     return _field(item)
@@ -185,7 +182,7 @@ class _Pairs:
             keys.append(key)
             values.append(value)
             size += len(key) + len(value)
-            # One record may make more than there is memory for.
+            # The pairs of one record may exceed the memory.
             if size >= BATCH_BYTES or len(keys) >= BATCH_STRINGS:
                 self.flush()
                 keys, values, size = self._keys, self._values, 0
@@ -204,10 +201,9 @@ class _Pairs:
 
 
 class _CombinedPairs(_Pairs):
-    """Pairs of which the values of one key are combined, as soon as there are enough.
+    """Pairs whose values are combined by key whenever there are enough pairs.
 
-    What is not combined yet is part of the state: it depends on the pairs alone what is combined with what, and never on where
-    a task was interrupted.
+    Uncombined pairs are part of the state, so combining depends only on the pairs and not on interruptions.
     """
 
     def __init__(self, pipe: Pipe, keys: Codec, values: Codec, combine: Any) -> None:
@@ -294,7 +290,7 @@ class _Map(_Task):
 
     @property
     def record(self) -> Optional[int]:
-        """The number of the record at work, if one is."""
+        """The number of the current record, if there is one."""
         return self._done if self._is_mapping else None
 
 
@@ -351,7 +347,7 @@ class _Reduce(_Task):
 
 
 class GroupError(Exception):
-    """A reduce has failed; the cause says why."""
+    """A failed reduce of one group; the cause is the error."""
 
     def __init__(self, key: Any) -> None:
         super().__init__(key)
@@ -359,36 +355,36 @@ class GroupError(Exception):
 
 
 def speak(job: "Job", pipe: Pipe) -> bool:
-    """Does what ``nap`` asks for, to the end; whether that was reached."""
+    """Runs the task that ``nap`` requests. Returns whether it succeeded."""
     task: Optional[_Task] = None
     try:
         kind, payload = pipe.read()
         if kind != frames.HELLO:
-            raise ProtocolError(f"a frame {chr(kind)} where a hello should be")
+            raise ProtocolError(f"expected a frame H, got {chr(kind)}")
         (length,) = struct.unpack_from(">I", payload)
-        told = json.loads(payload[4 : 4 + length])
-        if told["version"] != frames.VERSION:
+        greeting = json.loads(payload[4 : 4 + length])
+        if greeting["version"] != frames.VERSION:
             raise ProtocolError(
-                f"nap speaks frames of version {told['version']}, and this module version {frames.VERSION}; "
-                "bring both to the same release"
+                f"nap speaks frames of version {greeting['version']}, but this module supports version {frames.VERSION}; "
+                "install the same release of both"
             )
-        job.begin(told["parameters"], told["input"], told["attempt"])
+        job.begin(greeting["parameters"], greeting["input"], greeting["attempt"])
         description = job.describe()
         pipe.write_json(frames.HELLO, description)
-        if told["role"] == "describe":
+        if greeting["role"] == "describe":
             return True
-        task = _Map(pipe, job) if told["role"] == "map" else _Reduce(pipe, job)
-        if told["restores"]:
+        task = _Map(pipe, job) if greeting["role"] == "map" else _Reduce(pipe, job)
+        if greeting["restores"]:
             task.restore(payload[4 + length :])
-        if told.get("tells_done"):
-            task.tell_done()
+        if greeting.get("tells_done"):
+            task.report_done()
         global _speaking
         _speaking = task
         task.run()
         pipe.write(frames.FINISHED)
         return True
     except (EOFError, BrokenPipeError):
-        # There is nobody to tell.
+        # nap has closed the pipe.
         return False
     except BaseException as error:
         pipe.write_json(frames.FAILURE, _failure(error, task))
@@ -407,7 +403,7 @@ def _failure(error: BaseException, task: Optional[_Task]) -> Dict[str, Any]:
 
 
 def _of_program(trace: Optional[TracebackType]) -> Optional[TracebackType]:
-    """The part of a traceback that is about the program and not about this module; all of it if none is."""
+    """Removes the frames of this module from a traceback, unless there are no others."""
     rest = trace
     while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_HERE):
         rest = rest.tb_next

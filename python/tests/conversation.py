@@ -1,7 +1,4 @@
-"""A program in a process of its own, talked to as ``nap`` does.
-
-Owns what is said to it. Does not own any expectation.
-"""
+"""A program in its own process, and a test's side of the frame protocol."""
 
 import json
 import os
@@ -50,7 +47,7 @@ class Conversation:
             try:
                 pipe.close()
             except BrokenPipeError:
-                # What was not sent is missed by nobody.
+                # The test ends; unsent frames do not matter.
                 pass
 
     def send(self, kind, payload=b""):

@@ -1,4 +1,4 @@
-"""A program that is called by people: which ``nap`` it runs, with what."""
+"""A program called from the command line: the ``nap`` command that it runs."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def fake_nap(folder):
     nap.chmod(0o755)
 
 
-def test_main_runs_nap_with_the_same_arguments(tmp_path):
+def test_main_forwards_arguments_to_nap(tmp_path):
     fake_nap(tmp_path)
     program, ended = run(tmp_path, "in", "--output", "a b")
     expected = ["frames", "--program", program, "--python", sys.executable, "in", "--output", "a b"]
@@ -32,14 +32,14 @@ def test_main_runs_nap_with_the_same_arguments(tmp_path):
         assert ended.stdout.splitlines() == expected, ended.stderr
 
 
-def test_another_python_may_be_said(tmp_path):
+def test_python_flag_selects_interpreter(tmp_path):
     fake_nap(tmp_path)
     program, ended = run(tmp_path, "--python=python3.9")
     if not os.access(os.path.join(os.path.dirname(sys.executable), "nap"), os.X_OK):
         assert ended.stdout.splitlines() == ["frames", "--program", program, "--python=python3.9"], ended.stderr
 
 
-def test_the_word_count_of_the_readme_is_the_example():
+def test_readme_wordcount_is_the_example():
     program = (MODULE / "examples" / "wordcount.py").read_text()
     assert f"```python\n{program}```" in (MODULE / "README.md").read_text()
     assert len(program.splitlines()) == 12

@@ -1,4 +1,4 @@
-"""Programs in tasks: what they answer, over real pipes."""
+"""Programs in tasks: their answers over real pipes."""
 
 import json
 import pickle
@@ -63,7 +63,7 @@ def numbers(*values):
     return [Number().encode(value) for value in values]
 
 
-def test_a_program_says_what_its_job_is(tmp_path):
+def test_program_describes_its_job(tmp_path):
     with Conversation(tmp_path, WORDS, "describe") as program:
         kind, payload = program.next()
         assert kind == "H" and json.loads(payload) == {
@@ -78,7 +78,7 @@ def test_a_program_says_what_its_job_is(tmp_path):
         assert program.end() == (0, "")
 
 
-def test_values_have_an_order_beside_their_key(tmp_path):
+def test_order_is_encoded_after_key(tmp_path):
     with Conversation(tmp_path, IN_ORDER) as program:
         assert json.loads(program.next()[1])["grouped"] is True
         program.send_strings("R", b"ann -1 home")
@@ -95,10 +95,10 @@ def test_values_have_an_order_beside_their_key(tmp_path):
     with Conversation(tmp_path, IN_ORDER.replace("(user, int(when))", "user")) as program:
         program.next()
         program.send_strings("R", b"ann 1 home")
-        assert "'ann' is no pair of a key and what its values are in order of" in program.failure()["message"]
+        assert "'ann' is not a pair of key and order" in program.failure()["message"]
 
 
-def test_a_map_answers_with_pairs_and_counters(tmp_path):
+def test_map_sends_pairs_and_counters(tmp_path):
     with Conversation(tmp_path, WORDS) as program:
         program.send_strings("R", b"to be", b"", "é or".encode())
         program.send("E")
@@ -114,7 +114,7 @@ def test_a_map_answers_with_pairs_and_counters(tmp_path):
         assert program.end() == (0, "")
 
 
-def test_a_reduce_gets_group_by_group_in_batches(tmp_path):
+def test_reduce_receives_groups_in_batches(tmp_path):
     with Conversation(tmp_path, WORDS, "reduce") as program:
         program.send("G", b"be")
         program.send_strings("V", *numbers(1, 2))
@@ -127,7 +127,7 @@ def test_a_reduce_gets_group_by_group_in_batches(tmp_path):
 
 
 @pytest.mark.parametrize("role", ["map", "reduce"])
-def test_a_program_says_how_many_records_or_values_it_has_done(tmp_path, role):
+def test_program_reports_processed_records(tmp_path, role):
     with Conversation(tmp_path, WORDS, role, tells_done=True) as program:
         program.until("H")
         if role == "map":
@@ -137,7 +137,7 @@ def test_a_program_says_how_many_records_or_values_it_has_done(tmp_path, role):
         assert program.next() == ("P", struct.pack(">Q", 1))
 
 
-def test_values_that_are_not_read_are_left_out(tmp_path):
+def test_unread_values_are_skipped(tmp_path):
     source = WORDS.replace("sum(counts)", "next(counts)")
     with Conversation(tmp_path, source, "reduce") as program:
         for word in (b"a", b"b"):
@@ -149,14 +149,14 @@ def test_values_that_are_not_read_are_left_out(tmp_path):
         assert program.output("F")[0] == [[b"a\t0", b"b\t0"]]
 
 
-def test_a_function_has_no_state(tmp_path):
+def test_function_is_stateless(tmp_path):
     for role in ("map", "reduce"):
         with Conversation(tmp_path, WORDS, role) as program:
             program.send("S")
             assert [kind for kind, _ in program.until("D", "d")] == ["H", "d"]
 
 
-def test_a_class_goes_on_from_its_state(tmp_path):
+def test_class_restores_its_state(tmp_path):
     begin = {"begin": "line "}
     with Conversation(tmp_path, LAST_LINES, parameters=begin) as program:
         program.send_strings("R", b"a", b"b")
@@ -169,13 +169,13 @@ def test_a_class_goes_on_from_its_state(tmp_path):
         assert program.output("F")[0] == [[b"line 3\tc", b"all\t3"]]
 
 
-def test_a_class_that_does_not_say_its_state_is_not_asked(tmp_path):
+def test_class_without_getstate_is_not_saved(tmp_path):
     source = LAST_LINES.replace("__getstate__", "state")
     with Conversation(tmp_path, source, "describe") as program:
         assert json.loads(program.next()[1])["saves"] == {"map": False, "reduce": True}
 
 
-def test_what_a_combiner_of_python_holds_is_its_state(tmp_path):
+def test_uncombined_pairs_are_saved(tmp_path):
     source = WORDS.replace("combine(sum)", "combine(lambda counts: sum(counts))")
     with Conversation(tmp_path, source) as program:
         program.send_strings("R", b"to be to")
@@ -194,7 +194,7 @@ def test_count_sends_ones(tmp_path, values, native):
     source = source.replace("values=int", f"values={values}").replace("word, 1", "word, 'x'")
     with Conversation(tmp_path, source) as program:
         if native is None:
-            assert "say values=int" in program.failure()["message"]
+            assert "use values=int" in program.failure()["message"]
             return
         assert json.loads(program.next()[1])["combine"] == native
         program.send_strings("R", b"to")
@@ -202,7 +202,7 @@ def test_count_sends_ones(tmp_path, values, native):
         assert program.output("F")[0] == [[b"to", *numbers(1)]]
 
 
-def test_what_a_program_prints_and_reads_does_not_disturb_its_frames(tmp_path):
+def test_print_and_input_do_not_disturb_frames(tmp_path):
     source = WORDS.replace("    for word", "    import sys\n    print(line, repr(sys.stdin.read()))\n    for word")
     with Conversation(tmp_path, source) as program:
         program.send_strings("R", b"to")
@@ -211,7 +211,7 @@ def test_what_a_program_prints_and_reads_does_not_disturb_its_frames(tmp_path):
         assert program.end() == (0, "to ''\n")
 
 
-def test_an_exception_is_told_with_its_traceback_and_record(tmp_path):
+def test_exception_is_sent_with_traceback_and_record(tmp_path):
     source = WORDS.replace("    for word", "    if line == 'bad':\n        raise ValueError('oh')\n    for word")
     with Conversation(tmp_path, source) as program:
         program.send_strings("R", b"to", b"be")
@@ -224,7 +224,7 @@ def test_an_exception_is_told_with_its_traceback_and_record(tmp_path):
         assert program.end()[0] == 1
 
 
-def test_an_exception_of_a_reduce_names_its_group(tmp_path):
+def test_exception_of_reduce_names_group(tmp_path):
     source = WORDS.replace("yield word, sum(counts)", "yield word, 1 // next(counts)")
     with Conversation(tmp_path, source, "reduce") as program:
         program.send_group(b"to", *numbers(0))
@@ -237,19 +237,19 @@ def test_an_exception_of_a_reduce_names_its_group(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("yield word, 1", "yield 7, 1", "TypeError: 7 is no str"),
+        ("yield word, 1", "yield 7, 1", "TypeError: 7 is not a str"),
         ("yield word, 1", "yield word, 'x'", "TypeError: 'str' object cannot be interpreted as an integer"),
-        ("yield word, 1", "yield word, 2**63", "OverflowError: 9223372036854775808 has more than 64 bits"),
+        ("yield word, 1", "yield word, 2**63", "OverflowError: 9223372036854775808 exceeds 64 bits"),
         ("yield word, 1", "yield (word,)", "ValueError: not enough values to unpack"),
         ("yield word, 1", "raise SystemExit(3)", "SystemExit: 3"),
-        ("for word in line.split():\n        yield word, 1", "return 'x'", "it is to yield, or to return a list"),
-        ("keys=str", "keys=list", "cannot be the type of keys"),
-        ("@job.reduce(keys=str, values=int)\n", "", "a combiner and no reduce"),
+        ("for word in line.split():\n        yield word, 1", "return 'x'", "use yield, or return a list"),
+        ("keys=str", "keys=list", "cannot be a key type"),
+        ("@job.reduce(keys=str, values=int)\n", "", "a combiner without a reduce"),
         ("@job.map\n", "", "the job has no map"),
-        ("sum(counts)", "sum(counts)\n@job.reduce\ndef more(): pass", "the job has a reduce already"),
+        ("sum(counts)", "sum(counts)\n@job.reduce\ndef more(): pass", "the job has two reduces"),
     ],
 )
-def test_what_is_wrong_with_a_job_is_told(tmp_path, old, new, says):
+def test_invalid_job_is_reported(tmp_path, old, new, says):
     assert old in WORDS
     with Conversation(tmp_path, WORDS.replace(old, new)) as program:
         program.send_strings("R", b"to be")
@@ -261,32 +261,32 @@ def test_what_is_wrong_with_a_job_is_told(tmp_path, old, new, says):
         assert says in message
 
 
-def test_another_version_is_told(tmp_path):
+def test_other_protocol_version_is_rejected(tmp_path):
     with Conversation(tmp_path, WORDS, version=2) as program:
         assert "nap speaks frames of version 2" in program.failure()["message"]
 
 
-def test_a_batch_that_lies_is_refused(tmp_path):
+def test_batch_with_wrong_lengths_is_rejected(tmp_path):
     with Conversation(tmp_path, WORDS) as program:
         program.send("R", struct.pack(">II", 1, 9) + b"to")
-        assert "a batch of 10 bytes that says to have 17" in program.failure()["message"]
+        assert "a batch of 10 bytes whose header claims 17 bytes" in program.failure()["message"]
 
 
-def test_frames_that_do_not_fit_are_refused(tmp_path):
+def test_unexpected_frames_are_rejected(tmp_path):
     for role, kind, says in [("map", "G", "a frame G for a map"), ("reduce", "V", "a frame V between groups")]:
         with Conversation(tmp_path, WORDS, role) as program:
             program.send(kind)
             assert says in program.failure()["message"]
 
 
-def test_a_program_ends_when_nap_is_gone(tmp_path):
+def test_program_ends_when_pipe_closes(tmp_path):
     with Conversation(tmp_path, WORDS) as program:
         program.next()
         program.process.stdin.close()
         assert program.process.wait(30) == 1
 
 
-def test_lines_are_of_any_encoding_and_of_json(tmp_path):
+def test_lines_may_be_in_any_encoding_or_json(tmp_path):
     for source, records, lines in [
         ("Job.lines('latin-1')", [b"caf\xe9"], ["café"]),
         ("Job.lines()", [b"caf\xe9"], ["caf\ufffd"]),
@@ -300,7 +300,7 @@ def test_lines_are_of_any_encoding_and_of_json(tmp_path):
             assert program.output("F")[0] == [[line.encode() for line in lines]]
 
 
-def test_items_are_lines(tmp_path):
+def test_output_items_become_lines(tmp_path):
     items = "[('a', 1), ('b', None, 2.5), 'c', b'\\xff', 7, (True,)]"
     program = f"from napreduce import Job\njob = Job.text()\njob.map(lambda line: {items})\njob.main()\n"
     with Conversation(tmp_path, program) as program:
