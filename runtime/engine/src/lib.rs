@@ -46,7 +46,7 @@ pub use pause::{Pause, PauseKind};
 pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
-pub use refusal::OperatorRefusal;
+pub use refusal::{OperatorRefusal, PolicyRefusal};
 pub use scheduler::{
     Action, Actions, Fifo, Offer, PolicyChoice, Preempt, QueueLimits, QueueShare, ReadPolicy, Release,
     Scheduler, is_other_first, other_kind_first, serve,

@@ -1,8 +1,12 @@
-//! Why an operator's command to an attempt, a job or a worker cannot be carried out.
+//! Why a command of an operator, an action of a policy, or a job of a client is refused.
 
 use thiserror::Error;
 
-use crate::ids::{JobId, TaskKind};
+use crate::effect::Start;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::job::JobSpecError;
+use crate::states::{AttemptState, JobState, TaskState, WorkerState};
+use crate::time::Time;
 
 /// Completes a sentence that begins with the name of the attempt, job or worker.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -13,12 +17,12 @@ pub enum OperatorRefusal {
     JobEnded,
     #[error("it is ending")]
     JobEnding,
-    #[error("it is suspended already")]
+    #[error("already suspended")]
     JobSuspended,
-    #[error("it is held already")]
+    #[error("already held")]
     JobHeld,
     /// The job is suspended, which is stricter than the requested hold.
-    #[error("it is suspended, which is more")]
+    #[error("already suspended, which is stricter than a hold")]
     JobSuspendedInsteadOfHeld,
     #[error("it is suspended, not held; resume it with: nap job resume {0}")]
     JobNotHeldButSuspended(JobId),
@@ -31,31 +35,31 @@ pub enum OperatorRefusal {
     #[error("it has {0} already")]
     Unchanged(String),
     /// The scheduling policy does not allow the change.
-    #[error("{0}")]
-    Policy(String),
+    #[error(transparent)]
+    Policy(#[from] PolicyRefusal),
 
     #[error("it is not running")]
     NotRunning,
     #[error("it is being killed")]
     BeingKilled,
-    #[error("it is saving its work already")]
+    #[error("already being checkpointed")]
     BeingCheckpointed,
     /// A checkpointing attempt cannot be resumed.
-    #[error("it saves its work and exits")]
+    #[error("it exits after its checkpoint")]
     ExitsAfterCheckpoint,
-    #[error("it is just being suspended; ask again when it is")]
+    #[error("it is being suspended; try again when it is suspended")]
     BeingSuspended,
-    #[error("an operator suspended it already")]
+    #[error("an operator has already suspended it")]
     SuspendedByOperator,
-    #[error("that was asked for already; it gets the next free slot of its worker")]
+    #[error("already resumed; it gets the next free slot of its worker")]
     BeingResumed,
-    #[error("{0} is suspended; resume that")]
+    #[error("{0} is suspended; resume the job")]
     ResumeItsJob(JobId),
-    #[error("to let it finish nothing has to be done")]
+    #[error("nothing to do: the attempt finishes on its own")]
     NothingToDo,
-    #[error("it commits its output, and ends by itself")]
+    #[error("it is committing its output and ends by itself")]
     Committing,
-    #[error("the {0}s of its job keep a state and do not say how to save it; suspend or kill it")]
+    #[error("the {0}s of its job do not save their state; suspend or kill it")]
     StateNotSaved(TaskKind),
     #[error("{0}s cannot be checkpointed here; suspend or kill it")]
     NoCheckpoints(TaskKind),
@@ -65,12 +69,85 @@ pub enum OperatorRefusal {
     #[error("{0}; checkpoint or kill it")]
     WorkerFull(String),
 
-    #[error("whoever runs it ends it, so that it leaves in any case")]
+    #[error("it is ended from outside and leaves in any case")]
     WorkerEndedFromOutside,
-    #[error("it was told that it may leave; start it again with: nap worker")]
+    #[error("it may leave already; start it again with: nap worker")]
     WorkerLeft,
-    #[error("it does not drain")]
+    #[error("it is not draining")]
     NotDraining,
-    #[error("it is not there")]
+    #[error("no such worker")]
     NoSuchWorker,
+}
+
+/// Why a policy does not accept a job, or a change of one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PolicyRefusal {
+    #[error("the scheduler sets the place of a job at submission")]
+    SetAtSubmission,
+    #[error("{0} has no queues")]
+    NoQueues(&'static str),
+    #[error("{scheduler} ignores priorities ({setting})")]
+    PrioritiesIgnored { scheduler: &'static str, setting: &'static str },
+    #[error("hfsp orders jobs by size and sets the queue weight of a job at submission")]
+    OrderedBySize,
+    #[error("pools are assigned by user, not by queue ([scheduler.fair] placement)")]
+    PoolsByUser,
+    /// Names the queue, and what to do.
+    #[error("{0}")]
+    Queue(String),
+    /// Names the deadline that would be missed, and what to do.
+    #[error("{0}; extend or remove its --deadline")]
+    Deadline(String),
+}
+
+/// Why a submitted job fails without running.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum SubmissionRefusal {
+    #[error(transparent)]
+    Invalid(#[from] JobSpecError),
+    #[error(transparent)]
+    Policy(#[from] PolicyRefusal),
+}
+
+/// Why an action of a policy is not possible.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum ActionRefusal {
+    #[error("no slot was offered")]
+    NoOffer,
+    #[error("there is no {0}")]
+    NoSuchJob(JobId),
+    #[error("there is no {0}")]
+    NoSuchTask(TaskId),
+    #[error("there is no {0}")]
+    NoSuchWorker(WorkerId),
+    #[error("{0} is not live")]
+    NotLive(AttemptId),
+    #[error("{task} is suspended by an operator: {reason}")]
+    TaskHeld { task: TaskId, reason: String },
+    #[error("{0} is suspended by an operator")]
+    AttemptHeld(AttemptId),
+    #[error("{task} is {state:?} and its job {job:?}")]
+    NotLaunchable { task: TaskId, state: TaskState, job: JobState },
+    #[error("{task} cannot start from {from:?}, only from {possible:?}")]
+    Start { task: TaskId, from: Start, possible: Start },
+    #[error("{task} failed on {worker}, and another worker could run it")]
+    FailedThere { task: TaskId, worker: WorkerId },
+    #[error("{attempt} is {state:?} and its job {job:?}")]
+    NotSuspended { attempt: AttemptId, state: AttemptState, job: JobState },
+    #[error("{worker} is {state:?}, excluded: {excluded}")]
+    TakesNoAttempts { worker: WorkerId, state: WorkerState, excluded: bool },
+    #[error("{worker} has no {kind} slot for {job}: {free} free and {reserved} of them reserved")]
+    NoSlot { worker: WorkerId, kind: TaskKind, job: JobId, free: u32, reserved: u32 },
+    #[error("{worker} has no free {kind} slot to keep for {job} until {until}, or {job} does not need it")]
+    NothingToReserve { worker: WorkerId, kind: TaskKind, job: JobId, until: Time },
+    #[error("{0} is already being killed")]
+    BeingKilled(AttemptId),
+    #[error("{0} is suspended and has no slot; it can only be checkpointed or killed")]
+    HoldsNoSlot(AttemptId),
+    #[error("cannot preempt {0} for its own job")]
+    OwnJob(AttemptId),
+    #[error("{job}, which would get the slot of {attempt}, is not active")]
+    BeneficiaryEnded { attempt: AttemptId, job: JobId },
+    #[error("there is no request to preempt {0}")]
+    NoRequest(AttemptId),
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, QueueShare, Scheduler, TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, PolicyRefusal, QueueShare, Scheduler,
+    TaskKind, Time,
 };
 
 use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError};
@@ -137,7 +138,7 @@ impl Scheduler for Composed {
         }
     }
 
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
         self.map.can_change(change)?;
         self.reduce.can_change(change)
     }
@@ -147,7 +148,7 @@ impl Scheduler for Composed {
         self.map.queues(view).or_else(|| self.reduce.queues(view))
     }
 
-    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+    fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.map.admits(spec)?;
         self.reduce.admits(spec)
     }
@@ -160,7 +161,7 @@ impl Scheduler for Composed {
         self.map.maxima(spec, slots)
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
         self.map.can_meet(now, spec, view)?;
         self.reduce.can_meet(now, spec, view)
     }

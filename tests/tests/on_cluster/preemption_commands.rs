@@ -183,9 +183,9 @@ fn suspended_job_stops_and_resumes() {
     assert!(status[0]["map"]["suspended"].as_u64() > Some(0), "{status}");
     let why = nap(&["job", "explain", &job.id]).succeeded().stdout;
     assert!(why.contains("it is day") && why.contains(&format!("nap job resume {}", job.id)), "{why}");
-    nap(&["job", "suspend", &job.id]).failed(2, &["it is suspended already"]);
+    nap(&["job", "suspend", &job.id]).failed(2, &["already suspended"]);
     nap(&["task", "resume", &job.task("m_0000")])
-        .failed(2, &[&format!("{} is suspended; resume that", job.id)]);
+        .failed(2, &[&format!("{} is suspended; resume the job", job.id)]);
     nap(&["job", "resume", &job.id]).succeeded();
     job.ends_as_undisturbed();
 }

@@ -124,7 +124,7 @@ fn worker_drains_with_reason_and_undrains_and_journal_checks() {
     nap(&cluster, &["worker", "undrain", "local-a"]).succeeded();
     let worker = &cluster.json(&["worker", "list"])[0];
     assert_eq!((&worker["state"], &worker["reason"]), (&"up".into(), &Value::Null));
-    nap(&cluster, &["worker", "undrain", "local-a"]).failed(2, &["it does not drain"]);
+    nap(&cluster, &["worker", "undrain", "local-a"]).failed(2, &["it is not draining"]);
     let no_queues = nap(&cluster, &["queue", "list"]).succeeded();
     assert!(no_queues.stdout.is_empty() && no_queues.stderr.contains("the scheduler fifo has no queues"));
     assert_eq!(cluster.json(&["queue", "list"]), Value::Array(Vec::new()));

@@ -289,13 +289,11 @@ fn checkpoint_of_command_is_refused() {
     let held = Held::start("-");
     held.process("map");
     held.nap(&["task", "checkpoint", &held.task("map")])
-        .failed(2, &["the maps of its job keep a state and do not say how to save it; suspend or kill it"]);
+        .failed(2, &["the maps of its job do not save their state; suspend or kill it"]);
     held.go("map");
     held.process("reduce");
-    held.nap(&["task", "checkpoint", &held.task("reduce")]).failed(
-        2,
-        &["the reduces of its job keep a state and do not say how to save it; suspend or kill it"],
-    );
+    held.nap(&["task", "checkpoint", &held.task("reduce")])
+        .failed(2, &["the reduces of its job do not save their state; suspend or kill it"]);
     held.go("reduce");
     held.ends_as_undisturbed();
 }

@@ -16,7 +16,8 @@ impl ClusterCoordinator {
         check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
         let now = self.local.clock.now().max(self.local.state.last);
-        self.local.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
+        let can = self.local.state.engine.can_meet(now, &spec_of(plan, user, now));
+        can.map_err(|why| Refusal::wrong(why.to_string()))
     }
 
     /// Checks that jobs may use a queue of this name.

@@ -24,10 +24,10 @@ impl Engine {
         if change.is_in(&job.spec) {
             return Err(OperatorRefusal::Unchanged(change.in_words()));
         }
-        self.scheduler.can_change(change).map_err(OperatorRefusal::Policy)?;
+        self.scheduler.can_change(change)?;
         let mut spec = job.spec.clone();
         change.apply_to(&mut spec);
-        self.scheduler.admits(&spec).map_err(OperatorRefusal::Policy)
+        Ok(self.scheduler.admits(&spec)?)
     }
 
     /// Returns the policy's queues, if it has any.

@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
+use crate::refusal::ActionRefusal;
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
 use crate::states::AttemptState;
@@ -160,8 +161,8 @@ impl Engine {
     }
 
     /// Opens requests for the requested number of slots of a job, or for all there are.
-    pub(super) fn release(&mut self, wish: &Release) -> Result<(), String> {
-        let job = self.cluster.jobs.get(&wish.job).ok_or_else(|| format!("there is no {}", wish.job))?;
+    pub(super) fn release(&mut self, wish: &Release) -> Result<(), ActionRefusal> {
+        let job = self.cluster.jobs.get(&wish.job).ok_or(ActionRefusal::NoSuchJob(wish.job))?;
         let mut able = self.releasable(job, wish.kind);
         if wish.eviction == TaskEviction::Random {
             able.shuffle(&mut self.random);

@@ -5,6 +5,7 @@ use crate::effect::{Effect, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
+use crate::refusal::{PolicyRefusal, SubmissionRefusal};
 use crate::states::{JobInput, JobState};
 use crate::time::Time;
 
@@ -16,17 +17,8 @@ impl Engine {
             return;
         }
         self.record(Record::JobAccepted(id));
-        let runnable = spec.check().map_err(|error| error.to_string());
         let part = self.cluster.parts.remove(&id).unwrap_or_default();
-        // A master is admitted without a check; the check applies to its job when that is submitted.
-        let admitted = |()| match part {
-            JobPart::Master => Ok(()),
-            JobPart::Whole | JobPart::Managed => {
-                self.scheduler.admits(spec)?;
-                self.can_meet(self.cluster.now, spec)
-            }
-        };
-        if let Err(why) = runnable.and_then(admitted) {
+        if let Err(why) = self.check_submission(spec, part) {
             self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
             return;
         }
@@ -41,10 +33,20 @@ impl Engine {
         }
     }
 
+    fn check_submission(&self, spec: &JobSpec, part: JobPart) -> Result<(), SubmissionRefusal> {
+        spec.check()?;
+        // A master is admitted without a check; the check applies to its job when that is submitted.
+        if part != JobPart::Master {
+            self.scheduler.admits(spec)?;
+            self.can_meet(self.cluster.now, spec)?;
+        }
+        Ok(())
+    }
+
     /// Checks whether the policy would admit a job if it were submitted now.
     ///
     /// # Errors Reports the deadline that could not be met.
-    pub fn can_meet(&self, now: Time, spec: &JobSpec) -> Result<(), String> {
+    pub fn can_meet(&self, now: Time, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.scheduler.can_meet(now, spec, &self.view())
     }
 

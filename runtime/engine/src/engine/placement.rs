@@ -1,28 +1,29 @@
 //! Launches and resumes attempts where the scheduler requests it, if that is legal.
 
-use crate::cluster::{Attempt, Reservation};
+use crate::cluster::{Attempt, Reservation, Worker};
 use crate::effect::{Order, Record, Start};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::refusal::ActionRefusal;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput, TaskState};
 use crate::time::Time;
 
 impl Engine {
     /// Starts an attempt; fails if that is not possible.
-    pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), String> {
-        let job = self.cluster.jobs.get(&id.job).ok_or_else(|| format!("there is no job {}", id.job))?;
-        let task = job.task(id).ok_or_else(|| format!("there is no task {id}"))?;
+    pub(super) fn launch(&mut self, id: TaskId, worker: WorkerId, from: Start) -> Result<(), ActionRefusal> {
+        let job = self.cluster.jobs.get(&id.job).ok_or(ActionRefusal::NoSuchJob(id.job))?;
+        let task = job.task(id).ok_or(ActionRefusal::NoSuchTask(id))?;
         if let Some(reason) = &task.held {
-            return Err(format!("{id} is suspended by an operator, until he wants it resumed: {reason}"));
+            return Err(ActionRefusal::TaskHeld { task: id, reason: reason.clone() });
         }
         if task.state != TaskState::Pending || !job.is_open(id.kind) {
-            return Err(format!("{id} is {:?} and its job {:?}", task.state, job.state));
+            return Err(ActionRefusal::NotLaunchable { task: id, state: task.state, job: job.state });
         }
         if from != Start::Fresh && from != job.start_of(id) {
-            return Err(format!("{id} cannot start from {from:?}, only from {:?}", job.start_of(id)));
+            return Err(ActionRefusal::Start { task: id, from, possible: job.start_of(id) });
         }
         if job.avoids(id, worker) {
-            return Err(format!("{id} failed on {worker}, and another worker could have it"));
+            return Err(ActionRefusal::FailedThere { task: id, worker });
         }
         self.slot_for(worker, id.kind, id.job)?;
         self.start(id, worker, from, None);
@@ -82,15 +83,16 @@ impl Engine {
     }
 
     /// Continues a suspended attempt; fails if that is not possible.
-    pub(super) fn resume(&mut self, id: AttemptId) -> Result<(), String> {
-        let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
+    pub(super) fn resume(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
+        let attempt = self.cluster.attempts.get(&id).ok_or(ActionRefusal::NotLive(id))?;
         let worker = attempt.worker;
         let job = self.cluster.job(id.task.job);
         if attempt.state != AttemptState::Suspended || job.state != JobState::Active {
-            return Err(format!("{id} is {:?} and its job {:?}", attempt.state, job.state));
+            let (state, job) = (attempt.state, job.state);
+            return Err(ActionRefusal::NotSuspended { attempt: id, state, job });
         }
         if attempt.is_held() || job.pause.is_some() {
-            return Err(format!("{id} is suspended by an operator, until he wants it resumed"));
+            return Err(ActionRefusal::AttemptHeld(id));
         }
         self.slot_for(worker, id.task.kind, id.task.job)?;
         self.go_on(id);
@@ -132,36 +134,33 @@ impl Engine {
         kind: TaskKind,
         job: JobId,
         until: Time,
-    ) -> Result<(), String> {
+    ) -> Result<(), ActionRefusal> {
         let wants = self.cluster.jobs.get(&job).is_some_and(|job| job.wants_on(kind, id));
-        let worker = self.cluster.workers.get(&id).filter(|worker| worker.takes_attempts());
-        let worker = worker.ok_or_else(|| format!("{id} takes no attempts"))?;
+        let worker = self.usable_worker(id)?;
         if worker.reservation_of(job, kind).is_some() {
             return Ok(());
         }
         if !wants || worker.free(kind) <= worker.reserved(kind) || until <= self.cluster.now {
-            return Err(format!(
-                "{id} has no free {kind} slot to keep for {job} until {until}, or {job} no use for it"
-            ));
+            return Err(ActionRefusal::NothingToReserve { worker: id, kind, job, until });
         }
         self.cluster.reserve(id, Reservation { job, kind, until, of: None });
         Ok(())
     }
 
-    fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), String> {
-        let worker = self.cluster.workers.get(&id).ok_or_else(|| format!("there is no {id}"))?;
+    fn usable_worker(&self, id: WorkerId) -> Result<&Worker, ActionRefusal> {
+        let worker = self.cluster.workers.get(&id).ok_or(ActionRefusal::NoSuchWorker(id))?;
         if !worker.takes_attempts() {
-            return Err(format!(
-                "{id} is {:?}, excluded: {}",
-                worker.state,
-                worker.excluded_until().is_some()
-            ));
+            let (state, excluded) = (worker.state, worker.excluded_until().is_some());
+            return Err(ActionRefusal::TakesNoAttempts { worker: id, state, excluded });
         }
+        Ok(worker)
+    }
+
+    fn slot_for(&self, id: WorkerId, kind: TaskKind, job: JobId) -> Result<(), ActionRefusal> {
+        let worker = self.usable_worker(id)?;
         if !worker.has_slot_for(job, kind) {
             let (free, reserved) = (worker.free(kind), worker.reserved(kind));
-            return Err(format!(
-                "{id} has no {kind} slot for {job}: {free} free and {reserved} of them reserved"
-            ));
+            return Err(ActionRefusal::NoSlot { worker: id, kind, job, free, reserved });
         }
         Ok(())
     }

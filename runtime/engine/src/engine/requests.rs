@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester};
 use crate::primitive_choice::PrimitiveChoice;
+use crate::refusal::ActionRefusal;
 use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::{Span, Time};
@@ -14,32 +15,30 @@ use crate::time::{Span, Time};
 impl Engine {
     /// Opens a request of the policy; fails if it is not possible. A repeated request has no effect while the
     /// first is open.
-    pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
+    pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), ActionRefusal> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
-        let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
+        let attempt = self.cluster.attempts.get(&id).ok_or(ActionRefusal::NotLive(id))?;
         if attempt.is_master || self.cluster.requests.contains(&id) {
             return Ok(());
         }
         if attempt.state == AttemptState::Killing {
-            return Err(format!("{id} is being killed already"));
+            return Err(ActionRefusal::BeingKilled(id));
         }
         if attempt.state == AttemptState::Suspended && asked == Primitive::Checkpoint {
             self.give_up(id, asked, Requester::Policy, reason.clone());
             return Ok(());
         }
         if !attempt.holds_slot && asked != Primitive::Kill {
-            return Err(format!(
-                "{id} is suspended and has no slot to give; it can only be checkpointed or killed"
-            ));
+            return Err(ActionRefusal::HoldsNoSlot(id));
         }
         if beneficiary == Some(id.task.job) {
             self.cluster.tally.requests_refused += 1;
-            return Err(format!("{id} is to give its slot to its own job, which would gain nothing"));
+            return Err(ActionRefusal::OwnJob(id));
         }
         if let Some(job) = beneficiary
             && self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active)
         {
-            return Err(format!("{job}, for which {id} is to give its slot, is not active"));
+            return Err(ActionRefusal::BeneficiaryEnded { attempt: id, job });
         }
         let now = self.cluster.now;
         let request = PreemptRequest::new(id, asked, Requester::Policy, reason.clone(), now);
@@ -124,7 +123,7 @@ impl Engine {
 
     /// Withdraws a request of the policy; fails if no request is open. For other requesters, only the promise
     /// is withdrawn.
-    pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
+    pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
         if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
             self.promise_to_nobody(id);
             return Ok(());
@@ -134,7 +133,7 @@ impl Engine {
                 self.cluster.tally.requests_cancelled += 1;
                 Ok(())
             }
-            None => Err(format!("there is no request to preempt {id}")),
+            None => Err(ActionRefusal::NoRequest(id)),
         }
     }
 

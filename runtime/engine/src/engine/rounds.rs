@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::engine::timers::PutOff;
 use crate::event::Event;
 use crate::ids::{TaskKind, WorkerId};
+use crate::refusal::ActionRefusal;
 use crate::scheduler::{Action, Actions, Offer};
 use crate::time::{Span, Time};
 
@@ -110,7 +111,7 @@ impl Engine {
     }
 
     /// Carries out one action; fails if it is not possible.
-    fn carry_out(&mut self, action: &Action, offer: Option<Offer>) -> Result<(), String> {
+    fn carry_out(&mut self, action: &Action, offer: Option<Offer>) -> Result<(), ActionRefusal> {
         match *action {
             Action::Launch { task, worker, from } => self.launch(task, worker, from),
             Action::Resume { attempt } => self.resume(attempt),
@@ -140,8 +141,12 @@ impl Engine {
         }
     }
 
-    fn note_declined(&mut self, offer: Option<Offer>, reason: Cow<'static, str>) -> Result<(), String> {
-        let offer = offer.ok_or("no slot was offered")?;
+    fn note_declined(
+        &mut self,
+        offer: Option<Offer>,
+        reason: Cow<'static, str>,
+    ) -> Result<(), ActionRefusal> {
+        let offer = offer.ok_or(ActionRefusal::NoOffer)?;
         self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason);
         self.cluster.tally.slots_declined += 1;
         Ok(())

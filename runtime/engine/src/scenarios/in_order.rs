@@ -1,6 +1,6 @@
 //! The policy of scenarios that do not test policies. It has no state and never preempts.
 
-use crate::{Actions, ClusterView, Event, Job, JobChange, Offer, Scheduler, Time};
+use crate::{Actions, ClusterView, Event, Job, JobChange, Offer, PolicyRefusal, Scheduler, Time};
 
 /// Serves jobs in the order in which the view lists them: by priority, then submit time, then id.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,8 +17,8 @@ impl Scheduler for InOrder {
         }
     }
 
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
-        change.queue.as_ref().map_or(Ok(()), |_| Err("there are no queues".to_owned()))
+    fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
+        change.queue.as_ref().map_or(Ok(()), |_| Err(PolicyRefusal::NoQueues("in-order")))
     }
 
     fn next_wakeup(&self, _now: Time) -> Option<Time> {

@@ -47,8 +47,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause, PauseKind, Report,
-    Scheduler, Slots, SpeculationSettings, TaskKind, Time, WorkerId,
+    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Pause, PauseKind,
+    PolicyRefusal, Report, Scheduler, Slots, SpeculationSettings, TaskKind, Time, WorkerId,
 };
 
 use crate::scenarios::actions::{action, primitive};
@@ -122,15 +122,15 @@ impl Scheduler for Ordered {
         self.policy.job_changed(now, job, view);
     }
 
-    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
+    fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.policy.admits(spec)
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
         self.policy.can_meet(now, spec, view)
     }
 
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
         self.policy.can_change(change)
     }
 

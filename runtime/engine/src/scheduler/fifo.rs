@@ -8,6 +8,7 @@ use super::{Actions, Scheduler};
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
 use crate::job::{JobChange, JobSpec};
+use crate::refusal::PolicyRefusal;
 use crate::time::Time;
 
 /// Jobs by priority, then submit time, then id; within a job, a task with its input on the worker, then the
@@ -45,12 +46,13 @@ impl Scheduler for Fifo {
         if self.ignore_priority { 0 } else { -i128::from(spec.priority) }
     }
 
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
         match change {
-            JobChange { queue: Some(_), .. } => Err("fifo has no queues".to_owned()),
-            _ if self.ignore_priority => {
-                Err("fifo goes by no priority ([scheduler.fifo] ignore-priority)".to_owned())
-            }
+            JobChange { queue: Some(_), .. } => Err(PolicyRefusal::NoQueues("fifo")),
+            _ if self.ignore_priority => Err(PolicyRefusal::PrioritiesIgnored {
+                scheduler: "fifo",
+                setting: "[scheduler.fifo] ignore-priority",
+            }),
             _ => Ok(()),
         }
     }

@@ -20,6 +20,7 @@ use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
 use crate::ids::JobId;
 use crate::job::{JobChange, JobSpec};
+use crate::refusal::PolicyRefusal;
 use crate::time::Time;
 
 /// A scheduling policy.
@@ -74,7 +75,7 @@ pub trait Scheduler: Send {
     /// Checks that the policy has a queue for a job like this; otherwise the job fails when it is submitted.
     ///
     /// # Errors Reports what is missing and what is available.
-    fn admits(&self, _spec: &JobSpec) -> Result<(), String> {
+    fn admits(&self, _spec: &JobSpec) -> Result<(), PolicyRefusal> {
         Ok(())
     }
 
@@ -82,7 +83,7 @@ pub trait Scheduler: Send {
     /// theirs, fails when it is submitted.
     ///
     /// # Errors Reports what is missing.
-    fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), String> {
+    fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
         Ok(())
     }
 
@@ -91,8 +92,8 @@ pub trait Scheduler: Send {
     /// slots it holds.
     ///
     /// # Errors Reports why the change has no effect, or the available values.
-    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
-        Err("it settles the place of a job when that is submitted".to_owned())
+    fn can_change(&self, _change: &JobChange) -> Result<(), PolicyRefusal> {
+        Err(PolicyRefusal::SetAtSubmission)
     }
 
     /// Returns the policy's queues, each after its parent; `None` if it has no queues.

@@ -18,7 +18,7 @@ fn a_held_job_finishes_what_runs_and_starts_nothing() {
              > active; it is held: its input is late
              > 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
          hold 1: once more
-             > warn job_0001 cannot be held: it is held already; ignored
+             > warn job_0001 cannot be held: already held; ignored
          commits m0.1
              > record granted m0.1; commit m0.1
          done m0.1
@@ -40,7 +40,7 @@ fn a_held_job_can_be_suspended_as_well_and_a_suspended_one_cannot_be_held() {
              > suspend m0.1
          suspended m0.1
          hold 1: no
-             > warn job_0001 cannot be held: it is suspended, which is more; ignored
+             > warn job_0001 cannot be held: already suspended, which is stricter than a hold; ignored
          continue 1: go on
              > resume m0.1",
     );

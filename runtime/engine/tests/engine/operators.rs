@@ -143,12 +143,12 @@ fn what_is_not_possible_is_refused_with_a_reason() {
          operator suspend m0.1: yes
              > suspend m0.1
          operator suspend m0.1: again
-             > warn job_0001_m_0000.1 cannot give its slot by suspend: an operator suspended it already; ignored
+             > warn job_0001_m_0000.1 cannot give its slot by suspend: an operator has already suspended it; ignored
          operator checkpoint m0.1: too early
-             > warn job_0001_m_0000.1 cannot give its slot by checkpoint: it is just being suspended; ask again when it is; ignored
+             > warn job_0001_m_0000.1 cannot give its slot by checkpoint: it is being suspended; try again when it is suspended; ignored
          operator resume m0.1: sorry
          operator resume m0.1: really
-             > warn job_0001_m_0000.1 cannot be resumed: that was asked for already; it gets the next free slot of its worker; ignored
+             > warn job_0001_m_0000.1 cannot be resumed: already resumed; it gets the next free slot of its worker; ignored
          kill m0.1: enough
              > kill m0.1
          operator resume m0.1: no
@@ -208,7 +208,7 @@ fn a_paused_job_is_suspended_and_neither_launched_nor_resumed() {
              > it is suspended: lunch
              > 0 of 3 map tasks are done; 0 attempts run, 2 are suspended, 1 tasks wait
          operator resume m0.1: that one
-             > warn job_0001_m_0000.1 cannot be resumed: job_0001 is suspended; resume that; ignored
+             > warn job_0001_m_0000.1 cannot be resumed: job_0001 is suspended; resume the job; ignored
          continue 1: back
              > resume m0.1; resume m1.1",
     );

@@ -326,7 +326,7 @@ fn nobody_is_preempted_for_his_own_job() {
              > launch m0.1 on 1
          started m0.1
          policy kill m0.1 for 1
-             > warn the scheduler wants Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }), but job_0001_m_0000.1 is to give its slot to its own job, which would gain nothing; ignored
+             > warn the scheduler wants Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }), but cannot preempt job_0001_m_0000.1 for its own job; ignored
          tally requests_refused 1
          tally illegal_actions 1",
     );

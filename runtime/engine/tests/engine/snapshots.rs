@@ -32,7 +32,7 @@ fn another_version_is_refused() {
     image["version"] = 77.into();
     assert_eq!(
         restore(image, 1).err().as_deref(),
-        Some("the snapshot has version 77, this program reads version 4; use the program that wrote it")
+        Some("the snapshot has version 77, this program reads version 5; use the program that wrote it")
     );
 }
 

@@ -1,7 +1,8 @@
 //! The capacity policy, and its preemption monitor as a separate scheduler for use over other policies.
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler, TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare, Scheduler,
+    TaskKind, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +133,7 @@ impl Scheduler for Capacity {
         self.why_limited(job.id()).into_iter().collect()
     }
 
-    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, _change: &JobChange) -> Result<(), PolicyRefusal> {
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler,
-    TaskKind, Time, serve,
+    Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
+    Scheduler, TaskKind, Time, serve,
 };
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
@@ -207,11 +207,9 @@ impl Scheduler for Fair {
         }
     }
 
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, change: &JobChange) -> Result<(), PolicyRefusal> {
         match (&change.queue, self.configuration.placement) {
-            (Some(_), Placement::User) => {
-                Err("pools are assigned by user, not by queue ([scheduler.fair] placement)".to_owned())
-            }
+            (Some(_), Placement::User) => Err(PolicyRefusal::PoolsByUser),
             _ => Ok(()),
         }
     }
@@ -224,8 +222,8 @@ impl Scheduler for Fair {
         self.tree.maxima(spec)
     }
 
-    fn admits(&self, spec: &JobSpec) -> Result<(), String> {
-        self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
+    fn admits(&self, spec: &JobSpec) -> Result<(), PolicyRefusal> {
+        self.tree.path_for(spec).map(drop).map_err(|error| PolicyRefusal::Queue(error.to_string()))
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, JobSpec, Primitive, QueueShare, Ratio,
-    Report, Scheduler, TaskKind, Time,
+    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, JobSpec, PolicyRefusal, Primitive,
+    QueueShare, Ratio, Report, Scheduler, TaskKind, Time,
 };
 
 use crate::hfsp::assignment::Opportunity;
@@ -133,8 +133,8 @@ impl Scheduler for Hfsp {
         });
     }
 
-    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
-        Err("hfsp orders jobs by size and sets the queue weight of a job at submission".to_owned())
+    fn can_change(&self, _change: &JobChange) -> Result<(), PolicyRefusal> {
+        Err(PolicyRefusal::OrderedBySize)
     }
 
     fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobId, JobSpec, Offer, Release, Scheduler, Span, TaskKind, Time,
+    Actions, ClusterView, Event, Job, JobId, JobSpec, Offer, PolicyRefusal, Release, Scheduler, Span,
+    TaskKind, Time,
 };
 
 use crate::natjam::admission::{DeadlineAdmission, Lateness};
@@ -225,11 +226,11 @@ impl Scheduler for NatjamR {
         spec.deadline.map_or(i128::MAX, |deadline| i128::from(deadline.0))
     }
 
-    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
+    fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
         if self.configuration.admission != DeadlineAdmission::Refuse {
             return Ok(());
         }
-        let late = |lateness: Lateness| format!("{lateness}; extend or remove its --deadline");
+        let late = |lateness: Lateness| PolicyRefusal::Deadline(lateness.to_string());
         check_new(now, spec, view, &self.configuration).map_err(late)
     }
 

@@ -7,8 +7,8 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, QueueShare, Release,
-    Scheduler, TaskKind, Time,
+    Actions, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
+    Release, Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
@@ -208,7 +208,7 @@ impl Scheduler for Natjam {
         (research << 64) - i128::from(spec.priority)
     }
 
-    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
+    fn can_change(&self, _change: &JobChange) -> Result<(), PolicyRefusal> {
         Ok(())
     }
 

@@ -79,7 +79,7 @@ fn running_job_keeps_slots_in_new_pool() {
 fn change_error(tables: &str, scheduler: SchedulerName, change: &JobChange) -> String {
     let tables: SchedulerTables = toml::from_str(tables).expect("tables");
     let policy = SchedulerConfiguration { scheduler, tables }.build().expect("the configuration is valid");
-    policy.can_change(change).err().unwrap_or_default()
+    policy.can_change(change).err().map_or_else(String::new, |why| why.to_string())
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn ignored_change_is_rejected_with_reason() {
     assert_eq!(change_error("", SchedulerName::Fifo, &queue), "fifo has no queues");
     assert_eq!(
         change_error("[fifo]\nignore-priority = true", SchedulerName::Fifo, &priority),
-        "fifo goes by no priority ([scheduler.fifo] ignore-priority)"
+        "fifo ignores priorities ([scheduler.fifo] ignore-priority)"
     );
     assert_eq!(
         change_error("", SchedulerName::Hfsp, &priority),
@@ -98,7 +98,7 @@ fn ignored_change_is_rejected_with_reason() {
     for name in [SchedulerName::Fcs, SchedulerName::NatjamDeadline, SchedulerName::Trigger] {
         assert_eq!(
             change_error("", name, &priority),
-            "it settles the place of a job when that is submitted",
+            "the scheduler sets the place of a job at submission",
             "{name}"
         );
     }

@@ -56,7 +56,7 @@ fn a_held_job_is_held_over_restarts_until_it_is_released() {
          submit 1 maps 2 reduces 1       > launch m0.1 on w
          started m0.1
          hold 1: at night
-         hold 1: at night                > refused: cannot hold job_0001: it is held already
+         hold 1: at night                > refused: cannot hold job_0001: already held
          restart
          ask job 1                       > active, priority 0, queue default: at night
          ask why 1                       > ...
@@ -83,7 +83,7 @@ fn a_worker_that_drains_says_why_and_can_be_had_back_over_restarts() {
          ask workers                     > 1 w draining: a new disk
          undrain w: a new disk
          ask workers                     > 1 w up
-         undrain w: a new disk           > refused: cannot undrain worker_0001: it does not drain",
+         undrain w: a new disk           > refused: cannot undrain worker_0001: it is not draining",
     );
 }
 

@@ -134,7 +134,7 @@ fn what_cannot_be_done_is_refused_with_its_name_and_state() {
          suspend m0.9                    > refused: job_0001_m_0000.9 is not live...
          resume 1: at night              > refused: cannot resume job_0001: it is not suspended
          suspend m0: ada asked           > m0.1
-         suspend m0: ada asked           > refused: ...an operator suspended it already...
+         suspend m0: ada asked           > refused: ...an operator has already suspended it...
                                          > suspend m0.1
          suspended m0.1 after 1ms",
     );
@@ -166,7 +166,7 @@ fn a_job_that_cannot_be_saved_is_refused_where_it_would_be_and_never_checkpointe
              > launch m0.1 on w
          started m0.1
          checkpoint m0: ada asked
-             > refused: ...the maps of its job keep a state and do not say how to save it; suspend or kill it...",
+             > refused: ...the maps of its job do not save their state; suspend or kill it...",
     );
 }
 

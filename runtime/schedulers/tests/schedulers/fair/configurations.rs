@@ -1,6 +1,6 @@
 //! Invalid configurations of Fair, and the page about it.
 
-use napreduce_engine::{JobSpec, Scheduler};
+use napreduce_engine::{JobSpec, PolicyRefusal, Scheduler};
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 
 const PAGE: &str = include_str!("../../../../../docs/schedulers/fair.md");
@@ -107,8 +107,10 @@ fn unknown_pool_can_be_rejected() {
     }
     assert_eq!(
         fair.admits(&job("a.c", "ada")),
-        Err("there is no pool a.c; submit to a configured pool, or set unknown-pools to create or default"
-            .to_owned())
+        Err(PolicyRefusal::Queue(
+            "there is no pool a.c; submit to a configured pool, or set unknown-pools to create or default"
+                .to_owned()
+        ))
     );
     let by_user = read("unknown-pools = \"refuse\"\nplacement = \"user\"\n[root.pools.ada_l]");
     let by_user = Fair::new(by_user).expect("the configuration is valid");
