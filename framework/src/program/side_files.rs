@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use napreduce_local::SideFileSource;
-use napreduce_protocol::no_try_helps;
+use napreduce_protocol::mark_permanent;
 
 use crate::input::local_path;
 
@@ -51,7 +51,7 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// Fails with `NotFound` and the list of known names if there is no file of this name.
 pub fn side_file(name: &str) -> io::Result<PathBuf> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
-    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| no_try_helps(UNKNOWN))
+    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| mark_permanent(UNKNOWN))
 }
 
 fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString>) -> io::Result<PathBuf> {

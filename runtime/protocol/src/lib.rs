@@ -62,7 +62,7 @@ pub use summaries::{
     AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobPhase, JobSummary, LiveAttempt,
     LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
-pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
+pub use task_error::{TaskError, is_gone, is_limit, mark_permanent};
 pub use text::{check_name, one_line, several_lines};
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};

@@ -61,7 +61,7 @@ impl WorkerSample {
     }
 
     /// Whether it is equal apart from its time.
-    pub fn says_as(&self, other: &WorkerSample) -> bool {
+    pub fn equals_except_time(&self, other: &WorkerSample) -> bool {
         WorkerSample { at_millis: 0, ..self.clone() } == WorkerSample { at_millis: 0, ..other.clone() }
     }
 }

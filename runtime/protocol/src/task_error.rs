@@ -8,7 +8,7 @@ use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
 /// The message of an error that every retry of this attempt would meet, if there was one.
-static HOPELESS: OnceLock<&str> = OnceLock::new();
+static PERMANENT: OnceLock<&str> = OnceLock::new();
 
 /// Why a task failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -86,7 +86,7 @@ impl TaskError {
     /// A system error on shared storage: output, input or a checkpoint. Fatal if the storage is full, since a
     /// retry would fill it again; else retried.
     pub fn shared(message: impl Into<String>, error: &io::Error) -> TaskError {
-        let (class, place) = match refusal(error) {
+        let (class, place) = match io_cause(error) {
             IoCause::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
             IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
             IoCause::Broken | IoCause::Other => (FailureClass::Retryable, FaultPlace::SharedStorage),
@@ -98,7 +98,7 @@ impl TaskError {
     pub fn local(message: impl Into<String>, error: &io::Error) -> TaskError {
         let passes_elsewhere =
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
-        let (class, place) = match refusal(error) {
+        let (class, place) = match io_cause(error) {
             IoCause::Limit => (FailureClass::Retryable, FaultPlace::LocalLimit),
             IoCause::Full | IoCause::Broken => (FailureClass::Retryable, FaultPlace::LocalDisk),
             IoCause::Other if passes_elsewhere => (FailureClass::Retryable, FaultPlace::LocalDisk),
@@ -108,8 +108,8 @@ impl TaskError {
     }
 
     /// Makes the error fatal if user code failed with one that every retry meets.
-    pub fn unless_hopeless(self) -> TaskError {
-        match HOPELESS.get() {
+    pub fn fatal_if_permanent(self) -> TaskError {
+        match PERMANENT.get() {
             Some(words) if self.class == FailureClass::Task && self.message.contains(words) => {
                 TaskError { class: FailureClass::Fatal, ..self }
             }
@@ -120,9 +120,9 @@ impl TaskError {
 
 /// Records the message of an error that user code would receive at every retry; if its attempt fails with it,
 /// the job fails.
-pub fn no_try_helps(words: &'static str) {
+pub fn mark_permanent(words: &'static str) {
     // Only one such error exists so far.
-    let _ = HOPELESS.set(words);
+    let _ = PERMANENT.set(words);
 }
 
 /// Whether a file is permanently gone: it is missing, or its disk cannot read it.
@@ -132,10 +132,10 @@ pub fn is_gone(error: &io::Error) -> bool {
 
 /// Whether a host limit is exhausted: files, maps, processes or memory.
 pub fn is_limit(error: &io::Error) -> bool {
-    refusal(error) == IoCause::Limit
+    io_cause(error) == IoCause::Limit
 }
 
-fn refusal(error: &io::Error) -> IoCause {
+fn io_cause(error: &io::Error) -> IoCause {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN) => return IoCause::Limit,
         Some(libc::EIO | libc::EROFS) => return IoCause::Broken,

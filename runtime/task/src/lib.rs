@@ -30,7 +30,7 @@ pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,
 };
-pub use fetch_inputs::{Fetch, FetchInputs, FetchOrder, FetchedInputs, InputEvent, StartFetch};
+pub use fetch_inputs::{Fetch, FetchInputs, FetchSettings, FetchedInputs, InputEvent, StartFetch};
 pub use marker::{FORK_MARKER, FORK_SERVER_READY, MARKER, PRESTART_NUMBER_DIGITS, PRESTART_VARIABLE};
 pub use object_stores::{object_stores, set_object_stores};
 pub use paging::{PagedProcess, Paging};

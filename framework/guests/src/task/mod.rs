@@ -179,7 +179,7 @@ impl Guest {
         let called = catch_panics(&round.context, || {
             body(&*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?, round)
         });
-        called.map_err(TaskError::unless_hopeless)
+        called.map_err(TaskError::fatal_if_permanent)
     }
 
     /// Returns the report of a completed attempt, with its part if any.

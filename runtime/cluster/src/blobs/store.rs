@@ -24,7 +24,7 @@ pub(crate) struct BlobStore {
 
 #[derive(Debug, Default)]
 struct Index {
-    kept: BTreeMap<Digest, Kept>,
+    blobs: BTreeMap<Digest, StoredBlob>,
     /// Bytes of blobs that are being written.
     reserved: u64,
     /// Use counter; larger is more recent.
@@ -34,7 +34,7 @@ struct Index {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredBlob {
     bytes: u64,
     used: u64,
     pins: usize,
@@ -66,10 +66,10 @@ impl BlobStore {
             let mut index = self.index();
             index.uses += 1;
             let uses = index.uses;
-            let Some(kept) = index.kept.get_mut(&digest) else { return Ok(None) };
-            kept.used = uses;
-            kept.pins += 1;
-            kept.verified
+            let Some(stored) = index.blobs.get_mut(&digest) else { return Ok(None) };
+            stored.used = uses;
+            stored.pins += 1;
+            stored.verified
         };
         let pinned = PinnedBlob { store: Arc::clone(self), digest };
         let as_verified = verified.is_some() && Stamp::at(&self.path(digest)).ok() == verified;
@@ -108,19 +108,19 @@ impl BlobStore {
         let verified = Some(Stamp::at(&path)?);
         index.uses += 1;
         let used = index.uses;
-        let fresh = Kept { bytes: blob.bytes, used, pins: 0, verified };
+        let fresh = StoredBlob { bytes: blob.bytes, used, pins: 0, verified };
         // If another writer of the same blob was faster, its pins stay counted.
-        let kept = index.kept.entry(blob.digest).or_insert(fresh);
-        kept.bytes = blob.bytes;
-        kept.used = used;
-        kept.pins += 1;
-        kept.verified = verified;
+        let stored = index.blobs.entry(blob.digest).or_insert(fresh);
+        stored.bytes = blob.bytes;
+        stored.used = used;
+        stored.pins += 1;
+        stored.verified = verified;
         Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
     }
 
     /// Whether the store is empty.
     pub(crate) fn is_empty(&self) -> bool {
-        self.index().kept.is_empty()
+        self.index().blobs.is_empty()
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -130,19 +130,23 @@ impl BlobStore {
 
     /// Evicts unpinned blobs, least recently used first, until the blob fits.
     fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
-        let held: u64 = index.kept.values().filter(|kept| kept.pins > 0).map(|kept| kept.bytes).sum();
+        let held: u64 =
+            index.blobs.values().filter(|stored| stored.pins > 0).map(|stored| stored.bytes).sum();
         let held = held.saturating_add(index.reserved);
         if held.saturating_add(blob.bytes) > self.bytes_max {
             let (limit, directory) = (self.bytes_max, self.directory.display().to_string());
             return Err(BlobError::Full { digest: blob.digest, bytes: blob.bytes, limit, held, directory });
         }
-        let mut present = index.kept.values().map(|kept| kept.bytes).sum::<u64>() + index.reserved;
+        let mut present = index.blobs.values().map(|stored| stored.bytes).sum::<u64>() + index.reserved;
         while present.saturating_add(blob.bytes) > self.bytes_max {
-            let unused =
-                index.kept.iter().filter(|(_, kept)| kept.pins == 0).min_by_key(|(_, kept)| kept.used);
+            let unused = index
+                .blobs
+                .iter()
+                .filter(|(_, stored)| stored.pins == 0)
+                .min_by_key(|(_, stored)| stored.used);
             let Some(digest) = unused.map(|(digest, _)| *digest) else { break };
             self.remove_file(digest)?;
-            present -= index.kept.remove(&digest).map_or(0, |kept| kept.bytes);
+            present -= index.blobs.remove(&digest).map_or(0, |stored| stored.bytes);
         }
         Ok(())
     }
@@ -157,21 +161,21 @@ impl BlobStore {
     fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
         let path = self.path(digest);
         let failed = |error| BlobError::io(format!("read {}", path.display()), error);
-        let intact = examine(&path, digest).map_err(failed)?;
+        let intact = verified_stamp(&path, digest).map_err(failed)?;
         let mut index = self.index();
         let now = Stamp::at(&path).ok();
-        match index.kept.get_mut(&digest) {
-            Some(kept) if intact.is_some() && intact == now => {
-                kept.verified = now;
+        match index.blobs.get_mut(&digest) {
+            Some(stored) if intact.is_some() && intact == now => {
+                stored.verified = now;
                 Ok(true)
             }
             // Another writer of the same blob has replaced the file by a good one meanwhile.
-            Some(kept) if now.is_some() && kept.verified == now => Ok(true),
+            Some(stored) if now.is_some() && stored.verified == now => Ok(true),
             _ => {
                 if now.is_some() {
                     tracing::warn!(target: "blobs", "{} is damaged and was removed; it will be sent again", path.display());
                 }
-                self.lose(&mut index, digest)?;
+                self.mark_missing(&mut index, digest)?;
                 Ok(false)
             }
         }
@@ -179,10 +183,10 @@ impl BlobStore {
 
     /// Removes a damaged file. Jobs that pinned it continue with open descriptors; their pins apply again
     /// when the blob is sent again.
-    fn lose(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
+    fn mark_missing(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
         self.remove_file(digest)?;
-        if let Some(kept) = index.kept.get_mut(&digest) {
-            (kept.bytes, kept.verified) = (0, None);
+        if let Some(stored) = index.blobs.get_mut(&digest) {
+            (stored.bytes, stored.verified) = (0, None);
         }
         Ok(())
     }
@@ -190,7 +194,7 @@ impl BlobStore {
 
 /// Returns the file's stamp if its content matches the digest. Restricts its permissions to read and execute
 /// by the owner.
-fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
+fn verified_stamp(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
@@ -230,7 +234,7 @@ fn scan(directory: &Path) -> io::Result<Index> {
     let mut index = Index::default();
     for (_, digest, bytes) in found {
         index.uses += 1;
-        index.kept.insert(digest, Kept { bytes, used: index.uses, pins: 0, verified: None });
+        index.blobs.insert(digest, StoredBlob { bytes, used: index.uses, pins: 0, verified: None });
     }
     Ok(index)
 }
@@ -253,7 +257,7 @@ impl PinnedBlob {
 
     /// Whether the file is still the verified one. Blocking.
     pub(crate) fn is_as_verified(&self) -> bool {
-        let verified = self.store.index().kept.get(&self.digest).and_then(|kept| kept.verified);
+        let verified = self.store.index().blobs.get(&self.digest).and_then(|stored| stored.verified);
         verified.is_some() && Stamp::at(&self.path()).ok() == verified
     }
 
@@ -269,8 +273,8 @@ impl PinnedBlob {
 
 impl Clone for PinnedBlob {
     fn clone(&self) -> PinnedBlob {
-        if let Some(kept) = self.store.index().kept.get_mut(&self.digest) {
-            kept.pins += 1;
+        if let Some(stored) = self.store.index().blobs.get_mut(&self.digest) {
+            stored.pins += 1;
         }
         PinnedBlob { store: Arc::clone(&self.store), digest: self.digest }
     }
@@ -278,8 +282,8 @@ impl Clone for PinnedBlob {
 
 impl Drop for PinnedBlob {
     fn drop(&mut self) {
-        if let Some(kept) = self.store.index().kept.get_mut(&self.digest) {
-            kept.pins = kept.pins.saturating_sub(1);
+        if let Some(stored) = self.store.index().blobs.get_mut(&self.digest) {
+            stored.pins = stored.pins.saturating_sub(1);
         }
     }
 }

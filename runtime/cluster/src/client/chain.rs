@@ -12,7 +12,7 @@ use napreduce_protocol::requests::{EndChain, HoldChain};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use super::session::{Patience, Session, Trouble, exchange};
+use super::session::{Patience, Session, TryError, exchange};
 use super::{ClientError, ClusterPlace};
 
 /// How long the end of a program waits for the coordinator's acknowledgement.
@@ -83,7 +83,7 @@ async fn keep(
     let mut begun = Some(begun);
     loop {
         let mut session = Session::new(place.clone(), Patience::default());
-        let kept = session.persist(async |connection| {
+        let kept = session.retry(async |connection| {
             exchange(connection, HoldChain { chain, root: root.clone() }).await?;
             if let Some(begun) = begun.take() {
                 // The starter waits for it.
@@ -95,8 +95,8 @@ async fn keep(
                 received = connection.receive::<FromCoordinator>() => {
                     return Err(match received {
                         Ok(Some(other)) => ClientError::unexpected(&other).into(),
-                        Ok(None) => Trouble::Passing("the coordinator closed the connection".to_owned()),
-                        Err(error) => Trouble::new(error),
+                        Ok(None) => TryError::Transient("the coordinator closed the connection".to_owned()),
+                        Err(error) => TryError::new(error),
                     });
                 }
             }
@@ -107,13 +107,13 @@ async fn keep(
         });
         match kept.await {
             // Retry while the program runs: the coordinator may come back.
-            Err(ClientError::Unreachable { .. }) if begun.is_none() && goes_on(&over) => {}
+            Err(ClientError::Unreachable { .. }) if begun.is_none() && is_running(&over) => {}
             kept => return kept,
         }
     }
 }
 
 /// Whether the program is still running its chain.
-fn goes_on(over: &watch::Receiver<bool>) -> bool {
+fn is_running(over: &watch::Receiver<bool>) -> bool {
     over.has_changed().is_ok() && !*over.borrow()
 }

@@ -12,7 +12,7 @@ use napreduce_protocol::{FromCoordinator, JobError, JobPlan, JobReport, LogStrea
 use tokio::runtime::{Builder, Runtime};
 
 use super::run::{self, FollowOptions};
-use super::session::{Patience, Session, Trouble, exchange, receive};
+use super::session::{Patience, Session, TryError, exchange, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
 use super::{ClientError, ClusterPlace};
 
@@ -111,7 +111,7 @@ impl ClusterClient {
         into: &mut dyn Write,
     ) -> Result<LogRead, ClientError> {
         let mut read = LogRead::default();
-        self.runtime.block_on(self.session.persist(async |connection| {
+        self.runtime.block_on(self.session.retry(async |connection| {
             let request = ReadLog { attempt, stream, offset: offset.saturating_add(read.written) };
             let part = exchange(connection, request).await?;
             (read.length, read.has_ended) = (part.length, part.has_ended);
@@ -121,7 +121,7 @@ impl ClusterClient {
                     FromCoordinator::Chunk(bytes) if !bytes.0.is_empty() => bytes.0,
                     other => return Err(ClientError::unexpected(&other).into()),
                 };
-                into.write_all(&bytes).map_err(|error| Trouble::Final(ClientError::Output(error)))?;
+                into.write_all(&bytes).map_err(|error| TryError::Final(ClientError::Output(error)))?;
                 read.written += bytes.len() as u64;
                 left = left.saturating_sub(bytes.len() as u64);
             }

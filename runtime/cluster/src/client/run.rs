@@ -14,7 +14,7 @@ use napreduce_task::signal_name;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::session::{Session, Trouble, receive};
+use super::session::{Session, TryError, receive};
 use super::submission::Parcel;
 use super::{ClientError, SubmitOptions};
 
@@ -77,7 +77,7 @@ pub(super) async fn run(
             let mut display = ProgressDisplay::new(options.progress, options.quiet);
             interrupted(session, submitted, signal, options, &mut display).await
         }
-        None => attend(session, submitted, options, &mut interrupts).await,
+        None => follow_to_end(session, submitted, options, &mut interrupts).await,
     }
 }
 
@@ -87,13 +87,13 @@ async fn pack(
     options: &SubmitOptions,
     interrupts: &mut Interrupts,
 ) -> Result<Parcel, JobError> {
-    let given_up = Arc::new(AtomicBool::new(false));
-    let (options, seen) = (options.clone(), Arc::clone(&given_up));
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let (options, seen) = (options.clone(), Arc::clone(&cancelled));
     let packing = spawn_blocking(move || Parcel::pack(plan, &options, &seen));
     tokio::select! {
         packed = packing => Ok(packed.map_err(|error| JobError::Internal(error.to_string()))??),
         signal = interrupts.arrival() => {
-            given_up.store(true, Ordering::Relaxed);
+            cancelled.store(true, Ordering::Relaxed);
             Err(not_submitted(signal.map_err(|error| JobError::io("wait for signals", error))?))
         }
     }
@@ -110,14 +110,14 @@ pub(super) async fn follow(
     options: &FollowOptions,
 ) -> Result<JobReport, JobError> {
     let mut interrupts = install()?;
-    attend(session, job, options, &mut interrupts).await
+    follow_to_end(session, job, options, &mut interrupts).await
 }
 
 fn install() -> Result<Interrupts, JobError> {
     Interrupts::install().map_err(|error| JobError::io("handle signals", error))
 }
 
-async fn attend(
+async fn follow_to_end(
     session: &mut Session,
     job: JobId,
     options: &FollowOptions,
@@ -183,8 +183,8 @@ async fn until_end(
     display: &mut ProgressDisplay,
 ) -> Result<JobEnd, ClientError> {
     let request = ToCoordinator::Follow { job };
-    let following = session.persist(async |connection| {
-        connection.send(&request).await.map_err(Trouble::new)?;
+    let following = session.retry(async |connection| {
+        connection.send(&request).await.map_err(TryError::new)?;
         loop {
             match receive(connection, FOLLOW_SILENCE_MAX).await? {
                 FromCoordinator::Progress(progress) => display.show(&progress),

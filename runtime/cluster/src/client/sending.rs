@@ -12,7 +12,7 @@ use napreduce_protocol::requests::OfferBlob;
 use napreduce_protocol::{Blob, FromCoordinator, Payload, ToCoordinator};
 
 use super::ClientError;
-use super::session::{Trouble, exchange, receive};
+use super::session::{TryError, exchange, receive};
 use crate::blobs::{chunks_of, digest_of, program_architecture};
 use crate::transport::Connection;
 
@@ -40,7 +40,7 @@ pub(super) struct Reading<'a> {
     /// The largest side file, in bytes.
     pub(super) bytes_max: u64,
     /// Set when the result is no longer wanted.
-    pub(super) given_up: &'a AtomicBool,
+    pub(super) cancelled: &'a AtomicBool,
 }
 
 impl SourceFile {
@@ -54,7 +54,8 @@ impl SourceFile {
             return Err(too_large());
         }
         // Files that grow or have no length are read just beyond the limit.
-        let source = Watched { file: file.take(limit.saturating_add(1)), given_up: reading.given_up };
+        let source =
+            CancellableFile { file: file.take(limit.saturating_add(1)), cancelled: reading.cancelled };
         let (digest, bytes) = digest_of(source).map_err(failed)?;
         if bytes > limit {
             return Err(too_large());
@@ -64,14 +65,14 @@ impl SourceFile {
 }
 
 /// A reader that stops when the result is no longer wanted.
-struct Watched<'a> {
+struct CancellableFile<'a> {
     file: io::Take<File>,
-    given_up: &'a AtomicBool,
+    cancelled: &'a AtomicBool,
 }
 
-impl Read for Watched<'_> {
+impl Read for CancellableFile<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.given_up.load(Ordering::Relaxed) {
+        if self.cancelled.load(Ordering::Relaxed) {
             return Err(io::Error::other("the submission was interrupted"));
         }
         self.file.read(into)
@@ -80,25 +81,25 @@ impl Read for Watched<'_> {
 
 impl ProgramFile {
     /// Returns this process's program; its digest is computed once.
-    pub(super) fn own(given_up: &AtomicBool) -> Result<ProgramFile, ClientError> {
+    pub(super) fn own(cancelled: &AtomicBool) -> Result<ProgramFile, ClientError> {
         static OWN: OnceLock<ProgramFile> = OnceLock::new();
         if let Some(own) = OWN.get() {
             return Ok(own.clone());
         }
-        let own = ProgramFile::read(Path::new(OWN_PROGRAM), given_up)?;
+        let own = ProgramFile::read(Path::new(OWN_PROGRAM), cancelled)?;
         Ok(OWN.get_or_init(|| own).clone())
     }
 
-    pub(super) fn read(path: &Path, given_up: &AtomicBool) -> Result<ProgramFile, ClientError> {
+    pub(super) fn read(path: &Path, cancelled: &AtomicBool) -> Result<ProgramFile, ClientError> {
         let architecture =
             program_architecture(path).map_err(|error| ClientError::Program(error.to_string()))?;
-        let file = SourceFile::read(path, &Reading { bytes_max: u64::MAX, given_up })?;
+        let file = SourceFile::read(path, &Reading { bytes_max: u64::MAX, cancelled })?;
         Ok(ProgramFile { file, architecture: architecture.to_owned() })
     }
 }
 
 /// Has the coordinator pin a file for the next submission; uploads it if missing.
-pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), Trouble> {
+pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), TryError> {
     let blob = source.blob;
     if exchange(connection, OfferBlob { blob }).await? {
         return Ok(());
@@ -108,7 +109,7 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
     let mut chunks = chunks_of(file, blob.bytes);
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
-        connection.send(&ToCoordinator::Chunk(bytes)).await.map_err(Trouble::new)?;
+        connection.send(&ToCoordinator::Chunk(bytes)).await.map_err(TryError::new)?;
     }
     match receive(connection, TAKEN_DEADLINE).await? {
         FromCoordinator::Done => Ok(()),

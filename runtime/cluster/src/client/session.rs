@@ -21,8 +21,8 @@ const LASTING: Duration = Duration::from_secs(5);
 pub(super) const ANSWER_DEADLINE: Duration = MINUTE;
 
 /// When a wait is first reported.
-const TELL_FIRST: Duration = Duration::from_secs(1);
-const TELL_AGAIN: Duration = Duration::from_secs(10);
+const REPORT_AFTER: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Limit on refused secrets: a coordinator killed during a handshake looks like a refusal, but rarely.
 const REFUSALS_MAX: u32 = 3;
 
@@ -56,10 +56,10 @@ impl Default for Patience {
 
 /// Why one try failed.
 #[derive(Debug, Error)]
-pub(super) enum Trouble {
+pub(super) enum TryError {
     /// Another try may succeed.
     #[error("{0}")]
-    Passing(String),
+    Transient(String),
     /// Another try may succeed, but the cluster is most likely not up.
     #[error(transparent)]
     Absent(ClusterDirectoryError),
@@ -67,9 +67,9 @@ pub(super) enum Trouble {
     Final(#[from] ClientError),
 }
 
-impl Trouble {
-    pub(super) fn new(error: TransportError) -> Trouble {
-        Trouble::Passing(error.to_string())
+impl TryError {
+    pub(super) fn new(error: TransportError) -> TryError {
+        TryError::Transient(error.to_string())
     }
 }
 
@@ -96,7 +96,7 @@ impl Session {
 
     /// Connects unless connected.
     pub(super) async fn connect(&mut self) -> Result<(), ClientError> {
-        self.persist(async |_| Ok(())).await
+        self.retry(async |_| Ok(())).await
     }
 
     /// Sends a request; repeats it on a new connection if it is repeatable.
@@ -105,7 +105,7 @@ impl Session {
         if R::REPEATABLE {
             let patience = self.patience.answer;
             return self
-                .persist(async |connection| exchange_within::<R>(connection, &message, patience).await)
+                .retry(async |connection| exchange_within::<R>(connection, &message, patience).await)
                 .await;
         }
         self.connect().await?;
@@ -116,16 +116,16 @@ impl Session {
                 self.connection = Some(connection);
                 Ok(answer)
             }
-            Err(Trouble::Final(error)) => Err(error),
-            Err(Trouble::Passing(_) | Trouble::Absent(_)) => Err(unanswered),
+            Err(TryError::Final(error)) => Err(error),
+            Err(TryError::Transient(_) | TryError::Absent(_)) => Err(unanswered),
         }
     }
 
     /// Runs an exchange, restarting it on a new connection whenever that breaks, until the retry limit. The
     /// limit is reset only by a connection that lasted: one that always breaks at once counts as an outage.
-    pub(super) async fn persist<T>(
+    pub(super) async fn retry<T>(
         &mut self,
-        mut act: impl AsyncFnMut(&mut Connection) -> Result<T, Trouble>,
+        mut act: impl AsyncFnMut(&mut Connection) -> Result<T, TryError>,
     ) -> Result<T, ClientError> {
         let mut outage = Outage::default();
         loop {
@@ -133,7 +133,7 @@ impl Session {
                 Some(connection) => Ok(connection),
                 None => self.try_to_connect().await,
             };
-            let trouble = match tried {
+            let error = match tried {
                 Ok(mut connection) => {
                     self.answered_before = true;
                     let began = Instant::now();
@@ -146,36 +146,36 @@ impl Session {
                             self.connection = Some(connection);
                             return Ok(done);
                         }
-                        Err(trouble) => trouble,
+                        Err(error) => error,
                     }
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            self.pause(&mut outage, trouble).await?;
+            self.pause(&mut outage, error).await?;
         }
     }
 
     /// Waits before the next try; fails if the limit is reached or the error is final.
-    async fn pause(&self, outage: &mut Outage, trouble: Trouble) -> Result<(), ClientError> {
-        if let Trouble::Final(error) = trouble {
+    async fn pause(&self, outage: &mut Outage, error: TryError) -> Result<(), ClientError> {
+        if let TryError::Final(error) = error {
             return Err(error);
         }
         let Patience { first, later, absent, tell, .. } = self.patience;
-        let patience = match &trouble {
-            Trouble::Absent(_) if !self.answered_before => absent.min(first),
+        let patience = match &error {
+            TryError::Absent(_) if !self.answered_before => absent.min(first),
             _ if self.answered_before => later,
             _ => first,
         };
         let began = *outage.began.get_or_insert_with(Instant::now);
         let waited = began.elapsed();
         if waited >= patience {
-            return Err(self.give_up(trouble, waited));
+            return Err(self.give_up(error, waited));
         }
         let left = patience - waited;
-        if tell && waited >= outage.tell_after {
-            outage.tell_after = waited + TELL_AGAIN;
+        if tell && waited >= outage.report_after {
+            outage.report_after = waited + REPORT_INTERVAL;
             print_error(format_args!(
-                "waiting for the coordinator of {}: {trouble}; retrying for {left:.0?}",
+                "waiting for the coordinator of {}: {error}; retrying for {left:.0?}",
                 self.place
             ));
         }
@@ -184,24 +184,24 @@ impl Session {
         Ok(())
     }
 
-    fn give_up(&self, trouble: Trouble, waited: Duration) -> ClientError {
-        match trouble {
-            Trouble::Final(error) => error,
-            Trouble::Absent(error) => error.into(),
-            Trouble::Passing(last) => {
+    fn give_up(&self, error: TryError, waited: Duration) -> ClientError {
+        match error {
+            TryError::Final(error) => error,
+            TryError::Absent(error) => error.into(),
+            TryError::Transient(last) => {
                 let (place, advice) = (self.place.to_string(), self.place.advice());
                 ClientError::Unreachable { place, waited, last, advice }
             }
         }
     }
 
-    async fn try_to_connect(&mut self) -> Result<Connection, Trouble> {
+    async fn try_to_connect(&mut self) -> Result<Connection, TryError> {
         let (address, secret) = self.place.look_up().map_err(|error| match error {
             // A starting coordinator publishes its address soon.
-            error if error.is_absence() && self.place.is_starting() => Trouble::Passing(error.to_string()),
-            error if error.is_absence() => Trouble::Absent(error),
-            ClusterDirectoryError::DamagedRecord { .. } => Trouble::Passing(error.to_string()),
-            other => Trouble::Final(other.into()),
+            error if error.is_absence() && self.place.is_starting() => TryError::Transient(error.to_string()),
+            error if error.is_absence() => TryError::Absent(error),
+            ClusterDirectoryError::DamagedRecord { .. } => TryError::Transient(error.to_string()),
+            other => TryError::Final(other.into()),
         })?;
         // A stopped coordinator accepts connections but does not answer.
         let limit = HANDSHAKE_DEADLINE.min(self.patience.first.max(self.patience.later));
@@ -212,11 +212,11 @@ impl Session {
             TransportError::OtherVersion { .. }
             | TransportError::NotNapreduce { .. }
             | TransportError::UnknownRole { .. }
-            | TransportError::OtherSecret => Trouble::Final(ClientError::incompatible(&self.place, &error)),
+            | TransportError::OtherSecret => TryError::Final(ClientError::incompatible(&self.place, &error)),
             TransportError::SecretRefused if !self.answered_before && self.refusals >= REFUSALS_MAX => {
-                Trouble::Final(ClientError::incompatible(&self.place, &error))
+                TryError::Final(ClientError::incompatible(&self.place, &error))
             }
-            _ => Trouble::new(error),
+            _ => TryError::new(error),
         })
     }
 }
@@ -227,12 +227,12 @@ struct Outage {
     began: Option<Instant>,
     backoff: Duration,
     /// How long it must last to be reported.
-    tell_after: Duration,
+    report_after: Duration,
 }
 
 impl Default for Outage {
     fn default() -> Outage {
-        Outage { began: None, backoff: BACKOFF_FIRST, tell_after: TELL_FIRST }
+        Outage { began: None, backoff: BACKOFF_FIRST, report_after: REPORT_AFTER }
     }
 }
 
@@ -240,7 +240,7 @@ impl Default for Outage {
 pub(super) async fn exchange<R: Request>(
     connection: &mut Connection,
     request: R,
-) -> Result<R::Answer, Trouble> {
+) -> Result<R::Answer, TryError> {
     exchange_within::<R>(connection, &request.into(), ANSWER_DEADLINE).await
 }
 
@@ -248,8 +248,8 @@ pub(super) async fn exchange_within<R: Request>(
     connection: &mut Connection,
     message: &ToCoordinator,
     deadline: Duration,
-) -> Result<R::Answer, Trouble> {
-    connection.send(message).await.map_err(Trouble::new)?;
+) -> Result<R::Answer, TryError> {
+    connection.send(message).await.map_err(TryError::new)?;
     let answer = receive(connection, deadline).await?;
     Ok(R::answer(answer).map_err(|other| ClientError::unexpected(&other))?)
 }
@@ -258,12 +258,12 @@ pub(super) async fn exchange_within<R: Request>(
 pub(super) async fn receive(
     connection: &mut Connection,
     deadline: Duration,
-) -> Result<FromCoordinator, Trouble> {
+) -> Result<FromCoordinator, TryError> {
     match connection.receive_within(deadline, "an answer of the coordinator").await {
         Ok(FromCoordinator::Refused { status, reason }) => {
-            Err(Trouble::Final(ClientError::Refused { status, reason }))
+            Err(TryError::Final(ClientError::Refused { status, reason }))
         }
         Ok(answer) => Ok(answer),
-        Err(error) => Err(Trouble::new(error)),
+        Err(error) => Err(TryError::new(error)),
     }
 }

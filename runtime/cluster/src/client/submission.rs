@@ -48,14 +48,14 @@ impl Parcel {
     pub(super) fn pack(
         plan: JobPlan,
         options: &SubmitOptions,
-        given_up: &AtomicBool,
+        cancelled: &AtomicBool,
     ) -> Result<Parcel, ClientError> {
         plan.check().map_err(ClientError::Usage)?;
         let program = match &options.program {
-            Some(path) => ProgramFile::read(path, given_up)?,
-            None => ProgramFile::own(given_up)?,
+            Some(path) => ProgramFile::read(path, cancelled)?,
+            None => ProgramFile::own(cancelled)?,
         };
-        let reading = Reading { bytes_max: options.file_bytes_max, given_up };
+        let reading = Reading { bytes_max: options.file_bytes_max, cancelled };
         let mut sources = vec![program.file.clone()];
         let mut files = Vec::new();
         for SideFileSource { path, name } in &options.files {
@@ -84,7 +84,7 @@ impl Parcel {
     ) -> Result<JobId, ClientError> {
         let Parcel { submission, sources } = self;
         let message = submission.into();
-        let submitting = session.persist(async |connection| {
+        let submitting = session.retry(async |connection| {
             for source in &sources {
                 offer(connection, source).await?;
             }

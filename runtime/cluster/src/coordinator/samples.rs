@@ -51,7 +51,7 @@ impl Samples {
             news.queues = queues;
         }
         let is_news = |worker: &&WorkerSample| {
-            self.workers.get(&worker.worker).is_none_or(|known| !known.says_as(worker))
+            self.workers.get(&worker.worker).is_none_or(|known| !known.equals_except_time(worker))
         };
         news.workers = workers.iter().filter(is_news).cloned().collect();
         // Workers that are no longer listed never return.

@@ -25,14 +25,14 @@ const CHUNK_BYTES: u32 = 60 << 10;
 /// One end of a data connection.
 pub enum DataConnection {
     Plain(PlainConnection),
-    Sealed(Box<BlockingConnection>),
+    Encrypted(Box<BlockingConnection>),
 }
 
 impl DataConnection {
-    /// Continues in the negotiated form.
-    pub fn agreed(connection: BlockingConnection, encrypted: bool) -> Result<DataConnection, TransportError> {
+    /// Continues a connection in the negotiated form.
+    pub fn new(connection: BlockingConnection, encrypted: bool) -> Result<DataConnection, TransportError> {
         if encrypted {
-            return Ok(DataConnection::Sealed(Box::new(connection)));
+            return Ok(DataConnection::Encrypted(Box::new(connection)));
         }
         Ok(DataConnection::Plain(PlainConnection::new(connection.into_plain()?)))
     }
@@ -40,7 +40,7 @@ impl DataConnection {
     pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         match self {
             DataConnection::Plain(line) => Ok(line.socket.write_all(&encode(message)?)?),
-            DataConnection::Sealed(connection) => connection.send(message),
+            DataConnection::Encrypted(connection) => connection.send(message),
         }
     }
 
@@ -49,7 +49,7 @@ impl DataConnection {
     pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         match self {
             DataConnection::Plain(line) => line.receive(),
-            DataConnection::Sealed(connection) => connection.receive(),
+            DataConnection::Encrypted(connection) => connection.receive(),
         }
     }
 
@@ -58,7 +58,7 @@ impl DataConnection {
     pub fn send_piece(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
         match self {
             DataConnection::Plain(line) => line.send_file(file, offset, length),
-            DataConnection::Sealed(connection) => {
+            DataConnection::Encrypted(connection) => {
                 let mut sent = 0;
                 while sent < length {
                     let mut bytes = vec![0; (length - sent).min(CHUNK_BYTES) as usize];

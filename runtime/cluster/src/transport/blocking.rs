@@ -25,9 +25,8 @@ pub struct BlockingConnection {
     silence_max: Duration,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the
-/// cluster's, or the token of a task's job. Later calls fail when the peer neither sends nor takes
-/// anything for `silence_max`.
+/// Connects to a daemon; both sides prove that they know the secret. `secret` is the cluster's, or the token
+/// of a task's job. Later calls fail if the peer neither sends nor receives anything for `silence_max`.
 pub fn connect(
     address: &str,
     role: Role,
@@ -38,11 +37,11 @@ pub fn connect(
     let mut handshake = Handshake { deadline, end: Instant::now() + deadline, awaited: "the connection" };
     let mut socket = handshake.connect(address)?;
     socket.set_nodelay(true)?;
-    let keys = handshake.introduce(&mut socket, role, secret)?;
+    let keys = handshake.initiate(&mut socket, role, secret)?;
     BlockingConnection::new(socket, keys, silence_max)
 }
 
-/// The client's part of the handshake, until a moment.
+/// The client's part of the handshake, with its deadline.
 struct Handshake {
     deadline: Duration,
     end: Instant,
@@ -63,34 +62,34 @@ impl Handshake {
         Err(unreachable(last))
     }
 
-    fn introduce(
+    fn initiate(
         &mut self,
         socket: &mut TcpStream,
         role: Role,
         secret: &Secret,
     ) -> Result<Keys, TransportError> {
         let (initiator, opening) = Initiator::open(role, secret)?;
-        self.give(socket, &opening)?;
+        self.write(socket, &opening)?;
         self.awaited = "the server's version";
-        let answer: [u8; ANSWER_BYTES] = self.take(socket)?;
+        let answer: [u8; ANSWER_BYTES] = self.read_array(socket)?;
         preamble::check_answer(&answer)?;
         self.awaited = "the server's proof";
-        let proof: [u8; NOISE_BYTES] = self.take(socket).map_err(|error| match error {
+        let proof: [u8; NOISE_BYTES] = self.read_array(socket).map_err(|error| match error {
             TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
             error => error,
         })?;
         let (keys, confirmation) = initiator.finish(&proof)?;
-        self.give(socket, &confirmation)?;
+        self.write(socket, &confirmation)?;
         Ok(keys)
     }
 
     /// The socket's buffer is empty, so this does not wait for the peer.
-    fn give(&self, socket: &mut TcpStream, bytes: &[u8]) -> Result<(), TransportError> {
+    fn write(&self, socket: &mut TcpStream, bytes: &[u8]) -> Result<(), TransportError> {
         socket.set_write_timeout(Some(self.left()?))?;
         Ok(socket.write_all(bytes)?)
     }
 
-    fn take<const COUNT: usize>(&self, socket: &mut TcpStream) -> Result<[u8; COUNT], TransportError> {
+    fn read_array<const COUNT: usize>(&self, socket: &mut TcpStream) -> Result<[u8; COUNT], TransportError> {
         let mut bytes = [0; COUNT];
         let mut have = 0;
         while have < COUNT {
@@ -99,7 +98,7 @@ impl Handshake {
                 Ok(0) => return Err(TransportError::ClosedEarly { awaited: self.awaited }),
                 Ok(count) => have += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_timeout(&error) => return Err(self.silent()),
+                Err(error) if is_timeout(&error) => return Err(self.timed_out()),
                 Err(error) => return Err(closed_or_broken(error, self.awaited)),
             }
         }
@@ -108,11 +107,11 @@ impl Handshake {
 
     fn left(&self) -> Result<Duration, TransportError> {
         let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(self.silent()) } else { Ok(left) }
+        if left.is_zero() { Err(self.timed_out()) } else { Ok(left) }
     }
 
-    fn silent(&self) -> TransportError {
-        TransportError::Silent { awaited: self.awaited, deadline: self.deadline }
+    fn timed_out(&self) -> TransportError {
+        TransportError::TimedOut { awaited: self.awaited, deadline: self.deadline }
     }
 }
 
@@ -141,7 +140,7 @@ impl BlockingConnection {
         }
     }
 
-    /// The next message; `None` when the peer has ended the stream between two messages.
+    /// Receives the next message; `None` if the peer ended the stream between two messages.
     pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         loop {
             if let Some(message) = self.opener.next()? {
@@ -157,20 +156,20 @@ impl BlockingConnection {
         }
     }
 
-    /// The socket, once both sides have agreed to go on without encryption; nothing has been read from it
-    /// beyond the last message, and its timeouts stay.
+    /// Returns the socket, to continue without encryption as negotiated. Nothing beyond the last message has
+    /// been read, and the timeouts stay.
     pub fn into_plain(self) -> Result<TcpStream, TransportError> {
         if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
     }
 }
 
-/// What it means that a socket, which waits for its peer so long at most, could not be read or written.
+/// Returns the meaning of an error of a socket with this timeout.
 pub(crate) fn silent_or_broken(
     error: io::Error,
     awaited: &'static str,
     deadline: Duration,
 ) -> TransportError {
-    if is_timeout(&error) { TransportError::Silent { awaited, deadline } } else { error.into() }
+    if is_timeout(&error) { TransportError::TimedOut { awaited, deadline } } else { error.into() }
 }
 
 /// A socket timeout appears as either kind.

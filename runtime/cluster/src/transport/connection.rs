@@ -44,8 +44,8 @@ pub struct MessageReceiver {
     opener: Opener,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's,
-/// or the token of a task's job.
+/// Connects to a daemon; both sides prove that they know the secret. `secret` is the cluster's, or the token
+/// of a task's job.
 pub async fn connect(
     address: &str,
     role: Role,
@@ -57,14 +57,14 @@ pub async fn connect(
         let unreachable = |source| TransportError::Unreachable { address: address.to_owned(), source };
         let mut socket = TcpStream::connect(address).await.map_err(unreachable)?;
         socket.set_nodelay(true)?;
-        let keys = introduce(&mut socket, role, secret, &mut awaited).await?;
+        let keys = initiate(&mut socket, role, secret, &mut awaited).await?;
         Ok(Connection::new(socket, keys))
     };
     let ended = timeout(deadline, handshake).await;
-    ended.unwrap_or_else(|_| Err(TransportError::Silent { awaited, deadline }))
+    ended.unwrap_or_else(|_| Err(TransportError::TimedOut { awaited, deadline }))
 }
 
-/// Lets a peer in that connected to us, if it belongs to the cluster; the role it has asked for.
+/// Authenticates a peer that has connected; returns the role that it requests.
 pub(super) async fn accept(
     mut socket: TcpStream,
     secret: &Secret,
@@ -73,15 +73,15 @@ pub(super) async fn accept(
     let mut awaited = "its first bytes";
     let handshake = async {
         socket.set_nodelay(true)?;
-        let (role, keys) = examine(&mut socket, secret, &mut awaited).await?;
+        let (role, keys) = respond(&mut socket, secret, &mut awaited).await?;
         Ok((role, Connection::new(socket, keys)))
     };
     let ended = timeout(deadline, handshake).await;
-    ended.unwrap_or_else(|_| Err(TransportError::Silent { awaited, deadline }))
+    ended.unwrap_or_else(|_| Err(TransportError::TimedOut { awaited, deadline }))
 }
 
 /// The client's part of the handshake.
-async fn introduce(
+async fn initiate(
     socket: &mut TcpStream,
     role: Role,
     secret: &Secret,
@@ -90,10 +90,10 @@ async fn introduce(
     let (initiator, opening) = Initiator::open(role, secret)?;
     socket.write_all(&opening).await?;
     *awaited = "the server's version";
-    let answer: [u8; ANSWER_BYTES] = take(socket, awaited).await?;
+    let answer: [u8; ANSWER_BYTES] = read_array(socket, awaited).await?;
     preamble::check_answer(&answer)?;
     *awaited = "the server's proof";
-    let proof: [u8; NOISE_BYTES] = take(socket, awaited).await.map_err(|error| match error {
+    let proof: [u8; NOISE_BYTES] = read_array(socket, awaited).await.map_err(|error| match error {
         TransportError::ClosedEarly { .. } => TransportError::SecretRefused,
         error => error,
     })?;
@@ -103,12 +103,12 @@ async fn introduce(
 }
 
 /// The server's part of the handshake.
-async fn examine(
+async fn respond(
     socket: &mut TcpStream,
     secret: &Secret,
     awaited: &mut &'static str,
 ) -> Result<(Role, Keys), TransportError> {
-    let greeting: [u8; GREETING_BYTES] = take(socket, awaited).await?;
+    let greeting: [u8; GREETING_BYTES] = read_array(socket, awaited).await?;
     let role = match preamble::check_greeting(&greeting) {
         Ok(role) => role,
         // Strangers get no answer; other versions of napreduce get our version.
@@ -119,7 +119,7 @@ async fn examine(
         }
     };
     *awaited = "its proof";
-    let proof: [u8; NOISE_BYTES] = take(socket, awaited).await?;
+    let proof: [u8; NOISE_BYTES] = read_array(socket, awaited).await?;
     let (responder, reply) = match Responder::reply(&greeting, &proof, &role.key(secret)) {
         Err(error @ TransportError::OtherSecret) => {
             refuse(socket).await;
@@ -129,13 +129,12 @@ async fn examine(
     };
     socket.write_all(&reply).await?;
     *awaited = "its confirmation";
-    let confirmation: [u8; CONFIRMATION_BYTES] = take(socket, awaited).await?;
+    let confirmation: [u8; CONFIRMATION_BYTES] = read_array(socket, awaited).await?;
     Ok((role, responder.confirm(&confirmation)?))
 }
 
-/// Names our version to a peer that will not do, and waits for it to hang up: closing while bytes of
-/// it are unread would take the answer back. Whatever fails here changes nothing, since the
-/// connection is given up anyway.
+/// Sends our version to a refused peer and waits for it to disconnect: closing with unread bytes would
+/// discard the answer. Errors are ignored, since the connection ends anyway.
 async fn refuse(socket: &mut TcpStream) {
     if socket.write_all(&preamble::answer()).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut unread = [0; FAREWELL_BYTES_MAX];
@@ -147,7 +146,7 @@ async fn refuse(socket: &mut TcpStream) {
 }
 
 /// Reads exactly as much as the next step needs.
-async fn take<const COUNT: usize>(
+async fn read_array<const COUNT: usize>(
     socket: &mut TcpStream,
     awaited: &'static str,
 ) -> Result<[u8; COUNT], TransportError> {
@@ -158,7 +157,7 @@ async fn take<const COUNT: usize>(
     }
 }
 
-/// What an error of a socket means before the handshake is over: a reset is a way of hanging up.
+/// Returns the meaning of a socket error during the handshake: a reset counts as closing.
 pub(super) fn closed_or_broken(error: io::Error, awaited: &'static str) -> TransportError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
@@ -190,19 +189,19 @@ impl Connection {
         self.receiver.receive().await
     }
 
-    /// The next message, which has to come within so long and before the end of the connection.
+    /// Receives the next message; fails after `deadline` or at the end of the connection.
     pub async fn receive_within<M: DeserializeOwned>(
         &mut self,
         deadline: Duration,
         awaited: &'static str,
     ) -> Result<M, TransportError> {
         let received = timeout(deadline, self.receive()).await;
-        let received = received.unwrap_or(Err(TransportError::Silent { awaited, deadline }))?;
+        let received = received.unwrap_or(Err(TransportError::TimedOut { awaited, deadline }))?;
         received.ok_or(TransportError::ClosedEarly { awaited })
     }
 
-    /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes
-    /// anything for `silence_max`.
+    /// Turns it into a connection for a blocking thread. Later calls fail if the peer neither sends nor
+    /// receives anything for `silence_max`.
     pub fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
         if !self.sender.is_done() {
             return Err(TransportError::InsideMessage);
@@ -216,7 +215,7 @@ impl Connection {
 }
 
 impl MessageSender {
-    /// Sends one message. When the future is dropped half-way, the rest is sent by the next call.
+    /// Sends one message. If the future is dropped half-way, the next call sends the rest.
     pub async fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.send_all([message]).await
     }
@@ -250,8 +249,8 @@ impl MessageSender {
 }
 
 impl MessageReceiver {
-    /// The next message; `None` when the peer has ended the stream between two messages. A future that is
-    /// dropped loses nothing: the next call goes on where it was.
+    /// Receives the next message; `None` if the peer ended the stream between two messages. Cancel-safe: the
+    /// next call resumes.
     pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         loop {
             if let Some(message) = self.opener.next()? {

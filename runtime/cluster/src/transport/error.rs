@@ -37,7 +37,7 @@ pub enum TransportError {
     #[error("the peer closed the connection before sending {awaited}")]
     ClosedEarly { awaited: &'static str },
     #[error("timed out waiting for {awaited} ({deadline:?})")]
-    Silent { awaited: &'static str, deadline: Duration },
+    TimedOut { awaited: &'static str, deadline: Duration },
     #[error("too many pending handshakes (limit {limit}); dropped the oldest")]
     Crowded { limit: usize },
     #[error("a record of {length} bytes is too short to be authentic")]

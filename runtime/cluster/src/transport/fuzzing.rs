@@ -5,19 +5,18 @@ use napreduce_protocol::{SECRET_BYTES, Secret};
 use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
 
-/// The bytes as what a client sends to a server, as what a server answers a client, and as records
-/// after both.
+/// Feeds the bytes to a server, to a client, and to a connection as records.
 pub fn shake_hands(bytes: &[u8]) {
     let secret = Secret::from_bytes([7; SECRET_BYTES]);
-    serve(bytes, &secret);
-    visit(bytes, &secret);
-    // What begins a connection is seldom a record; a handshake for each input takes most of the time.
+    fuzz_server(bytes, &secret);
+    fuzz_client(bytes, &secret);
+    // Skipped for greetings: they are rarely records, and a handshake per input takes most of the time.
     if !bytes.starts_with(&MAGIC) {
-        converse(bytes, &secret);
+        fuzz_records(bytes, &secret);
     }
 }
 
-fn serve(bytes: &[u8], secret: &Secret) {
+fn fuzz_server(bytes: &[u8], secret: &Secret) {
     let Some((greeting, rest)) = bytes.split_first_chunk() else { return };
     let Ok(role) = preamble::check_greeting(greeting) else { return };
     let Some((proof, rest)) = rest.split_first_chunk() else { return };
@@ -26,18 +25,18 @@ fn serve(bytes: &[u8], secret: &Secret) {
     assert!(responder.confirm(confirmation).is_err(), "confirmed without knowing the server's key");
 }
 
-fn visit(bytes: &[u8], secret: &Secret) {
+fn fuzz_client(bytes: &[u8], secret: &Secret) {
     let Some((answer, rest)) = bytes.split_first_chunk() else { return };
     if preamble::check_answer(answer).is_err() {
         return;
     }
     let Some((proof, _)) = rest.split_first_chunk() else { return };
     let (initiator, _) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
-    assert!(initiator.finish(proof).is_err(), "believed a server that does not know the client's key");
+    assert!(initiator.finish(proof).is_err(), "accepted a server that does not know the client's key");
 }
 
-/// The records cannot be authentic, so none may be believed, and room is made for no more than one.
-fn converse(bytes: &[u8], secret: &Secret) {
+/// Fails if a record is accepted: none can be authentic.
+fn fuzz_records(bytes: &[u8], secret: &Secret) {
     let (initiator, opening) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
     let (greeting, proof) = opening.split_first_chunk().expect("an opening begins with a greeting");
     let proof = proof.first_chunk().expect("and goes on with a proof");

@@ -18,7 +18,7 @@ use super::preamble::Role;
 
 /// Pause after an error of the listening socket, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
-/// A host that answers none of so many questions, the first after this silence, is gone.
+/// A host that does not answer this many probes, the first after this idle time, is dead.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
@@ -45,10 +45,10 @@ struct Handshake {
 /// A listener's limits; other values than the default are for tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
+    /// Concurrent handshakes. A genuine peer's takes milliseconds, a stranger's as long as we allow.
     pub(super) pending_max: usize,
     pub(super) deadline: Duration,
-    /// With so many pending, how long one may take before it makes room for the next.
+    /// How long a handshake may take while as many are pending.
     pub(super) crowded_deadline: Duration,
 }
 
@@ -77,9 +77,8 @@ pub struct Incoming {
     pub peer: SocketAddr,
 }
 
-/// Has the kernel find out that the other host is gone, for connections on which nothing is said for long.
-/// One that cannot is found out about when something is said.
-fn watch_over(socket: &TcpStream) {
+/// Lets the kernel detect a dead host on idle connections. If that fails, the next write detects it.
+fn enable_keepalive(socket: &TcpStream) {
     let _ = sockopt::set_socket_keepalive(socket, true)
         .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
         .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL))
@@ -87,8 +86,7 @@ fn watch_over(socket: &TcpStream) {
 }
 
 impl Listener {
-    /// Listens on `address`, of which port 0 means any. `refused` is given one line about each peer that is
-    /// not let in.
+    /// Listens on `address`; port 0 means any. `refused` receives one line per refused peer.
     pub async fn bind(
         address: &str,
         secret: Secret,
@@ -137,7 +135,7 @@ impl Listener {
                     }
                 }
                 () = sleep_until(patience.unwrap_or_else(Instant::now)), if crowded => self.drop_oldest(),
-                connected = knock(&self.socket, self.recovered), if !crowded => self.begin_handshake(connected),
+                connected = accept_after(&self.socket, self.recovered), if !crowded => self.begin_handshake(connected),
             }
         }
     }
@@ -151,7 +149,7 @@ impl Listener {
                 return;
             }
         };
-        watch_over(&socket);
+        enable_keepalive(&socket);
         let (secret, deadline) = (self.secret.clone(), self.limits.deadline);
         let task = self
             .handshakes
@@ -189,8 +187,8 @@ impl Listener {
     }
 }
 
-/// The next connection, but not before the listening socket has recovered.
-async fn knock(socket: &TcpListener, recovered: Instant) -> io::Result<(TcpStream, SocketAddr)> {
+/// Accepts the next connection, once the listening socket has recovered.
+async fn accept_after(socket: &TcpListener, recovered: Instant) -> io::Result<(TcpStream, SocketAddr)> {
     sleep_until(recovered).await;
     socket.accept().await
 }

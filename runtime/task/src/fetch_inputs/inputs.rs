@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
 
-use super::known::Known;
+use super::checkpoint_inputs::CheckpointInputs;
 use crate::context::{Boundary, TaskContext};
 use crate::runner::SavedCheckpoint;
 
@@ -31,7 +31,7 @@ pub enum InputEvent {
     /// This attempt cannot continue.
     Failed(TaskError),
     /// A request at the gate of this attempt.
-    Asked,
+    GateRequest,
 }
 
 /// A reduce attempt that needs its inputs.
@@ -49,14 +49,14 @@ pub struct FetchInputs<'a> {
 }
 
 /// The parameters of fetching.
-pub struct FetchOrder {
+pub struct FetchSettings {
     pub network: DataNetwork,
     pub partition: u32,
     /// Directory for fetched segments.
     pub scratch: PathBuf,
     pub context: Arc<TaskContext>,
     /// Receives an event for each segment.
-    pub arrivals: Sender<InputEvent>,
+    pub events: Sender<InputEvent>,
 }
 
 /// Fetches map outputs from other workers until dropped. `napreduce-cluster` implements it over encrypted
@@ -64,21 +64,21 @@ pub struct FetchOrder {
 pub trait Fetch {
     /// Requests the output of an attempt, from a block of the partition on, from the data server at
     /// `address`.
-    fn want(&self, attempt: AttemptId, address: &str, first_block: u64);
+    fn request(&self, attempt: AttemptId, address: &str, first_block: u64);
 
     /// Closes every connection, since this process is about to be stopped; incomplete data is requested again
     /// later.
     fn pause(&self);
 
     /// Resumes after a pause.
-    fn go_on(&self);
+    fn resume(&self);
 
     /// Cancels requests for outputs of this map task. A fetch in progress may still arrive.
-    fn forget(&self, map: u32);
+    fn cancel(&self, map: u32);
 }
 
 /// Starts a fetch.
-pub type StartFetch = fn(FetchOrder) -> Result<Box<dyn Fetch>, TaskError>;
+pub type StartFetch = fn(FetchSettings) -> Result<Box<dyn Fetch>, TaskError>;
 
 /// The result of fetching inputs.
 #[derive(Debug)]
@@ -103,9 +103,9 @@ pub(super) enum InputState {
     /// A file of this attempt or of a checkpoint, from this block of the partition on.
     Fetched { path: PathBuf, first_block: u64, address: String },
     /// Being fetched from this data server.
-    Awaited { address: String, first_block: u64 },
+    Pending { address: String, first_block: u64 },
     /// At this data server, but not needed.
-    Spared { address: String },
+    Unneeded { address: String },
     /// Reported as lost; its replacement is awaited.
     Lost,
 }
@@ -119,12 +119,17 @@ impl FetchInputs<'_> {
     ) -> Result<FetchedInputs, TaskError> {
         let began = Instant::now();
         let context = self.context;
-        let known = Known::of(self.task, self.maps, context);
-        let mut running =
-            Running { wanted: self, known, inputs: BTreeMap::new(), fetches: None, here: 0, report };
-        running.take_over();
-        running.take_in(named)?;
-        while running.here < running.wanted.maps as usize {
+        let mut running = FetchState {
+            checkpoint: CheckpointInputs::of(self.task, self.maps, context),
+            wanted: self,
+            inputs: BTreeMap::new(),
+            fetches: None,
+            complete_count: 0,
+            report,
+        };
+        running.add_restored();
+        running.add(named)?;
+        while running.complete_count < running.wanted.maps as usize {
             if let Some(saved) = running.wait()? {
                 return Ok(FetchedInputs::Checkpointed(saved));
             }
@@ -138,40 +143,40 @@ impl FetchInputs<'_> {
 }
 
 impl Input {
-    fn is_here(&self) -> bool {
-        matches!(self.state, InputState::Local(_) | InputState::Fetched { .. } | InputState::Spared { .. })
+    fn is_complete(&self) -> bool {
+        matches!(self.state, InputState::Local(_) | InputState::Fetched { .. } | InputState::Unneeded { .. })
     }
 
     /// Returns whether the input is incomplete by design: some blocks are not needed.
     fn is_partial(&self) -> bool {
         match self.state {
-            InputState::Fetched { first_block, .. } | InputState::Awaited { first_block, .. } => {
+            InputState::Fetched { first_block, .. } | InputState::Pending { first_block, .. } => {
                 first_block > 0
             }
-            InputState::Spared { .. } => true,
+            InputState::Unneeded { .. } => true,
             InputState::Local(_) | InputState::Lost => false,
         }
     }
 }
 
-struct Running<'a, R> {
+struct FetchState<'a, R> {
     wanted: FetchInputs<'a>,
     /// The inputs in the checkpoint, if there is one.
-    known: Known,
+    checkpoint: CheckpointInputs,
     /// By map task.
     inputs: BTreeMap<u32, Input>,
     /// Number of complete inputs.
-    here: usize,
+    complete_count: usize,
     /// Started with the first remote input.
     fetches: Option<Box<dyn Fetch>>,
     report: R,
 }
 
-impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Running<'_, R> {
+impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> FetchState<'_, R> {
     /// Adds the inputs fetched by an earlier attempt.
-    fn take_over(&mut self) {
-        for (attempt, path) in self.known.take_fetched() {
-            self.put(attempt, InputState::Fetched { path, first_block: 0, address: String::new() });
+    fn add_restored(&mut self) {
+        for (attempt, path) in self.checkpoint.take_fetched() {
+            self.set(attempt, InputState::Fetched { path, first_block: 0, address: String::new() });
         }
     }
 
@@ -179,7 +184,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     fn wait(&mut self) -> Result<Option<SavedCheckpoint>, TaskError> {
         let arrived = self.wanted.arrivals.1.recv_timeout(WAITING_TICK);
         match arrived {
-            Ok(arrival) => self.hear(arrival)?,
+            Ok(arrival) => self.handle(arrival)?,
             Err(RecvTimeoutError::Timeout) => self.wanted.context.progress().still_waiting(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(TaskError::retryable("the worker closed the control channel"));
@@ -194,16 +199,16 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         Ok(None)
     }
 
-    fn hear(&mut self, arrival: InputEvent) -> Result<(), TaskError> {
+    fn handle(&mut self, arrival: InputEvent) -> Result<(), TaskError> {
         match arrival {
-            InputEvent::Named(named) => self.take_in(named),
+            InputEvent::Named(named) => self.add(named),
             InputEvent::Fetched { attempt, first_block, path } => {
                 self.on_fetched(attempt, first_block, path);
                 Ok(())
             }
             InputEvent::Lost { attempts, place, reason } => self.on_lost(attempts, place, reason),
             InputEvent::Failed(error) => Err(error),
-            InputEvent::Asked => Ok(()),
+            InputEvent::GateRequest => Ok(()),
         }
     }
 
@@ -216,7 +221,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         }
         let passed = self.wanted.context.boundary(&mut ());
         if let Some(fetches) = &self.fetches {
-            fetches.go_on();
+            fetches.resume();
         }
         passed
     }
@@ -233,25 +238,25 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             InputState::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
             _ => None,
         });
-        self.known.save(self.wanted.task, self.wanted.context, fetched.collect())
+        self.checkpoint.save(self.wanted.task, self.wanted.context, fetched.collect())
     }
 
-    fn take_in(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {
+    fn add(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {
         for MapInput { attempt, place } in named {
             let map = attempt.task.index;
             if map >= self.wanted.maps {
                 let maps = self.wanted.maps;
                 return Err(TaskError::fatal(format!("invalid input {attempt}: the job has {maps} maps")));
             }
-            if let Some(reason) = self.known.contradiction(attempt) {
-                self.forget_positions(&reason)?;
+            if let Some(reason) = self.checkpoint.conflict(attempt) {
+                self.drop_checkpoint(&reason)?;
             }
             match place {
                 Place::Local(path) => {
                     if let Some(fetches) = &self.fetches {
-                        fetches.forget(map);
+                        fetches.cancel(map);
                     }
-                    self.put(attempt, InputState::Local(path));
+                    self.set(attempt, InputState::Local(path));
                 }
                 // Fetched data was verified and cannot be lost.
                 Place::Remote(_)
@@ -259,44 +264,44 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
                         .inputs
                         .get(&map)
                         .is_some_and(|known| matches!(known.state, InputState::Fetched { .. })) => {}
-                Place::Remote(address) => self.want(attempt, address)?,
+                Place::Remote(address) => self.request_remote(attempt, address)?,
             }
         }
         Ok(())
     }
 
     /// Requests the needed part of an output from its location.
-    fn want(&mut self, attempt: AttemptId, address: String) -> Result<(), TaskError> {
+    fn request_remote(&mut self, attempt: AttemptId, address: String) -> Result<(), TaskError> {
         let map = attempt.task.index;
-        let Some(first_block) = self.known.first_block(map) else {
-            self.put(attempt, InputState::Spared { address });
+        let Some(first_block) = self.checkpoint.first_block(map) else {
+            self.set(attempt, InputState::Unneeded { address });
             return Ok(());
         };
-        let state = InputState::Awaited { address: address.clone(), first_block };
+        let state = InputState::Pending { address: address.clone(), first_block };
         let known = self.inputs.get(&map);
         if known.is_some_and(|input| input.attempt == attempt && input.state == state) {
             return Ok(());
         }
         let fetches = self.fetches(attempt, &address)?;
-        fetches.forget(map);
-        fetches.want(attempt, &address, first_block);
-        self.put(attempt, state);
+        fetches.cancel(map);
+        fetches.request(attempt, &address, first_block);
+        self.set(attempt, state);
         Ok(())
     }
 
     /// Drops an unusable checkpoint; inputs skipped because of it are fetched after all.
-    fn forget_positions(&mut self, reason: &str) -> Result<(), TaskError> {
-        self.known.refuse(reason, self.wanted.context);
+    fn drop_checkpoint(&mut self, reason: &str) -> Result<(), TaskError> {
+        self.checkpoint.reject(reason, self.wanted.context);
         let partial = self.inputs.values().filter(|input| input.is_partial());
         let partial = partial.filter_map(|input| match &input.state {
             InputState::Fetched { address, .. }
-            | InputState::Awaited { address, .. }
-            | InputState::Spared { address } => Some((input.attempt, address.clone())),
+            | InputState::Pending { address, .. }
+            | InputState::Unneeded { address } => Some((input.attempt, address.clone())),
             InputState::Local(_) | InputState::Lost => None,
         });
         for (attempt, address) in partial.collect::<Vec<_>>() {
-            self.put(attempt, InputState::Lost);
-            self.want(attempt, address)?;
+            self.set(attempt, InputState::Lost);
+            self.request_remote(attempt, address)?;
         }
         Ok(())
     }
@@ -311,28 +316,28 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         };
         match &mut self.fetches {
             Some(fetches) => Ok(&**fetches),
-            none => Ok(&**none.insert(start(FetchOrder {
+            none => Ok(&**none.insert(start(FetchSettings {
                 network: (*network).clone(),
                 partition: task.partition,
                 scratch: task.scratch.clone(),
                 context: Arc::clone(context),
-                arrivals: arrivals.0.clone(),
+                events: arrivals.0.clone(),
             })?)),
         }
     }
 
-    fn put(&mut self, attempt: AttemptId, state: InputState) {
+    fn set(&mut self, attempt: AttemptId, state: InputState) {
         let input = Input { attempt, state };
-        self.here += usize::from(input.is_here());
+        self.complete_count += usize::from(input.is_complete());
         if let Some(replaced) = self.inputs.insert(attempt.task.index, input) {
-            self.here -= usize::from(replaced.is_here());
+            self.complete_count -= usize::from(replaced.is_complete());
         }
     }
 
     /// Records a fetched input. If it was replaced meanwhile, its file is removed with the scratch directory.
     fn on_fetched(&mut self, attempt: AttemptId, first_block: u64, path: PathBuf) {
         let awaited = self.inputs.get(&attempt.task.index).and_then(|input| match &input.state {
-            InputState::Awaited { address, first_block } if input.attempt == attempt => {
+            InputState::Pending { address, first_block } if input.attempt == attempt => {
                 Some((address.clone(), *first_block))
             }
             _ => None,
@@ -340,7 +345,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         if let Some((address, awaited)) = awaited
             && awaited == first_block
         {
-            self.put(attempt, InputState::Fetched { path, first_block, address });
+            self.set(attempt, InputState::Fetched { path, first_block, address });
         }
     }
 
@@ -352,7 +357,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     ) -> Result<(), TaskError> {
         let lost: Vec<AttemptId> = attempts.into_iter().filter(|attempt| self.awaits(*attempt)).collect();
         for attempt in &lost {
-            self.put(*attempt, InputState::Lost);
+            self.set(*attempt, InputState::Lost);
         }
         if lost.is_empty() { Ok(()) } else { (self.report)(lost, place, reason) }
     }
@@ -360,7 +365,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     fn awaits(&self, attempt: AttemptId) -> bool {
         let input = self.inputs.get(&attempt.task.index);
         input.is_some_and(|input| {
-            input.attempt == attempt && matches!(input.state, InputState::Awaited { .. })
+            input.attempt == attempt && matches!(input.state, InputState::Pending { .. })
         })
     }
 
@@ -368,10 +373,10 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         let inputs_are_partial = self.inputs.values().any(Input::is_partial);
         let path = |state| match state {
             InputState::Local(path) | InputState::Fetched { path, .. } => path,
-            InputState::Awaited { .. } | InputState::Spared { .. } | InputState::Lost => PathBuf::new(),
+            InputState::Pending { .. } | InputState::Unneeded { .. } | InputState::Lost => PathBuf::new(),
         };
         let inputs = self.inputs.into_values().map(|input| (input.attempt, path(input.state))).collect();
-        let restore = self.known.restore(self.wanted.task);
+        let restore = self.checkpoint.restore(self.wanted.task);
         ReduceTask { inputs, inputs_are_partial, restore, ..self.wanted.task.clone() }
     }
 }

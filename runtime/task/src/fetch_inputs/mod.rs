@@ -1,6 +1,6 @@
 //! The inputs of a reduce: read by path on the same host, fetched from the worker otherwise.
 
+mod checkpoint_inputs;
 mod inputs;
-mod known;
 
-pub use inputs::{Fetch, FetchInputs, FetchOrder, FetchedInputs, InputEvent, StartFetch};
+pub use inputs::{Fetch, FetchInputs, FetchSettings, FetchedInputs, InputEvent, StartFetch};

@@ -165,7 +165,7 @@ impl Ear {
     /// when something arrives.
     fn wake(&self) {
         // A task that no longer waits need not be woken.
-        let _ = self.inputs.send(InputEvent::Asked);
+        let _ = self.inputs.send(InputEvent::GateRequest);
         let _ = self.grants.send(Word::Asked);
     }
 }

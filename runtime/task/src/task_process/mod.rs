@@ -69,7 +69,7 @@ pub fn task_process_requested() -> bool {
     parent_of_task_process().is_some() || command_requested()
 }
 
-/// Runs the attempt for which this process was started, and exits. `start_fetch` fetches the inputs of reduces
+/// Runs the attempt for which this process was started, and exits. `start_fetch` fetches inputs of reduces
 /// from other workers; a program that never runs on a cluster has none.
 pub fn task_process_main(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> ! {
     if command_requested() {
@@ -123,7 +123,7 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
             Ok(()) => FromTask::Done { counters: final_counters(millis_of(&description.work), &context) },
             Err(error) => FromTask::Failed(error),
         },
-        Err(error) => FromTask::Failed(error.unless_hopeless()),
+        Err(error) => FromTask::Failed(error.fatal_if_permanent()),
     };
     // The attempt is complete even if its log cannot be written.
     let _ = io::stdout().flush();

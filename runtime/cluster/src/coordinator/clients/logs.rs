@@ -125,7 +125,7 @@ impl LogReader {
         };
         let awaited = "a piece of a log";
         let answered = timeout(PIECE_DEADLINE, answer).await;
-        match answered.unwrap_or(Err(TransportError::Silent { awaited, deadline: PIECE_DEADLINE })) {
+        match answered.unwrap_or(Err(TransportError::TimedOut { awaited, deadline: PIECE_DEADLINE })) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(TransportError::ClosedEarly { awaited }.to_string()),
             Err(error) => Err(error.to_string()),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use napreduce_data::{AssemblyError, SegmentAssembly};
 use napreduce_protocol::{Counter, FetchItem, FromDataServer, TaskError, ToDataServer};
 
-use super::pause::Attached;
+use super::pause::SocketGuard;
 use super::{Shared, write_failed};
 use crate::shuffle::data_connection::DataConnection;
 use crate::transport::{Role, TransportError, blocking};
@@ -59,7 +59,7 @@ impl From<AssemblyError> for FetchError {
 pub(super) struct IdleConnection {
     pub(super) address: String,
     pub(super) since: Instant,
-    line: DataConnection,
+    connection: DataConnection,
     /// Socket of the same connection, to wake a thread that reads or writes.
     socket: TcpStream,
     /// Bytes that the server may still send.
@@ -70,14 +70,14 @@ pub(super) struct IdleConnection {
 pub(super) struct FetchConnection<'a> {
     shared: &'a Shared,
     address: String,
-    line: DataConnection,
+    connection: DataConnection,
     socket: TcpStream,
     /// Bytes that the server may still send.
     granted: u64,
     /// Time without expected data. Counted in ticks, so that time while this process was stopped does not
     /// count.
     silent: Duration,
-    _attached: Attached<'a>,
+    _attached: SocketGuard<'a>,
 }
 
 impl<'a> FetchConnection<'a> {
@@ -87,10 +87,10 @@ impl<'a> FetchConnection<'a> {
         address: &str,
         spent: &mut Duration,
     ) -> Result<FetchConnection<'a>, FetchError> {
-        let network = &shared.order.network;
+        let network = &shared.settings.network;
         let deadline = network.limits.silence_max;
         let began = Instant::now();
-        let role = Role::Task(shared.order.context.attempt().task.job);
+        let role = Role::Task(shared.settings.context.attempt().task.job);
         let connected = blocking::connect(address, role, &network.token, deadline, TICK);
         *spent += began.elapsed().min(deadline);
         let mut connection = connected?;
@@ -101,16 +101,24 @@ impl<'a> FetchConnection<'a> {
         let mut silent = Duration::ZERO;
         let answer = loop {
             match connection.receive() {
-                Err(TransportError::Silent { .. }) => wait(shared, &mut silent)?,
+                Err(TransportError::TimedOut { .. }) => wait(shared, &mut silent)?,
                 received => break received?,
             }
         };
         match answer {
             Some(FromDataServer::Opened { encrypted }) if encrypted || !network.encrypt => {
-                let line = DataConnection::agreed(connection, encrypted)?;
+                let connection = DataConnection::new(connection, encrypted)?;
                 let address = address.to_owned();
                 let (granted, silent) = (0, Duration::ZERO);
-                Ok(FetchConnection { shared, address, line, socket, granted, silent, _attached: attached })
+                Ok(FetchConnection {
+                    shared,
+                    address,
+                    connection,
+                    socket,
+                    granted,
+                    silent,
+                    _attached: attached,
+                })
             }
             Some(FromDataServer::Opened { .. }) => {
                 Err(FetchError::Broken("the server does not encrypt the connection".to_owned()))
@@ -123,19 +131,16 @@ impl<'a> FetchConnection<'a> {
     }
 
     /// Reuses a connection left open by an earlier batch.
-    pub(super) fn take_up(
-        shared: &'a Shared,
-        idle: IdleConnection,
-    ) -> Result<FetchConnection<'a>, FetchError> {
-        let IdleConnection { address, line, socket, granted, .. } = idle;
+    pub(super) fn reuse(shared: &'a Shared, idle: IdleConnection) -> Result<FetchConnection<'a>, FetchError> {
+        let IdleConnection { address, connection, socket, granted, .. } = idle;
         let attached = shared.pause.attach(&socket).map_err(|error| FetchError::Broken(error.to_string()))?;
         let silent = Duration::ZERO;
-        Ok(FetchConnection { shared, address, line, socket, granted, silent, _attached: attached })
+        Ok(FetchConnection { shared, address, connection, socket, granted, silent, _attached: attached })
     }
 
     pub(super) fn into_idle(self) -> IdleConnection {
-        let FetchConnection { address, line, socket, granted, .. } = self;
-        IdleConnection { address, since: Instant::now(), line, socket, granted }
+        let FetchConnection { address, connection, socket, granted, .. } = self;
+        IdleConnection { address, since: Instant::now(), connection, socket, granted }
     }
 
     pub(super) fn address(&self) -> &str {
@@ -148,15 +153,15 @@ impl<'a> FetchConnection<'a> {
     }
 
     pub(super) fn request(&mut self, items: Vec<FetchItem>) -> Result<(), FetchError> {
-        let partition = self.shared.order.partition;
-        self.line.send(&ToDataServer::Fetch { partition, items })?;
+        let partition = self.shared.settings.partition;
+        self.connection.send(&ToDataServer::Fetch { partition, items })?;
         self.top_up()
     }
 
     /// Receives the next message.
     pub(super) fn next(&mut self) -> Result<FromDataServer, FetchError> {
         loop {
-            match self.line.receive() {
+            match self.connection.receive() {
                 Ok(Some(FromDataServer::Busy { millis })) => return Err(busy(millis)),
                 Ok(Some(FromDataServer::Refused { reason })) => {
                     return Err(FetchError::Broken(format!("refused: {reason}")));
@@ -166,7 +171,7 @@ impl<'a> FetchConnection<'a> {
                     return Ok(message);
                 }
                 Ok(None) => return Err(FetchError::Broken("the server closed the connection".to_owned())),
-                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(TransportError::TimedOut { .. }) => wait(self.shared, &mut self.silent)?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -182,7 +187,7 @@ impl<'a> FetchConnection<'a> {
                 }
                 FromDataServer::Chunk(bytes) => {
                     self.check_length(bytes.0.len() as u64, assembly)?;
-                    self.take_in(&bytes.0, assembly)?;
+                    self.accept_chunk(&bytes.0, assembly)?;
                 }
                 other => {
                     return Err(FetchError::Broken(format!(
@@ -208,24 +213,24 @@ impl<'a> FetchConnection<'a> {
     fn receive_raw(&mut self, length: usize, assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
         let mut left = length;
         while left > 0 {
-            let DataConnection::Plain(line) = &mut self.line else {
+            let DataConnection::Plain(connection) = &mut self.connection else {
                 return Err(FetchError::Broken("unencrypted blocks on an encrypted connection".to_owned()));
             };
             let mut accepted = Ok(());
-            match line.receive_raw(left, |bytes| accepted = assembly.accept(bytes)) {
+            match connection.receive_raw(left, |bytes| accepted = assembly.accept(bytes)) {
                 Ok(count) => {
                     left -= count;
                     self.consumed(count)?;
                     accepted?;
                 }
-                Err(TransportError::Silent { .. }) => wait(self.shared, &mut self.silent)?,
+                Err(TransportError::TimedOut { .. }) => wait(self.shared, &mut self.silent)?,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    fn take_in(&mut self, bytes: &[u8], assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
+    fn accept_chunk(&mut self, bytes: &[u8], assembly: &mut SegmentAssembly) -> Result<(), FetchError> {
         assembly.accept(bytes)?;
         self.consumed(bytes.len())
     }
@@ -234,10 +239,10 @@ impl<'a> FetchConnection<'a> {
         let bytes = count as u64;
         self.silent = Duration::ZERO;
         self.granted -= bytes;
-        let context = &self.shared.order.context;
+        let context = &self.shared.settings.context;
         context.progress().advance(bytes);
         context.counters().add(Counter::ShuffleNetworkBytes, bytes);
-        if self.shared.is_to_end() {
+        if self.shared.must_stop() {
             return Err(FetchError::Stopped);
         }
         self.top_up()
@@ -247,7 +252,7 @@ impl<'a> FetchConnection<'a> {
     fn top_up(&mut self) -> Result<(), FetchError> {
         if self.granted <= self.shared.window / 2 {
             let bytes = self.shared.window - self.granted;
-            self.line.send(&ToDataServer::Grant { bytes })?;
+            self.connection.send(&ToDataServer::Grant { bytes })?;
             self.granted += bytes;
         }
         Ok(())
@@ -261,12 +266,12 @@ fn busy(millis: u32) -> FetchError {
 
 /// Counts one more tick without data from the server.
 fn wait(shared: &Shared, silent: &mut Duration) -> Result<(), FetchError> {
-    if shared.is_to_end() {
+    if shared.must_stop() {
         return Err(FetchError::Stopped);
     }
-    shared.order.context.progress().still_waiting();
+    shared.settings.context.progress().still_waiting();
     *silent += TICK;
-    if *silent >= shared.order.network.limits.silence_max {
+    if *silent >= shared.settings.network.limits.silence_max {
         return Err(FetchError::Broken(format!("the server sent nothing for {silent:?}")));
     }
     Ok(())

@@ -10,7 +10,7 @@ use napreduce_protocol::{Counter, FetchItem, FromDataServer};
 use napreduce_task::InputEvent;
 
 use super::connection::{FetchConnection, FetchError};
-use super::queue::{Failure, Wanted};
+use super::queue::{Failure, SegmentRequest};
 use super::{Shared, Turn};
 
 /// Maximum damaged receipts of a block before the file itself counts as damaged.
@@ -22,7 +22,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         match batch.fetch(shared, &address) {
             Ok(connection) => {
                 // Before another thread can take the peer's next batch.
-                shared.keep(connection.into_idle(), pauses);
+                shared.keep_idle(connection.into_idle(), pauses);
                 shared.queue().ended(&address);
             }
             Err(error) => batch.fail(shared, &address, error),
@@ -33,7 +33,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
 
 /// Segments requested at once, the next one in front.
 struct Batch {
-    items: VecDeque<Wanted>,
+    items: VecDeque<SegmentRequest>,
     /// Whether any data arrived.
     progressed: bool,
     /// Time without progress.
@@ -45,20 +45,23 @@ struct Batch {
 impl Batch {
     /// Fetches the whole batch; returns the connection for reuse.
     fn fetch<'a>(&mut self, shared: &'a Shared, address: &str) -> Result<FetchConnection<'a>, FetchError> {
-        let mut connection = match shared.take_kept(address) {
-            Some(kept) => FetchConnection::take_up(shared, kept)?,
+        let mut connection = match shared.take_idle(address) {
+            Some(idle) => FetchConnection::reuse(shared, idle)?,
             None => FetchConnection::open(shared, address, &mut self.spent)?,
         };
-        let item = |wanted: &Wanted| FetchItem { attempt: wanted.attempt, from_block: wanted.next_block() };
+        let item = |request: &SegmentRequest| FetchItem {
+            attempt: request.attempt,
+            from_block: request.next_block(),
+        };
         connection.request(self.items.iter().map(item).collect())?;
-        while let Some(wanted) = self.items.front_mut() {
-            let before = wanted.next_block();
-            let arrived = receive(shared, &mut connection, wanted);
-            if arrived.is_ok() || wanted.next_block() > before {
-                (self.progressed, self.spent, wanted.damaged) = (true, Duration::ZERO, 0);
+        while let Some(request) = self.items.front_mut() {
+            let before = request.next_block();
+            let arrived = receive(shared, &mut connection, request);
+            if arrived.is_ok() || request.next_block() > before {
+                (self.progressed, self.spent, request.damaged) = (true, Duration::ZERO, 0);
             }
             self.spent += connection.silent();
-            shared.tell(arrived?);
+            shared.send(arrived?);
             self.items.pop_front();
         }
         Ok(connection)
@@ -66,7 +69,7 @@ impl Batch {
 
     /// Requeues the segments still to be fetched and reports the others.
     fn fail(mut self, shared: &Shared, address: &str, error: FetchError) {
-        let partition = shared.order.partition;
+        let partition = shared.settings.partition;
         let lost = |attempts: Vec<AttemptId>, place: FaultPlace, reason: String| InputEvent::Lost {
             attempts,
             place,
@@ -86,43 +89,43 @@ impl Batch {
                 let until = Instant::now() + jittered(wait);
                 return shared.queue().busy(address, self.items.into(), until);
             }
-            FetchError::Fatal(error) => return shared.tell(InputEvent::Failed(error)),
+            FetchError::Fatal(error) => return shared.send(InputEvent::Failed(error)),
             FetchError::Broken(reason) => reason,
             FetchError::Damaged(reason) => {
                 self.progressed = true;
-                let damaged = self.items.front_mut().map_or(0, |wanted| {
-                    wanted.damaged += 1;
-                    wanted.damaged
+                let damaged = self.items.front_mut().map_or(0, |request| {
+                    request.damaged += 1;
+                    request.damaged
                 });
                 if damaged >= DAMAGED_MAX
-                    && let Some(wanted) = self.items.pop_front()
+                    && let Some(request) = self.items.pop_front()
                 {
                     let reason =
                         format!("fetching partition {partition} from {address}: {reason}, {damaged} times");
-                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
+                    shared.send(lost(vec![request.attempt], FaultPlace::Peer, reason));
                 }
                 reason
             }
             FetchError::Other(reason) => {
                 self.progressed = true;
-                if let Some(wanted) = self.items.pop_front() {
+                if let Some(request) = self.items.pop_front() {
                     let reason = format!("fetching partition {partition} from {address}: {reason}");
-                    shared.tell(lost(vec![wanted.attempt], FaultPlace::Peer, reason));
+                    shared.send(lost(vec![request.attempt], FaultPlace::Peer, reason));
                 }
                 reason
             }
         };
         self.drop_open_blocks();
-        shared.order.context.counters().add(Counter::ShuffleRetries, 1);
+        shared.settings.context.counters().add(Counter::ShuffleRetries, 1);
         let failure = Failure { items: self.items.into(), progressed: self.progressed, spent: self.spent };
         let given_up = shared.queue().failed(address, failure, Instant::now());
-        if let Some((wanted, tries)) = given_up
-            && !wanted.is_empty()
+        if let Some((requests, tries)) = given_up
+            && !requests.is_empty()
         {
-            let attempts = wanted.iter().map(|wanted| wanted.attempt).collect();
+            let attempts = requests.iter().map(|request| request.attempt).collect();
             let reason =
                 format!("fetching partition {partition} from {address}: {tries} tries, the last: {reason}");
-            shared.tell(lost(attempts, FaultPlace::Path, reason));
+            shared.send(lost(attempts, FaultPlace::Path, reason));
         }
     }
 }
@@ -130,8 +133,8 @@ impl Batch {
 impl Batch {
     /// Drops incomplete blocks, which cannot be verified and are requested again.
     fn drop_open_blocks(&mut self) {
-        for wanted in &mut self.items {
-            if let Some(assembly) = &mut wanted.assembly {
+        for request in &mut self.items {
+            if let Some(assembly) = &mut request.assembly {
                 assembly.drop_open_block();
             }
         }
@@ -142,15 +145,15 @@ impl Batch {
 fn receive(
     shared: &Shared,
     connection: &mut FetchConnection<'_>,
-    wanted: &mut Wanted,
+    request: &mut SegmentRequest,
 ) -> Result<InputEvent, FetchError> {
-    let asked = (wanted.attempt, shared.order.partition);
+    let asked = (request.attempt, shared.settings.partition);
     match connection.next()? {
         FromDataServer::Segment { attempt, partition, from_block, extent }
-            if (attempt, partition) == asked && from_block == wanted.next_block() =>
+            if (attempt, partition) == asked && from_block == request.next_block() =>
         {
             let extent = PartitionExtent::decode(&extent.0).map_err(FetchError::Broken)?;
-            receive_segment(shared, connection, wanted, extent)
+            receive_segment(shared, connection, request, extent)
         }
         FromDataServer::Unavailable { attempt, partition, gone, reason } if (attempt, partition) == asked => {
             // An unreadable segment is lost only if other readers confirm it.
@@ -168,30 +171,30 @@ fn receive(
 fn receive_segment(
     shared: &Shared,
     connection: &mut FetchConnection<'_>,
-    wanted: &mut Wanted,
+    request: &mut SegmentRequest,
     extent: PartitionExtent,
 ) -> Result<InputEvent, FetchError> {
-    let (attempt, first_block) = (wanted.attempt, wanted.first_block);
+    let (attempt, first_block) = (request.attempt, request.first_block);
     let described = (extent.label(), extent.partition(), extent.first_block());
     let name = attempt.to_string();
-    if described != (name.as_str(), shared.order.partition, wanted.next_block()) {
+    if described != (name.as_str(), shared.settings.partition, request.next_block()) {
         let (label, partition, block) = described;
         return Err(FetchError::Other(format!(
             "requested {name}, received partition {partition} of {label} from block {block} on"
         )));
     }
-    let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
+    let fits = request.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
     if !fits {
         // Restart from the first block.
-        wanted.assembly = None;
+        request.assembly = None;
         return Err(FetchError::Damaged(format!("the output of {name} was replaced during the fetch")));
     }
-    let assembly = match &mut wanted.assembly {
+    let assembly = match &mut request.assembly {
         Some(assembly) => assembly,
         none => {
             // A different name than that of the whole segment, which may be needed later.
             let from = if first_block == 0 { String::new() } else { format!("-from-{first_block}") };
-            let path = shared.order.scratch.join(format!("fetched-{name}{from}.segment"));
+            let path = shared.settings.scratch.join(format!("fetched-{name}{from}.segment"));
             let created = SegmentAssembly::create(&path, extent);
             none.insert(
                 created.map_err(|error| FetchError::from(napreduce_data::AssemblyError::Write(error)))?,
@@ -199,7 +202,7 @@ fn receive_segment(
         }
     };
     connection.receive_blocks(assembly)?;
-    let complete = wanted.assembly.take();
+    let complete = request.assembly.take();
     let sealed = complete.map(SegmentAssembly::seal).transpose()?;
     let path = sealed.map(|sealed| sealed.path).unwrap_or_default();
     Ok(InputEvent::Fetched { attempt, first_block, path })

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use napreduce_data::WriteError;
 use napreduce_engine::AttemptId;
 use napreduce_protocol::TaskError;
-use napreduce_task::{Fetch, FetchOrder, InputEvent};
+use napreduce_task::{Fetch, FetchSettings, InputEvent};
 
 use self::connection::IdleConnection;
 use self::pause::Pause;
-use self::queue::{Next, Queue, Wanted};
+use self::queue::{Next, Queue, SegmentRequest};
 use crate::shuffle::data_connection::BUFFER_BYTES;
 
 /// Maximum concurrent connections; more do not make one link faster.
@@ -35,8 +35,8 @@ const WINDOW_MAX: u64 = 8 << 20;
 const MEMORY_SHARE: u64 = 8;
 
 /// Starts to fetch for a reduce attempt.
-pub fn start_fetch(order: FetchOrder) -> Result<Box<dyn Fetch>, TaskError> {
-    Ok(Box::new(Fetches::start(order)?))
+pub fn start_fetch(settings: FetchSettings) -> Result<Box<dyn Fetch>, TaskError> {
+    Ok(Box::new(Fetches::start(settings)?))
 }
 
 /// The fetching threads; they end on drop.
@@ -45,7 +45,7 @@ struct Fetches {
 }
 
 struct Shared {
-    order: FetchOrder,
+    settings: FetchSettings,
     /// Maximum bytes in flight per connection.
     window: u64,
     queue: Mutex<Queue>,
@@ -59,21 +59,21 @@ struct Shared {
 /// The next batch of a thread.
 struct Turn {
     address: String,
-    items: Vec<Wanted>,
+    items: Vec<SegmentRequest>,
     /// Number of pauses before the batch.
     pauses: u64,
 }
 
 impl Fetches {
     /// Starts the threads, which wait for requests.
-    fn start(order: FetchOrder) -> Result<Fetches, TaskError> {
-        let share = order.context.memory() / MEMORY_SHARE;
+    fn start(settings: FetchSettings) -> Result<Fetches, TaskError> {
+        let share = settings.context.memory() / MEMORY_SHARE;
         let fetchers = (share / (WINDOW_MIN + BUFFER_BYTES as u64)).clamp(1, FETCHERS_MAX);
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
-        let queue = Mutex::new(Queue::new(order.network.limits));
+        let queue = Mutex::new(Queue::new(settings.network.limits));
         let (changed, stopped) = (Condvar::new(), AtomicBool::new(false));
         let (idle, pause) = (Mutex::default(), Pause::of(fetchers));
-        let shared = Shared { order, window, queue, changed, idle, stopped, pause };
+        let shared = Shared { settings, window, queue, changed, idle, stopped, pause };
         let fetches = Fetches { shared: Arc::new(shared) };
         for _ in 0..fetchers {
             let shared = Arc::clone(&fetches.shared);
@@ -87,8 +87,8 @@ impl Fetches {
 }
 
 impl Fetch for Fetches {
-    fn want(&self, attempt: AttemptId, address: &str, first_block: u64) {
-        self.shared.queue().want(attempt, address, first_block);
+    fn request(&self, attempt: AttemptId, address: &str, first_block: u64) {
+        self.shared.queue().add(attempt, address, first_block);
         self.shared.changed.notify_all();
     }
 
@@ -97,10 +97,10 @@ impl Fetch for Fetches {
         self.shared.pause.begin();
         self.shared.idle().clear();
         self.shared.changed.notify_all();
-        self.shared.pause.wait_until_at_rest();
+        self.shared.pause.wait_until_resting();
     }
 
-    fn go_on(&self) {
+    fn resume(&self) {
         // Under the lock; otherwise a thread between its check and its wait would miss the wake-up.
         let queue = self.shared.queue();
         self.shared.pause.end();
@@ -108,8 +108,8 @@ impl Fetch for Fetches {
         self.shared.changed.notify_all();
     }
 
-    fn forget(&self, map: u32) {
-        self.shared.queue().forget(map);
+    fn cancel(&self, map: u32) {
+        self.shared.queue().cancel(map);
     }
 }
 
@@ -133,11 +133,11 @@ impl Shared {
     }
 
     fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.order.context.interrupted()
+        self.stopped.load(Ordering::Relaxed) || self.settings.context.interrupted()
     }
 
     /// Returns whether fetches must stop, for a pause or for good.
-    fn is_to_end(&self) -> bool {
+    fn must_stop(&self) -> bool {
         self.stopped() || self.pause.is_on()
     }
 
@@ -147,30 +147,30 @@ impl Shared {
     }
 
     /// Keeps a connection for its peer's next batch, unless a pause has closed it.
-    fn keep(&self, connection: IdleConnection, pauses: u64) {
+    fn keep_idle(&self, connection: IdleConnection, pauses: u64) {
         let mut idle = self.idle();
         // Under the lock: a pause that begins now clears the idle connections.
-        if !self.is_to_end() && self.pause.begun() == pauses {
+        if !self.must_stop() && self.pause.begun() == pauses {
             idle.push(connection);
         }
     }
 
-    fn take_kept(&self, address: &str) -> Option<IdleConnection> {
+    fn take_idle(&self, address: &str) -> Option<IdleConnection> {
         let mut idle = self.idle();
-        let at = idle.iter().position(|kept| kept.address == address)?;
+        let at = idle.iter().position(|connection| connection.address == address)?;
         Some(idle.swap_remove(at))
     }
 
     /// Closes connections whose idle time is over; returns when the next one is due.
     fn close_idle(&self, now: Instant) -> Option<Instant> {
         let mut idle = self.idle();
-        idle.retain(|kept| now.saturating_duration_since(kept.since) < IDLE_MAX);
-        idle.iter().map(|kept| kept.since + IDLE_MAX).min()
+        idle.retain(|connection| now.saturating_duration_since(connection.since) < IDLE_MAX);
+        idle.iter().map(|connection| connection.since + IDLE_MAX).min()
     }
 
     /// Waits for a batch from one peer; returns `None` at the end.
     fn wait_next(&self) -> Option<Turn> {
-        let _at_rest = self.pause.rest();
+        let _resting = self.pause.rest();
         let mut queue = self.queue();
         while !self.stopped() {
             // Read before the pause flag: a later pause has a higher number.
@@ -198,8 +198,8 @@ impl Shared {
     }
 
     /// Sends an event; a reduce that no longer waits has no receiver.
-    fn tell(&self, arrival: InputEvent) {
-        let _ = self.order.arrivals.send(arrival);
+    fn send(&self, event: InputEvent) {
+        let _ = self.settings.events.send(event);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Closing a connection takes far less. Only connecting may take longer, and is not worth waiting for.
+/// Closing a connection takes far less. A thread that is connecting may take longer and is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Shared by the threads.
@@ -13,49 +13,49 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub(super) struct Pause {
     threads: u64,
     on: AtomicBool,
-    /// How many have begun.
+    /// Pauses so far.
     begun: AtomicU64,
-    threads_now: Mutex<Threads>,
+    state: Mutex<Threads>,
     rested: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Threads {
-    /// Without a connection, waiting for something to do.
-    at_rest: u64,
-    /// Sockets in use, each with a number of its own.
+    /// Threads without a connection that wait for work.
+    resting: u64,
+    /// Sockets in use, by number.
     sockets: Vec<(u64, TcpStream)>,
-    numbers: u64,
+    last_number: u64,
 }
 
 impl Pause {
     pub(super) fn of(threads: u64) -> Pause {
-        let (threads_now, rested) = (Mutex::default(), Condvar::new());
-        Pause { threads, on: AtomicBool::new(false), begun: AtomicU64::new(0), threads_now, rested }
+        let (state, rested) = (Mutex::default(), Condvar::new());
+        Pause { threads, on: AtomicBool::new(false), begun: AtomicU64::new(0), state, rested }
     }
 
     pub(super) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// How many have begun so far: when that has changed, a connection that was open meanwhile may have been
-    /// closed by this process itself, though it is noticed only after the pause.
+    /// Returns the number of pauses so far. If it has changed, this process may have closed a connection that
+    /// was open meanwhile, even if the error is noticed only after the pause.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// Nothing is left half-changed under this lock.
+    /// Locks the state; no panic can leave it half-changed.
     fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.threads_now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins it: whoever reads or writes finds the connection closed.
+    /// Begins a pause: closes all connections in use.
     pub(super) fn begin(&self) {
-        // In this order: whoever has seen the new number sees that it is on, unless it is over.
+        // In this order: a thread that reads the new number also sees the pause, unless it is over.
         self.on.store(true, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Release);
         for (_, socket) in &self.threads().sockets {
-            // One that is closed already is what is wanted.
+            // Fails only for a closed connection.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
@@ -64,51 +64,51 @@ impl Pause {
         self.on.store(false, Ordering::Relaxed);
     }
 
-    pub(super) fn wait_until_at_rest(&self) {
+    pub(super) fn wait_until_resting(&self) {
         let all = self.threads;
-        let waited = self.rested.wait_timeout_while(self.threads(), PATIENCE, |now| now.at_rest < all);
+        let waited = self.rested.wait_timeout_while(self.threads(), PATIENCE, |now| now.resting < all);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The calling thread is at rest until the result is dropped.
-    pub(super) fn rest(&self) -> AtRest<'_> {
-        self.threads().at_rest += 1;
+    /// Counts the calling thread as resting until the guard is dropped.
+    pub(super) fn rest(&self) -> RestGuard<'_> {
+        self.threads().resting += 1;
         self.rested.notify_all();
-        AtRest { pause: self }
+        RestGuard { pause: self }
     }
 
-    /// A connection is in use until the result is dropped. One that begins during a pause is closed at once.
-    pub(super) fn attach(&self, socket: &TcpStream) -> std::io::Result<Attached<'_>> {
+    /// Registers a connection until the guard is dropped. One that begins during a pause is closed at once.
+    pub(super) fn attach(&self, socket: &TcpStream) -> std::io::Result<SocketGuard<'_>> {
         let socket = socket.try_clone()?;
         let mut threads = self.threads();
         if self.is_on() {
             socket.shutdown(Shutdown::Both)?;
         }
-        threads.numbers += 1;
-        let number = threads.numbers;
+        threads.last_number += 1;
+        let number = threads.last_number;
         threads.sockets.push((number, socket));
-        Ok(Attached { pause: self, number })
+        Ok(SocketGuard { pause: self, number })
     }
 }
 
-/// A thread that waits for something to do.
-pub(super) struct AtRest<'a> {
+/// Marks a thread as waiting for work.
+pub(super) struct RestGuard<'a> {
     pause: &'a Pause,
 }
 
-impl Drop for AtRest<'_> {
+impl Drop for RestGuard<'_> {
     fn drop(&mut self) {
-        self.pause.threads().at_rest -= 1;
+        self.pause.threads().resting -= 1;
     }
 }
 
-/// A socket that a pause closes.
-pub(super) struct Attached<'a> {
+/// Marks a socket to be closed by a pause.
+pub(super) struct SocketGuard<'a> {
     pause: &'a Pause,
     number: u64,
 }
 
-impl Drop for Attached<'_> {
+impl Drop for SocketGuard<'_> {
     fn drop(&mut self) {
         self.pause.threads().sockets.retain(|(number, _)| *number != self.number);
     }

@@ -16,7 +16,7 @@ const TRIES_MIN: u32 = 3;
 
 /// A requested partition of a segment, with its received part.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct SegmentRequest {
     pub(super) attempt: AttemptId,
     /// First block needed.
     pub(super) first_block: u64,
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
     pub(super) damaged: u32,
 }
 
-impl Wanted {
+impl SegmentRequest {
     /// Returns the first missing block.
     pub(super) fn next_block(&self) -> u64 {
         self.assembly.as_ref().map_or(self.first_block, SegmentAssembly::next_block)
@@ -37,7 +37,7 @@ impl Wanted {
 pub(super) enum Next {
     Batch {
         address: String,
-        items: Vec<Wanted>,
+        items: Vec<SegmentRequest>,
     },
     /// No work before this time or until a change.
     Nothing {
@@ -49,7 +49,7 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Failure {
     /// Segments not fetched.
-    pub(super) items: Vec<Wanted>,
+    pub(super) items: Vec<SegmentRequest>,
     /// Whether any data arrived.
     pub(super) progressed: bool,
     /// Time without progress, excluding stops of this process.
@@ -58,7 +58,7 @@ pub(super) struct Failure {
 
 #[derive(Debug, Default)]
 struct Peer {
-    wanted: VecDeque<Wanted>,
+    waiting: VecDeque<SegmentRequest>,
     /// Whether a batch is being fetched. One connection fills a link; more would share it.
     connected: bool,
     /// Consecutive tries without progress, and their time.
@@ -82,26 +82,26 @@ impl Queue {
         Queue { limits, peers: BTreeMap::new(), turns: 0 }
     }
 
-    pub(super) fn want(&mut self, attempt: AttemptId, address: &str, first_block: u64) {
+    pub(super) fn add(&mut self, attempt: AttemptId, address: &str, first_block: u64) {
         let peer = self.peers.entry(address.to_owned()).or_default();
-        peer.wanted.push_back(Wanted { attempt, first_block, assembly: None, damaged: 0 });
+        peer.waiting.push_back(SegmentRequest { attempt, first_block, assembly: None, damaged: 0 });
     }
 
     /// Removes waiting segments of a map task.
-    pub(super) fn forget(&mut self, map: u32) {
+    pub(super) fn cancel(&mut self, map: u32) {
         for peer in self.peers.values_mut() {
-            peer.wanted.retain(|wanted| wanted.attempt.task.index != map);
+            peer.waiting.retain(|request| request.attempt.task.index != map);
         }
     }
 
     /// Takes a batch from the peer that has waited longest; `ended` or `failed` must follow.
     pub(super) fn take(&mut self, now: Instant) -> Next {
-        let ready = |peer: &Peer| !peer.wanted.is_empty() && !peer.connected;
+        let ready = |peer: &Peer| !peer.waiting.is_empty() && !peer.connected;
         let due = |peer: &Peer| peer.not_before.is_none_or(|at| at <= now);
-        let waiting = self.peers.iter_mut().filter(|(_, peer)| ready(peer));
+        let ready_peers = self.peers.iter_mut().filter(|(_, peer)| ready(peer));
         let mut until = None;
         let mut chosen: Option<(&String, &mut Peer)> = None;
-        for (address, peer) in waiting {
+        for (address, peer) in ready_peers {
             if !due(peer) {
                 until = until.into_iter().chain(peer.not_before).min();
             } else if chosen.as_ref().is_none_or(|(_, best)| peer.turn < best.turn) {
@@ -112,8 +112,8 @@ impl Queue {
         self.turns += 1;
         peer.turn = self.turns;
         peer.connected = true;
-        let count = peer.wanted.len().min(BATCH_MAX);
-        Next::Batch { address: address.clone(), items: peer.wanted.drain(..count).collect() }
+        let count = peer.waiting.len().min(BATCH_MAX);
+        Next::Batch { address: address.clone(), items: peer.waiting.drain(..count).collect() }
     }
 
     /// Handles a completely answered batch.
@@ -125,17 +125,17 @@ impl Queue {
     }
 
     /// Requeues the rest of a batch cancelled by this side; does not count as a failure of the peer.
-    pub(super) fn put_back(&mut self, address: &str, items: Vec<Wanted>) {
+    pub(super) fn put_back(&mut self, address: &str, items: Vec<SegmentRequest>) {
         if let Some(peer) = self.peers.get_mut(address) {
             peer.connected = false;
-            for wanted in items.into_iter().rev() {
-                peer.wanted.push_front(wanted);
+            for request in items.into_iter().rev() {
+                peer.waiting.push_front(request);
             }
         }
     }
 
     /// Requeues the rest of a batch until a busy peer has room; does not count as a failure.
-    pub(super) fn busy(&mut self, address: &str, items: Vec<Wanted>, until: Instant) {
+    pub(super) fn busy(&mut self, address: &str, items: Vec<SegmentRequest>, until: Instant) {
         self.put_back(address, items);
         if let Some(peer) = self.peers.get_mut(address) {
             peer.not_before = Some(until);
@@ -149,11 +149,11 @@ impl Queue {
         address: &str,
         failure: Failure,
         now: Instant,
-    ) -> Option<(Vec<Wanted>, u32)> {
+    ) -> Option<(Vec<SegmentRequest>, u32)> {
         let peer = self.peers.get_mut(address)?;
         peer.connected = false;
-        for wanted in failure.items.into_iter().rev() {
-            peer.wanted.push_front(wanted);
+        for request in failure.items.into_iter().rev() {
+            peer.waiting.push_front(request);
         }
         if failure.progressed {
             (peer.failures, peer.spent) = (0, Duration::ZERO);
@@ -162,7 +162,7 @@ impl Queue {
         peer.spent += failure.spent;
         let FetchLimits { tries_max, spent_max, back_off, .. } = self.limits;
         if peer.failures >= tries_max || (peer.failures >= TRIES_MIN && peer.spent >= spent_max) {
-            let lost = peer.wanted.drain(..).collect();
+            let lost = peer.waiting.drain(..).collect();
             let tries = peer.failures;
             (peer.failures, peer.spent, peer.not_before) = (0, Duration::ZERO, None);
             return Some((lost, tries));

@@ -24,7 +24,7 @@ use crate::transport::{Connection, Incoming, Listener, Role, TransportError};
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
 /// When a refused peer is to retry.
 const BUSY_MILLIS: u32 = 500;
-const BUSY_SAID_EVERY: Duration = Duration::from_secs(60);
+const BUSY_LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Descriptors per connection, at most: its socket, two more for its end, and a file.
 const DESCRIPTORS_EACH: u64 = 4;
 /// Descriptors reserved for everything else.
@@ -72,26 +72,26 @@ impl Default for DataServerSettings {
 /// A running data server; stops and closes all connections when dropped.
 pub(crate) struct DataServer {
     address: SocketAddr,
-    floor: Arc<Floor>,
+    shared: Arc<Shared>,
     accepting: JoinHandle<()>,
 }
 
 /// State shared by all sessions.
-struct Floor {
+struct Shared {
     files: Arc<dyn ServedFiles>,
     settings: DataServerSettings,
     log: Box<dyn Fn(&str) + Send + Sync>,
     indexes: Indexes,
-    guests: Mutex<Guests>,
+    connections: Mutex<OpenConnections>,
 }
 
 /// The open connections.
 #[derive(Default)]
-struct Guests {
+struct OpenConnections {
     closed: bool,
     next: u64,
     /// When the log last reported that the server is full.
-    said_busy: Option<Instant>,
+    busy_logged: Option<Instant>,
     sockets: BTreeMap<u64, (IpAddr, TcpStream)>,
 }
 
@@ -113,16 +113,16 @@ impl DataServer {
         log: impl Fn(&str) + Send + Sync + 'static,
     ) -> DataServer {
         let address = listener.address();
-        let (indexes, guests) = (Indexes::default(), Mutex::default());
-        let floor = Arc::new(Floor { files, settings, log: Box::new(log), indexes, guests });
-        let shared = Arc::clone(&floor);
+        let (indexes, connections) = (Indexes::default(), Mutex::default());
+        let shared = Arc::new(Shared { files, settings, log: Box::new(log), indexes, connections });
+        let admitting = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
             loop {
                 let arrival = listener.accept().await;
-                shared.receive(arrival);
+                admitting.admit(arrival);
             }
         });
-        DataServer { address, floor, accepting }
+        DataServer { address, shared, accepting }
     }
 
     /// The address that it listens on.
@@ -134,45 +134,46 @@ impl DataServer {
 impl Drop for DataServer {
     fn drop(&mut self) {
         self.accepting.abort();
-        let mut guests = self.floor.guests();
-        guests.closed = true;
-        for (_, socket) in guests.sockets.values() {
+        let mut connections = self.shared.connections();
+        connections.closed = true;
+        for (_, socket) in connections.sockets.values() {
             // Fails only for a closed connection.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 }
 
-impl Floor {
-    fn receive(self: &Arc<Self>, Incoming { role, connection, peer }: Incoming) {
+impl Shared {
+    fn admit(self: &Arc<Self>, Incoming { role, connection, peer }: Incoming) {
         if !matches!(role, Role::Data | Role::Task(_)) {
             return (self.log)(&format!("refused {peer}: this address serves data connections only"));
         }
-        if let Some(reason) = self.full(peer.ip()) {
-            if self.guests().says_busy() {
+        if let Some(reason) = self.limit_reached(peer.ip()) {
+            if self.connections().is_log_due() {
                 (self.log)(&format!("asked {peer} to retry: {reason}"));
             }
-            tokio::spawn(put_off(connection));
+            tokio::spawn(answer_busy(connection));
             return;
         }
-        if let Err(error) = self.seat(role, connection, peer) {
+        if let Err(error) = self.start_session(role, connection, peer) {
             (self.log)(&format!("cannot serve {peer}: {error}"));
         }
     }
 
-    fn full(&self, peer: IpAddr) -> Option<String> {
-        let guests = self.guests();
+    /// Returns the limit that another connection from `peer` would exceed, if any.
+    fn limit_reached(&self, peer: IpAddr) -> Option<String> {
+        let connections = self.connections();
         let DataServerSettings { connections_max, connections_per_peer_max, .. } = self.settings;
-        if guests.sockets.len() >= connections_max {
+        if connections.sockets.len() >= connections_max {
             return Some(format!("limit of {connections_max} data connections reached"));
         }
-        let same = guests.sockets.values().filter(|(ip, _)| *ip == peer).count();
+        let same = connections.sockets.values().filter(|(ip, _)| *ip == peer).count();
         (same >= connections_per_peer_max)
             .then(|| format!("limit of {connections_per_peer_max} data connections from {peer} reached"))
     }
 
     /// Starts the connection's thread.
-    fn seat(
+    fn start_session(
         self: &Arc<Self>,
         role: Role,
         connection: Connection,
@@ -181,39 +182,39 @@ impl Floor {
         let connection = connection.into_blocking(self.settings.idle_max)?;
         let socket = connection.socket.try_clone()?;
         let farewell = socket.try_clone()?;
-        let Some(number) = self.guests().welcome(peer.ip(), socket) else { return Ok(()) };
-        let floor = Arc::clone(self);
+        let Some(number) = self.connections().register(peer.ip(), socket) else { return Ok(()) };
+        let shared = Arc::clone(self);
         let thread = std::thread::Builder::new().name("data".into());
         let started = thread.spawn(move || {
-            if let Err(error) = Session::serve(role, connection, &farewell, &floor) {
-                (floor.log)(&format!("data connection of {peer}: {error}"));
+            if let Err(error) = Session::serve(role, connection, &farewell, &shared) {
+                (shared.log)(&format!("data connection of {peer}: {error}"));
             }
-            floor.guests().sockets.remove(&number);
+            shared.connections().sockets.remove(&number);
         });
         if started.is_err() {
-            self.guests().sockets.remove(&number);
+            self.connections().sockets.remove(&number);
         }
         Ok(started.map(drop)?)
     }
 
     /// A panic while the lock was held leaves at worst one entry too many.
-    fn guests(&self) -> MutexGuard<'_, Guests> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    fn connections(&self) -> MutexGuard<'_, OpenConnections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Guests {
+impl OpenConnections {
     /// Whether to log again that the server is full.
-    fn says_busy(&mut self) -> bool {
-        let due = self.said_busy.is_none_or(|said| said.elapsed() > BUSY_SAID_EVERY);
+    fn is_log_due(&mut self) -> bool {
+        let due = self.busy_logged.is_none_or(|logged| logged.elapsed() > BUSY_LOG_INTERVAL);
         if due {
-            self.said_busy = Some(Instant::now());
+            self.busy_logged = Some(Instant::now());
         }
         due
     }
 
     /// Registers a connection and returns its number; `None` if the server is stopping.
-    fn welcome(&mut self, peer: IpAddr, socket: TcpStream) -> Option<u64> {
+    fn register(&mut self, peer: IpAddr, socket: TcpStream) -> Option<u64> {
         if self.closed {
             return None;
         }
@@ -224,7 +225,7 @@ impl Guests {
 }
 
 /// Answers the first message with a retry time: closing with it unread would discard the answer.
-async fn put_off(mut connection: Connection) {
+async fn answer_busy(mut connection: Connection) {
     let talk = async {
         connection.receive::<ToDataServer>().await?;
         connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS }).await

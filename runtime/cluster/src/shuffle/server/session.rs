@@ -16,7 +16,7 @@ use napreduce_protocol::{
 };
 use thiserror::Error;
 
-use super::{BUSY_MILLIS, Floor};
+use super::{BUSY_MILLIS, Shared};
 use crate::shuffle::data_connection::DataConnection;
 use crate::transport::{Role, TransportError, blocking::BlockingConnection};
 
@@ -39,8 +39,8 @@ pub(super) enum SessionError {
 
 pub(super) struct Session<'a> {
     role: Role,
-    line: DataConnection,
-    floor: &'a Floor,
+    connection: DataConnection,
+    shared: &'a Shared,
     /// Requested items, in order.
     waiting: VecDeque<(u32, FetchItem)>,
     /// Bytes of blocks that may still be sent.
@@ -76,23 +76,23 @@ impl Session<'_> {
         role: Role,
         mut connection: BlockingConnection,
         socket: &TcpStream,
-        floor: &Floor,
+        shared: &Shared,
     ) -> Result<(), SessionError> {
-        let served = match agree(&mut connection, floor) {
+        let served = match negotiate(&mut connection, shared) {
             Ok(None) => Ok(()),
             Ok(Some(encrypted)) => {
-                let line = DataConnection::agreed(connection, encrypted)?;
-                Session { role, line, floor, waiting: VecDeque::new(), credit: 0 }.run()
+                let connection = DataConnection::new(connection, encrypted)?;
+                Session { role, connection, shared, waiting: VecDeque::new(), credit: 0 }.run()
             }
             Err(error) => Err(error),
         };
         match served {
             Err(SessionError::Refused(reason)) => {
-                part(socket);
+                drain(socket);
                 Err(SessionError::Refused(reason))
             }
             // Silence is not an error: a reader may have been suspended, and reconnects.
-            Err(SessionError::Transport(TransportError::Silent { .. })) => Ok(()),
+            Err(SessionError::Transport(TransportError::TimedOut { .. })) => Ok(()),
             served => served,
         }
     }
@@ -101,14 +101,14 @@ impl Session<'_> {
         loop {
             let done = match self.waiting.pop_front() {
                 Some((partition, item)) => self.answer(partition, item),
-                None => self.listen(),
+                None => self.handle_next(),
             };
             match done {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(error) => {
                     if let SessionError::Refused(reason) = &error {
-                        self.line.send(&FromDataServer::Refused { reason: reason.clone() })?;
+                        self.connection.send(&FromDataServer::Refused { reason: reason.clone() })?;
                     }
                     return Err(error);
                 }
@@ -117,14 +117,14 @@ impl Session<'_> {
     }
 
     /// Handles the next message; returns false at the end of the stream.
-    fn listen(&mut self) -> Result<bool, SessionError> {
-        match self.line.receive()? {
-            Some(message) => self.hear(message).map(|()| true),
+    fn handle_next(&mut self) -> Result<bool, SessionError> {
+        match self.connection.receive()? {
+            Some(message) => self.handle(message).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn hear(&mut self, message: ToDataServer) -> Result<(), SessionError> {
+    fn handle(&mut self, message: ToDataServer) -> Result<(), SessionError> {
         match message {
             ToDataServer::Fetch { partition, items } => {
                 self.check_allowed(items.iter().all(|item| self.is_of_its_job(item.attempt)))?;
@@ -181,15 +181,15 @@ impl Session<'_> {
             Ok((path, file, extent)) => {
                 let bytes = Payload(extent.encode());
                 let segment = FromDataServer::Segment { attempt, partition, from_block, extent: bytes };
-                self.line.send(&segment)?;
+                self.connection.send(&segment)?;
                 self.send_blocks(&path, &file, &extent)
             }
             Err(Miss::Busy) => {
-                self.line.send(&FromDataServer::Busy { millis: BUSY_MILLIS })?;
+                self.connection.send(&FromDataServer::Busy { millis: BUSY_MILLIS })?;
                 Ok(false)
             }
             Err(Miss::Unavailable { gone, reason }) => {
-                self.line.send(&FromDataServer::Unavailable { attempt, partition, gone, reason })?;
+                self.connection.send(&FromDataServer::Unavailable { attempt, partition, gone, reason })?;
                 Ok(true)
             }
         }
@@ -197,11 +197,12 @@ impl Session<'_> {
 
     fn find(&self, partition: u32, item: FetchItem) -> Result<(PathBuf, File, PartitionExtent), Miss> {
         let FetchItem { attempt, from_block } = item;
-        let known = (attempt.task.kind == TaskKind::Map).then(|| self.floor.files.segment(attempt)).flatten();
+        let known =
+            (attempt.task.kind == TaskKind::Map).then(|| self.shared.files.segment(attempt)).flatten();
         let unknown = || Miss::Unavailable { gone: true, reason: format!("unknown map output {attempt}") };
         let path = known.ok_or_else(unknown)?;
         let file = File::open(&path).map_err(|source| SegmentError::Open { path: path.clone(), source })?;
-        let index = self.floor.indexes.of(&file, &path)?;
+        let index = self.shared.indexes.of(&file, &path)?;
         let extent = index.extent(partition, from_block)?;
         Ok((path, file, extent))
     }
@@ -216,13 +217,13 @@ impl Session<'_> {
         let mut at = range.start;
         while at < range.end {
             if self.credit == 0 {
-                if !self.listen()? {
+                if !self.handle_next()? {
                     return Ok(false);
                 }
                 continue;
             }
             let length = self.credit.min(range.end - at).min(PIECE_BYTES_MAX);
-            if !self.line.send_piece(file, at, length as u32)? {
+            if !self.connection.send_piece(file, at, length as u32)? {
                 return Err(SessionError::CutFile(path.to_owned()));
             }
             at += length;
@@ -239,7 +240,7 @@ impl Session<'_> {
         length: u32,
     ) -> Result<(), SessionError> {
         let most = u64::from(length).min(PIECE_BYTES_MAX);
-        Ok(self.line.send(&match self.floor.files.read_log(attempt, stream, offset, most) {
+        Ok(self.connection.send(&match self.shared.files.read_log(attempt, stream, offset, most) {
             Ok((length, bytes)) => {
                 FromDataServer::Log { attempt, stream, offset, length, bytes: Payload(bytes) }
             }
@@ -249,11 +250,11 @@ impl Session<'_> {
 }
 
 /// Negotiates encryption; returns `None` if the peer is gone.
-fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bool>, SessionError> {
+fn negotiate(connection: &mut BlockingConnection, shared: &Shared) -> Result<Option<bool>, SessionError> {
     match connection.receive()? {
         None => Ok(None),
         Some(ToDataServer::Open { encrypt }) => {
-            let encrypted = encrypt || floor.settings.encrypt;
+            let encrypted = encrypt || shared.settings.encrypt;
             connection.send(&FromDataServer::Opened { encrypted })?;
             Ok(Some(encrypted))
         }
@@ -267,7 +268,7 @@ fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bo
 
 /// Waits for a refused peer to disconnect: closing with unread bytes would discard the refusal. Errors are
 /// ignored, since the connection ends anyway.
-fn part(mut socket: &TcpStream) {
+fn drain(mut socket: &TcpStream) {
     let ready =
         socket.shutdown(Shutdown::Write).and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));
     let mut unread = [0; 4096];

@@ -52,7 +52,7 @@ fn server_setting_forces_encryption() {
     let gathered = reduce.gather(served.inputs(1));
     check_equal(&gathered, &served.shelf, 0);
     let line = served.client(false);
-    assert!(matches!(line, DataConnection::Sealed(_)));
+    assert!(matches!(line, DataConnection::Encrypted(_)));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn tell(mut connection: BlockingConnection, opened: &FromDataServer, lies: &[Fro
     if connection.send(opened).is_err() {
         return;
     }
-    let Ok(mut line) = DataConnection::agreed(connection, *encrypted) else { return };
+    let Ok(mut line) = DataConnection::new(connection, *encrypted) else { return };
     while let Ok(Some(message)) = line.receive() {
         if matches!(message, ToDataServer::Fetch { .. }) {
             for lie in lies {

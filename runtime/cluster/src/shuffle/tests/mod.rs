@@ -178,7 +178,7 @@ impl Served {
         let Some(FromDataServer::Opened { encrypted }) = connection.receive().unwrap() else {
             panic!("the server does not open");
         };
-        DataConnection::agreed(connection, encrypted).unwrap()
+        DataConnection::new(connection, encrypted).unwrap()
     }
 
     /// A client that knows the secret and has said nothing yet.

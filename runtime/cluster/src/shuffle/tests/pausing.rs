@@ -37,7 +37,7 @@ fn suspend_while_gathering(encrypt: bool) -> u32 {
         for epoch in 1..=SUSPENDS_MAX {
             context.gate().suspend(epoch, false);
             // The gathering may be over by now, and then nobody comes to the gate.
-            arrived.send(InputEvent::Asked).unwrap();
+            arrived.send(InputEvent::GateRequest).unwrap();
             loop {
                 match heard.recv_timeout(Duration::from_millis(10)) {
                     Ok(message) => break assert_eq!(message, FromTask::Ready { epoch }),
@@ -154,7 +154,7 @@ fn suspend_over_slow_link_loses_one_block_at_most() {
             std::thread::yield_now();
         }
         context.gate().suspend(1, false);
-        arrived.send(InputEvent::Asked).unwrap();
+        arrived.send(InputEvent::GateRequest).unwrap();
         assert_eq!(heard.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1 }));
         assert!(!context.gate().resume(1));
         assert_eq!(heard.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch: 1 }));

@@ -82,7 +82,7 @@ fn task(served: &Served, job: u32) -> DataConnection {
     let mut connection = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap();
     connection.send(&ToDataServer::Open { encrypt: false }).unwrap();
     connection.receive::<FromDataServer>().unwrap();
-    DataConnection::agreed(connection, false).unwrap()
+    DataConnection::new(connection, false).unwrap()
 }
 
 #[test]

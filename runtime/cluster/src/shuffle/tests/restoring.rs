@@ -40,7 +40,7 @@ impl Reduce {
                 std::thread::yield_now();
             }
             context.gate().checkpoint();
-            arrived.send(InputEvent::Asked).expect("it listens");
+            arrived.send(InputEvent::GateRequest).expect("it listens");
         });
         let gathered =
             self.gather_task(named, |lost| panic!("{lost:?} should not be lost")).expect("no error");
@@ -221,7 +221,7 @@ fn checkpoint_during_restore_keeps_merge_position() {
     let (position, _) = saved_merge(&served, &first, 500);
     let mut second = first.next();
     second.context.gate().checkpoint();
-    second.arrived.send(InputEvent::Asked).unwrap();
+    second.arrived.send(InputEvent::GateRequest).unwrap();
     let gathered = second.gather_task(served.inputs(2), |_| vec![]).expect("no error");
     assert!(matches!(gathered, FetchedInputs::Checkpointed(_)), "{gathered:?}");
     let saved = second.saved();

@@ -56,11 +56,11 @@ fn connect_to_silent_server_times_out() {
         let secret = Secret::generate().unwrap();
         // Half open: the system completes the connection, nobody accepts it.
         let error = connect(&address, Role::Client, &secret, BRIEF).await.unwrap_err();
-        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
+        assert!(matches!(error, TransportError::TimedOut { awaited: "the server's version", .. }), "{error}");
         let key = secret.clone();
         let blocking = move || blocking::connect(&address, Role::Data, &key, BRIEF, PATIENCE).unwrap_err();
         let error = tokio::task::spawn_blocking(blocking).await.unwrap();
-        assert!(matches!(error, TransportError::Silent { awaited: "the server's version", .. }), "{error}");
+        assert!(matches!(error, TransportError::TimedOut { awaited: "the server's version", .. }), "{error}");
     });
 }
 
@@ -75,12 +75,12 @@ fn blocking_connection_to_silent_peer_times_out() {
             let mut connection = blocking::connect(&address, Role::Data, &key, PATIENCE, BRIEF).unwrap();
             let unheard = connection.receive::<u8>().unwrap_err();
             assert!(
-                matches!(unheard, TransportError::Silent { awaited: "its next message", .. }),
+                matches!(unheard, TransportError::TimedOut { awaited: "its next message", .. }),
                 "{unheard}"
             );
             let unread = connection.send(&vec![0_u8; 60 << 20]).unwrap_err();
             assert!(
-                matches!(unread, TransportError::Silent { awaited: "room for our message", .. }),
+                matches!(unread, TransportError::TimedOut { awaited: "room for our message", .. }),
                 "{unread}"
             );
         });

@@ -1,5 +1,5 @@
-//! The bytes of every message between processes of a cluster, as they have been since the version
-//! said in `golden.txt`.
+//! Compares the bytes of every message between processes of a cluster with those of the version in
+//! `golden.txt`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -67,9 +67,8 @@ fn message_bytes_match_golden_file() {
     names.sort();
     names.dedup();
     panic!(
-        "these messages are other bytes than in golden.txt: {names:?}; processes of one version would misunderstand each \
-         other. If that version has been released, raise the version (NETWORK_VERSION, now {NETWORK_VERSION}). Then run \
-         this test with {WRITE}=1 to write golden.txt anew"
+        "the bytes of these messages differ from golden.txt: {names:?}. If NETWORK_VERSION {NETWORK_VERSION} has been \
+         released, raise it. Then run this test with {WRITE}=1 to rewrite golden.txt"
     );
 }
 

@@ -26,8 +26,8 @@ fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
 }
 
-/// One of each that a task says.
-fn said_by_a_task() -> Vec<FromTask> {
+/// One of each message from a task.
+fn messages_from_task() -> Vec<FromTask> {
     let mut counters = CounterValues::default();
     counters.add("bad rows", 3);
     counters.add("MAP_INPUT_RECORDS", 1 << 40);
@@ -75,8 +75,8 @@ fn outfit() -> Outfit {
     Outfit { variables, directory: Some(PathBuf::from("/scratch")) }
 }
 
-/// One of each that a task is told, with paths that are not UTF-8.
-fn told_to_a_task() -> Vec<ToTask> {
+/// One of each message to a task, with paths that are not UTF-8.
+fn messages_to_task() -> Vec<ToTask> {
     use std::os::unix::ffi::OsStringExt;
     let odd = PathBuf::from(std::ffi::OsString::from_vec(vec![b'/', 0xff, b'x']));
     let description = |work, promote_to| {
@@ -161,16 +161,16 @@ fn message_bytes_are_fixed() {
 
 #[test]
 fn messages_survive_encoding() {
-    let bytes = frames(&said_by_a_task());
+    let bytes = frames(&messages_from_task());
     let mut stream = bytes.as_slice();
-    for message in said_by_a_task() {
+    for message in messages_from_task() {
         assert_eq!(read_message(&mut stream).unwrap(), Some(message));
     }
     assert_eq!(read_message::<FromTask>(&mut stream).unwrap(), None);
 
-    let bytes = frames(&told_to_a_task());
+    let bytes = frames(&messages_to_task());
     let mut stream = bytes.as_slice();
-    for message in told_to_a_task() {
+    for message in messages_to_task() {
         assert_eq!(read_message(&mut stream).unwrap(), Some(message));
     }
 }
@@ -240,7 +240,7 @@ proptest! {
 
     #[test]
     fn changed_byte_never_panics(at in any::<prop::sample::Index>(), to in any::<u8>()) {
-        let mut bytes = frames(&told_to_a_task());
+        let mut bytes = frames(&messages_to_task());
         let at = at.index(bytes.len());
         bytes[at] = to;
         let mut buffer = FrameBuffer::default();
@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn frame_buffer_accepts_pieces_of_any_size(sizes in vec(1_usize..40, 1..200)) {
-        let bytes = frames(&said_by_a_task());
+        let bytes = frames(&messages_from_task());
         let mut rest = bytes.as_slice();
         let mut buffer = FrameBuffer::default();
         let mut received = Vec::new();
@@ -265,7 +265,7 @@ proptest! {
                 received.push(message);
             }
         }
-        prop_assert_eq!(received, said_by_a_task());
+        prop_assert_eq!(received, messages_from_task());
         prop_assert!(buffer.is_between_frames());
     }
 }

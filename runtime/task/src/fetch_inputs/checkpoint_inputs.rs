@@ -16,7 +16,7 @@ use crate::runner::SavedCheckpoint;
 
 /// The inputs in a checkpoint.
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum CheckpointInputs {
     Nothing,
     /// These were fetched into checkpoints as whole partitions.
     Fetched {
@@ -30,15 +30,15 @@ pub(super) enum Known {
     },
 }
 
-impl Known {
+impl CheckpointInputs {
     /// Reads the checkpoint of a task, if it has one; rejects an unusable one.
-    pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> Known {
-        let Some(directory) = &task.restore else { return Known::Nothing };
-        match known(directory, task, maps, context) {
-            Ok(known) => known,
+    pub(super) fn of(task: &ReduceTask, maps: u32, context: &TaskContext) -> CheckpointInputs {
+        let Some(directory) = &task.restore else { return CheckpointInputs::Nothing };
+        match read_checkpoint(directory, task, maps, context) {
+            Ok(inputs) => inputs,
             Err(reason) => {
-                refuse(&reason, context);
-                Known::Nothing
+                reject(&reason, context);
+                CheckpointInputs::Nothing
             }
         }
     }
@@ -46,39 +46,41 @@ impl Known {
     /// Returns the inputs that need not be fetched again.
     pub(super) fn take_fetched(&mut self) -> Vec<(AttemptId, PathBuf)> {
         match self {
-            Known::Fetched { files } => std::mem::take(files),
-            Known::Nothing | Known::Positions { .. } => Vec::new(),
+            CheckpointInputs::Fetched { files } => std::mem::take(files),
+            CheckpointInputs::Nothing | CheckpointInputs::Positions { .. } => Vec::new(),
         }
     }
 
     /// Returns the conflict if an input comes from another attempt than the positions, which apply to one
     /// attempt's output only.
-    pub(super) fn contradiction(&self, named: AttemptId) -> Option<String> {
-        let Known::Positions { inputs, .. } = self else { return None };
+    pub(super) fn conflict(&self, named: AttemptId) -> Option<String> {
+        let CheckpointInputs::Positions { inputs, .. } = self else { return None };
         let needed = inputs.get(named.task.index as usize)?;
-        let contradicts = needed.first_block.is_some() && needed.attempt != named;
-        contradicts
+        let conflicts = needed.first_block.is_some() && needed.attempt != named;
+        conflicts
             .then(|| format!("it refers to the output of {}, which {named} has replaced", needed.attempt))
     }
 
     /// Returns the first needed block of a map's output; `None` if none is needed.
     pub(super) fn first_block(&self, map: u32) -> Option<u64> {
         match self {
-            Known::Positions { inputs, .. } => inputs.get(map as usize).and_then(|input| input.first_block),
-            Known::Nothing | Known::Fetched { .. } => Some(0),
+            CheckpointInputs::Positions { inputs, .. } => {
+                inputs.get(map as usize).and_then(|input| input.first_block)
+            }
+            CheckpointInputs::Nothing | CheckpointInputs::Fetched { .. } => Some(0),
         }
     }
 
-    pub(super) fn refuse(&mut self, reason: &str, context: &TaskContext) {
-        *self = Known::Nothing;
-        refuse(reason, context);
+    pub(super) fn reject(&mut self, reason: &str, context: &TaskContext) {
+        *self = CheckpointInputs::Nothing;
+        reject(reason, context);
     }
 
     /// Returns the checkpoint of a merge, from which the body continues.
     pub(super) fn restore(&self, task: &ReduceTask) -> Option<PathBuf> {
         match self {
-            Known::Positions { .. } => task.restore.clone(),
-            Known::Nothing | Known::Fetched { .. } => None,
+            CheckpointInputs::Positions { .. } => task.restore.clone(),
+            CheckpointInputs::Nothing | CheckpointInputs::Fetched { .. } => None,
         }
     }
 
@@ -98,12 +100,12 @@ impl Known {
         let mut counters = context.counters().values();
         let mut active_millis = context.active_millis();
         let checkpoint = match self {
-            Known::Positions { checkpoint, .. } => {
+            CheckpointInputs::Positions { checkpoint, .. } => {
                 counters.merge(&checkpoint.counters);
                 active_millis += checkpoint.active_millis;
                 Checkpoint { attempt, counters, active_millis, ..(**checkpoint).clone() }
             }
-            Known::Nothing | Known::Fetched { .. } => Checkpoint {
+            CheckpointInputs::Nothing | CheckpointInputs::Fetched { .. } => Checkpoint {
                 attempt,
                 stage: CheckpointStage::FetchInputs {
                     fetched: take_in(&mut directory, fetched).map_err(unsaved)?,
@@ -148,12 +150,17 @@ fn length_of(path: &Path) -> Result<u64, CheckpointError> {
     Ok(found.map_err(io)?.len())
 }
 
-fn refuse(reason: &str, context: &TaskContext) {
+fn reject(reason: &str, context: &TaskContext) {
     print_error(format_args!("{}: checkpoint unusable, starting over: {reason}", context.attempt()));
     context.restore_refused(reason);
 }
 
-fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) -> Result<Known, String> {
+fn read_checkpoint(
+    directory: &Path,
+    task: &ReduceTask,
+    maps: u32,
+    context: &TaskContext,
+) -> Result<CheckpointInputs, String> {
     let checkpoint =
         Checkpoint::read(directory, context.attempt().task).map_err(|error| error.to_string())?;
     match &checkpoint.stage {
@@ -162,7 +169,7 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
             Err(format!("it belongs to a reduce of {} inputs, not {maps}", inputs.len()))
         }
         CheckpointStage::Reducing { inputs, .. } => {
-            Ok(Known::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
+            Ok(CheckpointInputs::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
         }
         CheckpointStage::FetchInputs { fetched } => {
             let base = directory.parent().unwrap_or(Path::new(""));
@@ -176,7 +183,7 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
             context.counters().add_all(&checkpoint.counters);
             context.goes_on_after(checkpoint.active_millis);
             context.restored();
-            Ok(Known::Fetched { files })
+            Ok(CheckpointInputs::Fetched { files })
         }
     }
 }
