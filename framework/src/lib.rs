@@ -316,9 +316,7 @@
 #![warn(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "napreduce requires Linux 5.4 or later: it watches and suspends tasks by means that only Linux has"
-);
+compile_error!("napreduce needs Linux 5.4 or later: it suspends and monitors tasks with Linux system calls");
 
 // The derive macros refer to this crate by its name, also inside the crate itself.
 extern crate self as napreduce;

@@ -85,7 +85,7 @@ impl<K: Writable, V: Writable> SequenceReader<K, V> {
         if let Some((keys, values)) = file.classes() {
             for (what, found, wanted) in [("keys", keys, K::CLASS), ("values", values, V::CLASS)] {
                 if found != wanted {
-                    let reason = format!("its {what} are {found}, and this job reads {wanted}");
+                    let reason = format!("its {what} are {found}, but this job reads {wanted}");
                     return Err(InputError::BadTable { path: split.path.clone(), offset: 0, reason });
                 }
             }
@@ -123,7 +123,7 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
         let number = self.position.get() - self.split.offset + 1;
         match self.split.offset {
             0 => format!("record {number}"),
-            offset => format!("record {number} behind byte {offset}"),
+            offset => format!("record {number} after byte {offset}"),
         }
     }
 
@@ -178,7 +178,7 @@ impl Writable for String {
         let mut rest = bytes;
         let length = take_number(&mut rest).ok_or("a text without its length")?;
         if usize::try_from(length) != Ok(rest.len()) {
-            return Err(format!("a text of {length} bytes in {}", rest.len()));
+            return Err(format!("a text whose header claims {length} of {} bytes", rest.len()));
         }
         std::str::from_utf8(rest).map_err(|_| "a text is not UTF-8".to_owned())
     }
@@ -191,7 +191,7 @@ impl Writable for Vec<u8> {
     fn decode(bytes: &[u8]) -> Result<&[u8], String> {
         match bytes.split_first_chunk() {
             Some((length, rest)) if u32::from_be_bytes(*length) as usize == rest.len() => Ok(rest),
-            _ => Err(format!("{} bytes are not what they say", bytes.len())),
+            _ => Err(format!("a length that does not match the {} bytes", bytes.len())),
         }
     }
 }
@@ -221,6 +221,6 @@ impl Writable for () {
     type Of<'a> = ();
 
     fn decode(bytes: &[u8]) -> Result<(), String> {
-        if bytes.is_empty() { Ok(()) } else { Err(format!("nothing of {} bytes", bytes.len())) }
+        if bytes.is_empty() { Ok(()) } else { Err(format!("an empty value of {} bytes", bytes.len())) }
     }
 }

@@ -72,14 +72,14 @@ impl Default for Settings {
 /// The error for an invalid `--conf`.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub(crate) enum SettingError {
-    #[error("--conf {0:?} is not of the form KEY=VALUE")]
+    #[error("--conf {0:?}: expected KEY=VALUE")]
     Form(String),
     #[error(
-        "--conf knows no setting {0:?}; allowed: attempts-max, combine-files, compression, fan-in, durable, \
+        "--conf {0:?}: unknown setting; use attempts-max, combine-files, compression, fan-in, durable, \
          slowstart, side-file-max, task-timeout"
     )]
     Unknown(String),
-    #[error("--conf {key}={value:?} is not allowed; allowed: {allowed}")]
+    #[error("--conf {key}={value:?}: invalid value; use {allowed}")]
     Value { key: &'static str, value: String, allowed: &'static str },
 }
 
@@ -203,23 +203,20 @@ mod tests {
     #[test]
     fn invalid_setting_names_allowed_values() {
         for (pair, message) in [
-            ("fan-in", r#"--conf "fan-in" is not of the form KEY=VALUE"#),
-            ("fan-in=1", r#"--conf fan-in="1" is not allowed; allowed: 2 to 1024"#),
-            ("durable=maybe", r#"--conf durable="maybe" is not allowed; allowed: true, false"#),
-            ("slowstart=1.1", r#"--conf slowstart="1.1" is not allowed; allowed: 0 to 1"#),
-            ("slowstart=NaN", r#"--conf slowstart="NaN" is not allowed; allowed: 0 to 1"#),
+            ("fan-in", r#"--conf "fan-in": expected KEY=VALUE"#),
+            ("fan-in=1", r#"--conf fan-in="1": invalid value; use 2 to 1024"#),
+            ("durable=maybe", r#"--conf durable="maybe": invalid value; use true, false"#),
+            ("slowstart=1.1", r#"--conf slowstart="1.1": invalid value; use 0 to 1"#),
+            ("slowstart=NaN", r#"--conf slowstart="NaN": invalid value; use 0 to 1"#),
             (
                 "task-timeout=-5s",
-                r#"--conf task-timeout="-5s" is not allowed; allowed: a time such as 90s or 10m, 0s for never"#,
+                r#"--conf task-timeout="-5s": invalid value; use a time such as 90s or 10m, 0s for never"#,
             ),
-            (
-                "side-file-max=much",
-                r#"--conf side-file-max="much" is not allowed; allowed: a size such as 10GiB"#,
-            ),
-            ("compression=zip", r#"--conf compression="zip" is not allowed; allowed: none, lz4"#),
+            ("side-file-max=much", r#"--conf side-file-max="much": invalid value; use a size such as 10GiB"#),
+            ("compression=zip", r#"--conf compression="zip": invalid value; use none, lz4"#),
         ] {
             assert_eq!(parse(&[pair]).unwrap_err().to_string(), message);
         }
-        assert!(parse(&["x=1"]).unwrap_err().to_string().contains("knows no setting \"x\""));
+        assert!(parse(&["x=1"]).unwrap_err().to_string().contains("\"x\": unknown setting"));
     }
 }

@@ -1,4 +1,5 @@
-//! A job without a command line. This test is a program of its own, since tasks are their program executed again.
+//! A job without a command line. This test is a program of its own, since tasks are their program executed
+//! again.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Counts the words of text and takes its time over each: `slow-count INPUT... --output DIR [--pause MILLIS]`.
-//! Something to look at, suspend and checkpoint while it runs.
+//! Counts the words of text and takes its time over each: `slow-count INPUT... --output DIR [--pause
+//! MILLIS]`. Something to look at, suspend and checkpoint while it runs.
 
 use std::process::ExitCode;
 use std::thread::sleep;

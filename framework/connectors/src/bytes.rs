@@ -1,19 +1,19 @@
-//! Bytes that are read at offsets: a file of this machine, or an object in a store.
+//! Random access to bytes: local files, and objects in stores.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes that are read at offsets.
+/// Bytes with random access.
 pub trait ReadAt: Send + Sync {
-    /// Reads at most `into.len()` bytes that stand at `offset`, at least one unless they end before.
+    /// Reads at most `into.len()` bytes at `offset`; at least one unless the bytes end there.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// The current number of bytes.
+    /// Returns the current number of bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// The error of the last failed read, for callers whose decoder reports every error as damaged data.
+    /// Returns the error of the last failed read, for decoders that report every error as damaged data.
     fn take_error(&self) -> Option<io::Error> {
         None
     }
@@ -33,7 +33,7 @@ pub trait ReadAt: Send + Sync {
     }
 }
 
-/// Open bytes, for one reader or several.
+/// Bytes shared by several readers.
 pub type SharedBytes = Arc<dyn ReadAt>;
 
 impl ReadAt for File {
@@ -50,40 +50,40 @@ impl ReadAt for File {
     }
 }
 
-/// The reason why bytes cannot be read or decoded; the caller adds the name of the file.
+/// The error for bytes that cannot be read or decoded. The caller adds the name of the file.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The system, or a store, refused a read.
+    /// The system or the store failed.
     Unreadable(io::Error),
     /// The bytes end before their planned end.
     Shortened {
-        /// The number of bytes that the file had when it was opened.
+        /// The number of bytes when the file was opened.
         planned: u64,
-        /// Where it ends now.
+        /// The current number of bytes.
         found: u64,
     },
-    /// A decoder needs more memory than it may use.
+    /// A decoder needs too much memory.
     WindowTooLarge {
-        /// The bytes that it needs.
+        /// The required bytes.
         window: u64,
     },
-    /// A part of the file needs more memory than it may have.
+    /// A part of the file exceeds the memory.
     TooLarge {
-        /// Where, in stored bytes.
+        /// Position in stored bytes.
         offset: u64,
         /// The part of the file, as in "a block".
         what: String,
     },
-    /// The bytes are not valid.
+    /// The bytes are invalid.
     Damaged {
-        /// Where, in stored bytes.
+        /// Position in stored bytes.
         offset: u64,
-        /// The end of a sentence that begins with the place.
+        /// The end of the sentence "data at byte N ...".
         reason: String,
     },
 }
 
-/// A file as it is stored, read in order or at offsets, up to its planned length.
+/// A stored file that is read sequentially or at offsets, up to its planned length.
 pub struct StoredFile {
     bytes: SharedBytes,
     position: u64,
@@ -91,23 +91,23 @@ pub struct StoredFile {
 }
 
 impl StoredFile {
-    /// A file of `planned` bytes, from `position` on.
+    /// Creates a reader of a file of `planned` bytes, starting at `position`.
     pub fn new(bytes: SharedBytes, position: u64, planned: u64) -> Self {
         StoredFile { bytes, position, planned }
     }
 
-    /// A file of its current length.
+    /// Creates a reader of the file in its current length.
     pub fn whole(bytes: SharedBytes) -> Result<Self, ReadError> {
         let planned = bytes.length().map_err(ReadError::Unreadable)?;
         Ok(StoredFile::new(bytes, 0, planned))
     }
 
-    /// Where the next read begins.
+    /// Returns the offset of the next read.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The planned number of bytes.
+    /// Returns the planned number of bytes.
     pub fn length(&self) -> u64 {
         self.planned
     }
@@ -117,7 +117,7 @@ impl StoredFile {
         self.position = position;
     }
 
-    /// Fills all of `into` from `position` on, and moves behind it.
+    /// Fills all of `into` from `position` on; the next read continues after it.
     pub fn read_exact_at(&mut self, into: &mut [u8], position: u64) -> Result<(), ReadError> {
         self.position = position;
         let mut filled = 0;
@@ -156,13 +156,13 @@ impl StoredFile {
 }
 
 impl ReadError {
-    /// The error for bytes at `offset` that are not valid.
+    /// Creates the error for invalid bytes at `offset`.
     #[cold]
     pub fn damaged(offset: u64, reason: impl Into<String>) -> Self {
         ReadError::Damaged { offset, reason: reason.into() }
     }
 
-    /// The error of a read at `offset` of bytes with `planned` bytes.
+    /// Converts the error of a read at `offset`, in a file of `planned` bytes.
     #[cold]
     pub fn of_read(planned: u64, offset: u64, error: io::Error) -> Self {
         match error.kind() {

@@ -1,16 +1,15 @@
-//! Which columns a row type asks for.
+//! The columns that a row type needs.
 //!
-//! A deserializer without a value fails, but is told the names of the fields first if the type is a struct.
+//! Deserializing a struct from a dummy value fails, but first passes the names of its fields.
 
 use serde::de::value::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The fields of `T`, under the names that serde knows them by; `None` where it is no struct, and so takes
-/// all columns.
+/// Returns the serde field names of the struct `T`; `None` for other types, which take all columns.
 pub(crate) fn columns<'de, T: Deserialize<'de>>() -> Option<&'static [&'static str]> {
     let mut heard = None;
-    // It fails, as it must: there is nothing to make a row of.
+    // Always fails: there is no row.
     drop(T::deserialize(Asked { heard: &mut heard }));
     heard
 }
@@ -19,9 +18,8 @@ struct Asked<'h> {
     heard: &'h mut Option<&'static [&'static str]>,
 }
 
-/// There is no row.
 fn no_row<T>() -> Result<T, Error> {
-    Err(Error::custom("only the names of columns were asked for"))
+    Err(Error::custom("a dummy value for the names of the columns"))
 }
 
 impl<'de> Deserializer<'de> for Asked<'_> {

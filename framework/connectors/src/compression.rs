@@ -1,12 +1,11 @@
-//! The compressions of files, by the ends of their names and by their first bytes: those that are undone while a file is read,
-//! and those that are known only to be refused. Read as they are, compressed bytes would give an output without a word that
-//! something is wrong.
+//! Compressions of files, recognized by name and by their first bytes. Unsupported ones are rejected: a job
+//! that reads compressed bytes as they are would silently produce wrong output.
 
 use std::fmt;
 use std::path::Path;
 
-/// A compression that is undone while a file is read. Such a file is read by one task, unless it consists of blocks that can
-/// be found from anywhere: lines of bzip2, of xz with several blocks, and of zstd with a seek table.
+/// A compression that is decompressed while a file is read. One task reads such a file, unless it has blocks
+/// that can be located: lines of bzip2, of xz with several blocks, and of zstd with a seek table.
 ///
 /// ```
 /// use std::path::Path;
@@ -27,13 +26,13 @@ pub enum Compression {
     Bzip2,
     /// `.xz`, of any number of streams; with the feature `xz`.
     Xz,
-    /// `.lz4`: frames, or the blocks that Hadoop writes; with the feature `lz4`.
+    /// `.lz4`: frames, or Hadoop's blocks; with the feature `lz4`.
     Lz4,
-    /// `.snappy` and `.sz`: frames, or the blocks that Hadoop writes; with the feature `snappy`.
+    /// `.snappy` and `.sz`: frames, or Hadoop's blocks; with the feature `snappy`.
     Snappy,
 }
 
-/// A compression that a feature reads.
+/// A compression that a feature supports.
 struct Known {
     compression: Compression,
     /// Whether this program is built with the feature.
@@ -56,11 +55,11 @@ const KNOWN: [Known; 6] = [
     Known { compression: Snappy, is_read: cfg!(feature = "snappy"), extensions: &["snappy", "sz"], magic: b"\xff\x06\0\0sNaPpY", undo: "snzip -dk" },
 ];
 
-/// A compression that no feature reads.
+/// An unsupported compression.
 struct Unread {
     name: &'static str,
     extensions: &'static [&'static str],
-    /// Empty where a file can begin so by chance.
+    /// Empty if other files may begin with it.
     magic: &'static [u8],
     undo: &'static str,
 }
@@ -76,35 +75,35 @@ const UNREAD: [Unread; 8] = [
     Unread { name: "compress", extensions: &["Z"], magic: b"", undo: "gunzip -k" },
 ];
 
-/// The first bytes of a file that [`Support::of_first_bytes`] looks at.
+/// Bytes that [`Support::of_first_bytes`] needs.
 pub const FIRST_BYTES: usize = 10;
 
-/// The level of a bzip2 stream is this one of its first bytes.
+/// Position of the level in the header of a bzip2 stream.
 const BZIP2_LEVEL: usize = 3;
 
-/// What this program does with files in a compression.
+/// The support for a compression in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It is undone while the file is read, if its name ends in `.extension`.
+    /// Files named `*.extension` are decompressed.
     Read {
         /// The compression.
         compression: Compression,
-        /// The usual end of a name.
+        /// The usual extension.
         extension: &'static str,
     },
-    /// It is not undone.
+    /// The compression is unsupported.
     Refused {
         /// Its name.
         name: &'static str,
         /// The command that decompresses a file.
         undo: &'static str,
-        /// The feature of `napreduce` with which it is undone, if there is one.
+        /// The feature of `napreduce` that supports it, if there is one.
         feature: Option<&'static str>,
     },
 }
 
 impl Compression {
-    /// The compression that the name of a file stands for, if this program undoes it.
+    /// Returns the supported compression of a file by its name.
     pub fn of(path: &Path) -> Option<Self> {
         match Support::of_name(path) {
             Some(Support::Read { compression, .. }) => Some(compression),
@@ -112,7 +111,7 @@ impl Compression {
         }
     }
 
-    /// The name of the compression, which is also that of its feature.
+    /// Returns the name of the compression and of its feature.
     pub fn feature(self) -> &'static str {
         match self {
             Gzip => "gzip",
@@ -144,10 +143,10 @@ impl Unread {
 }
 
 impl Support {
-    /// The compression that the name of a file stands for.
+    /// Returns the compression of a file by its name.
     pub fn of_name(path: &Path) -> Option<Support> {
         let extension = path.extension()?;
-        // An extension of one letter is known as a capital only.
+        // An extension of one letter is case-sensitive.
         let is = |name: &&str| {
             if name.len() == 1 { extension == *name } else { extension.eq_ignore_ascii_case(name) }
         };
@@ -155,7 +154,7 @@ impl Support {
         known.or_else(|| UNREAD.iter().find(|unread| unread.extensions.iter().any(is)).map(Unread::support))
     }
 
-    /// The compression that a file with these first bytes is in.
+    /// Returns the compression of a file by its first bytes.
     pub fn of_first_bytes(first: &[u8]) -> Option<Support> {
         let mut first = first.to_vec();
         if first.starts_with(b"BZh") && first.get(BZIP2_LEVEL).is_some_and(u8::is_ascii_digit) {

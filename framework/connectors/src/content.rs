@@ -1,20 +1,20 @@
-//! Blocks of container files that are decompressed as a whole, up to a limit.
+//! Decompression of whole blocks of container files, with a size limit.
 
 use std::io::Read;
 
 use crate::bytes::ReadError;
 
-/// The reason why a block has no content.
+/// The error for a block that cannot be decompressed.
 #[derive(Debug)]
 pub(crate) enum ContentError {
-    /// The content has more bytes than the limit.
+    /// The content exceeds the limit.
     TooLarge,
     /// The error of the decoder.
     Invalid(String),
 }
 
 impl ContentError {
-    /// `what` is too large at `offset`, or its bytes are not valid there; `before` begins that sentence.
+    /// Adds the position; `what` names the block, and `before` begins the reason.
     #[cold]
     pub(crate) fn at(self, offset: u64, what: &str, before: &str) -> ReadError {
         match self {
@@ -26,7 +26,7 @@ impl ContentError {
     }
 }
 
-/// All bytes that `decoder` gives, at most `limit`.
+/// Reads all bytes of `decoder`, at most `limit`.
 pub(crate) fn read_up_to(decoder: impl Read, limit: usize) -> Result<Vec<u8>, ContentError> {
     let mut content = Vec::new();
     let read = decoder.take(limit as u64 + 1).read_to_end(&mut content);
@@ -34,7 +34,7 @@ pub(crate) fn read_up_to(decoder: impl Read, limit: usize) -> Result<Vec<u8>, Co
     if content.len() > limit { Err(ContentError::TooLarge) } else { Ok(content) }
 }
 
-/// The content of zstd data.
+/// Decompresses zstd data.
 #[cfg(feature = "zstd")]
 pub(crate) fn zstd(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
     let decoder = ruzstd::decoding::StreamingDecoder::new(stored);

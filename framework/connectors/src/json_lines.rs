@@ -1,30 +1,32 @@
-//! Rows that are a JSON value on each line.
+//! Rows with one JSON value per line.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a line is a `T`.
+/// Returns whether a line is a `T`.
 pub fn is_row<'l, T: Deserialize<'l>>(line: &'l [u8]) -> bool {
     serde_json::from_slice::<T>(line).is_ok()
 }
 
-/// The row in a line. The error says why it is not a `T`. `is_row` is [`is_row`] for the type of any other line.
+/// Parses a line; the error is the reason. `is_row` is [`is_row`] for the type of the row, for any other
+/// line.
 pub fn parse<'l, T: Deserialize<'l>>(line: &'l [u8], is_row: impl Fn(&[u8]) -> bool) -> Result<T, String> {
     let row = serde_json::from_slice::<T>(line).map_err(|error| reason(&error))?;
     match may_have_wide_integers(line).then(|| inexact_integer(line, is_row)).flatten() {
         Some(integer) => Err(format!(
-            "the integer {integer} has more than 64 bits and would be rounded to a double; give its field a type of \
-             its own, such as i128 or f64"
+            "the integer {integer} exceeds 64 bits and would be rounded to a double; declare its field with its \
+             own type, such as i128 or f64"
         )),
         None => Ok(row),
     }
 }
 
-/// Digits of the shortest integer that 64 bits cannot hold.
+/// Digits of the shortest integer that exceeds 64 bits.
 const WIDE_DIGITS: usize = 19;
 
-/// Whether there are so many digits in a row: then one of every so many bytes is a digit.
+/// Returns whether a line contains this many consecutive digits: then some byte at a multiple of it is a
+/// digit.
 #[inline]
 fn may_have_wide_integers(line: &[u8]) -> bool {
     let digits_from = |at: usize| {
@@ -35,14 +37,14 @@ fn may_have_wide_integers(line: &[u8]) -> bool {
     probes.any(|at| line[at].is_ascii_digit() && digits_from(at) >= WIDE_DIGITS)
 }
 
-/// An integer of a valid line that the row type gets as a double, because it takes any number: serde_json has no
-/// other form for it then. A type that asks for a float or for 128 bits gets what it asks for.
+/// Returns an integer that the row type would receive as a rounded double, because it accepts any number:
+/// `serde_json` then has no other form for it. Fields of 128 bits or of floats receive their own type.
 #[cold]
 fn inexact_integer(line: &[u8], is_row: impl Fn(&[u8]) -> bool) -> Option<&str> {
     let is_row_with = |integer: Range<usize>, other: &[u8]| {
         is_row(&[&line[..integer.start], other, &line[integer.end..]].concat())
     };
-    // Whether a type looks at a value at all, a number beyond all doubles tells; whether it takes any, a text.
+    // Tests with 1e999 whether the type reads this value, and with a text whether it accepts any value.
     let is_inexact = |integer: &Range<usize>| {
         !is_row_with(integer.clone(), b"1e999") && is_row_with(integer.clone(), b"\"\"")
     };
@@ -50,7 +52,7 @@ fn inexact_integer(line: &[u8], is_row: impl Fn(&[u8]) -> bool) -> Option<&str> 
     std::str::from_utf8(&line[inexact]).ok()
 }
 
-/// Where the integers of a valid line stand that 64 bits cannot hold.
+/// Returns the ranges of integers over 64 bits in a valid line.
 fn wide_integers(line: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -79,7 +81,7 @@ fn wide_integers(line: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// For serde_json every row is line 1.
+/// Removes the line number, which is always 1.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.split_once(" at line 1 column ") {
@@ -88,7 +90,7 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// Appends a row and its newline to `out`. Fails for a value that JSON has no form for.
+/// Appends a row and its newline to `out`. Fails for a value without a JSON form.
 pub fn write<T: Serialize + ?Sized>(row: &T, out: &mut Vec<u8>) -> Result<(), String> {
     serde_json::to_writer(&mut *out, row).map_err(|error| error.to_string())?;
     out.push(b'\n');

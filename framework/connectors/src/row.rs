@@ -1,10 +1,8 @@
-//! A row that is not of the type that was asked for.
-
-/// A row that is not of the type that was asked for.
+/// A row that does not have the requested type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
-    /// The row in words.
+    /// The row as text.
     pub row: String,
-    /// The reason.
+    /// The problem.
     pub reason: String,
 }

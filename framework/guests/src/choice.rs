@@ -13,7 +13,7 @@ use crate::spark::Spark;
 use crate::submit::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 
 /// Prefix of `--on` for a custom engine program.
-const EXECUTED: &str = "exec:";
+const EXEC_PREFIX: &str = "exec:";
 /// Default and maximum interval of checkpoints of guests.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ pub struct EngineKind {
 enum Runner {
     Spark(Spark),
     Hadoop(Hadoop),
-    Executed(PathBuf),
+    Program(PathBuf),
 }
 
 /// The reason why an engine was not started.
@@ -63,12 +63,12 @@ impl EngineKind {
         let EngineFlags { on, on_submit, .. } = *flags;
         let settings = settings(flags.on_conf)?;
         let submit = on_submit.map(Path::to_owned);
-        let runner = match on.strip_prefix(EXECUTED) {
-            Some("") => return Err("--on exec: names no program; give --on exec:PROGRAM".to_owned()),
+        let runner = match on.strip_prefix(EXEC_PREFIX) {
+            Some("") => return Err("--on exec: has no program; use --on exec:PROGRAM".to_owned()),
             Some(_) if on_submit.is_some() => {
-                return Err("--on-submit is for Spark and Hadoop; leave it out".to_owned());
+                return Err("--on-submit has no effect with --on exec:PROGRAM; remove it".to_owned());
             }
-            Some(program) => Runner::Executed(program.into()),
+            Some(program) => Runner::Program(program.into()),
             None if on == hadoop::NAME => Runner::Hadoop(Hadoop::of(submit, &settings)),
             None => Runner::Spark(Spark::of(on, submit, &settings)?),
         };
@@ -83,13 +83,14 @@ impl EngineKind {
         &self,
         name: &str,
         attempts_max: u32,
-        (progress, quiet): (ProgressMode, bool),
+        progress: ProgressMode,
+        quiet: bool,
     ) -> Result<GuestEngine, EngineError> {
         let EngineKind { settings, checkpoints, .. } = self;
         let (settings, checkpoints) = (settings.clone(), checkpoints.clone());
         let settings = GuestEngineSettings { name: name.to_owned(), settings, checkpoints, progress, quiet };
         let engine = match &self.runner {
-            Runner::Executed(program) => GuestEngine::start(settings, |directory| {
+            Runner::Program(program) => GuestEngine::start(settings, |directory| {
                 let mut command = Command::new(program);
                 command.arg(directory);
                 Ok(command)
@@ -112,7 +113,7 @@ impl EngineKind {
 fn settings(given: &[String]) -> Result<BTreeMap<String, String>, String> {
     let parse = |text: &String| match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("--on-conf {text:?} is no setting; write it as KEY=VALUE")),
+        _ => Err(format!("--on-conf {text:?}: expected KEY=VALUE")),
     };
     given.iter().map(parse).collect()
 }
@@ -121,18 +122,19 @@ fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings
     let interval = flags.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL);
     match flags.checkpoints {
         None if flags.checkpoint_interval.is_some() => {
-            Err("--checkpoint-interval is nothing without --checkpoints PLACE; add that".to_owned())
+            Err("--checkpoint-interval has no effect without --checkpoints; add --checkpoints PLACE"
+                .to_owned())
         }
         None => Ok(None),
         Some(_) if interval < CHECKPOINT_INTERVAL_MIN => Err(format!(
-            "--checkpoint-interval cannot be less than {}ms; 60s is usual",
+            "--checkpoint-interval must be at least {}ms (default 60s)",
             CHECKPOINT_INTERVAL_MIN.as_millis()
         )),
         Some(place) if StorageScheme::of(place).is_some() => {
             Ok(Some(GuestCheckpointSettings { directory: place.to_owned(), interval }))
         }
         Some(place) if place.to_string_lossy().contains("://") => Err(format!(
-            "--checkpoints {} is in no store that is known; give a directory, or a place that begins with s3://, gs://, \
+            "--checkpoints {}: unknown store; use a directory, or a name that begins with s3://, gs://, \
              abfss:// or hdfs://",
             place.display()
         )),
@@ -163,11 +165,11 @@ mod tests {
         for (flags, says) in [
             (
                 EngineFlags { on: "exec:x", on_submit: place("y"), ..LOCAL },
-                "--on-submit is for Spark and Hadoop; leave it out",
+                "--on-submit has no effect with --on exec:PROGRAM; remove it",
             ),
             (
                 EngineFlags { checkpoint_interval: second, ..LOCAL },
-                "--checkpoint-interval is nothing without --checkpoints PLACE; add that",
+                "--checkpoint-interval has no effect without --checkpoints; add --checkpoints PLACE",
             ),
             (
                 EngineFlags {
@@ -175,18 +177,15 @@ mod tests {
                     checkpoint_interval: Some(Duration::from_millis(1)),
                     ..LOCAL
                 },
-                "--checkpoint-interval cannot be less than 100ms; 60s is usual",
+                "--checkpoint-interval must be at least 100ms (default 60s)",
             ),
             (
                 EngineFlags { checkpoints: place("ftp://b/c"), ..LOCAL },
-                "--checkpoints ftp://b/c is in no store that is known; give a directory, or a place that begins with s3://, \
+                "--checkpoints ftp://b/c: unknown store; use a directory, or a name that begins with s3://, \
                  gs://, abfss:// or hdfs://",
             ),
-            (EngineFlags { on: "exec:", ..LOCAL }, "--on exec: names no program; give --on exec:PROGRAM"),
-            (
-                EngineFlags { on_conf: &["x".to_owned()], ..LOCAL },
-                "--on-conf \"x\" is no setting; write it as KEY=VALUE",
-            ),
+            (EngineFlags { on: "exec:", ..LOCAL }, "--on exec: has no program; use --on exec:PROGRAM"),
+            (EngineFlags { on_conf: &["x".to_owned()], ..LOCAL }, "--on-conf \"x\": expected KEY=VALUE"),
         ] {
             assert_eq!(EngineKind::of(&flags).expect_err("it makes no sense"), says);
         }

@@ -15,7 +15,7 @@ pub fn read_guest_frames(bytes: &[u8]) {
     while let Ok(Some((frame, payload))) = reader.next_frame() {
         let mut written = Vec::new();
         frame.write(payload, &mut written).expect("memory can be written");
-        rest = rest.strip_prefix(written.as_slice()).expect("a frame changed on the way");
+        rest = rest.strip_prefix(written.as_slice()).expect("a frame did not round-trip");
         if sequence.accept(&frame).is_ok() {
             assert!(frame.is_report() || frame.partition == 1, "{frame:?} is another reduce's");
         }
@@ -23,7 +23,7 @@ pub fn read_guest_frames(bytes: &[u8]) {
             let again = report.to_json().map(|text| GuestReport::from_json(&text));
             assert!(
                 again.is_ok_and(|read| read.is_ok_and(|read| read == report)),
-                "a report changed on the way"
+                "a report did not round-trip"
             );
         }
     }

@@ -44,19 +44,19 @@ impl Spark {
     ) -> Result<Spark, String> {
         if master.starts_with("sc://") {
             return Err(format!(
-                "--on {master} is Spark Connect, which has no RDDs, and so nothing that guests could run in; name a master, \
+                "--on {master}: Spark Connect has no RDDs, which guests need; name a master, \
                  such as spark://HOST:7077"
             ));
         }
         if !MASTERS.iter().any(|known| is_of(master, known)) {
             return Err(format!(
-                "--on {master} is no engine; name a master of Spark (local[4], local-cluster[2,1,1024], spark://HOST:7077, \
+                "--on {master}: unknown engine; name a master of Spark (local[4], local-cluster[2,1,1024], spark://HOST:7077, \
                  yarn, k8s://URL), hadoop, or exec:PROGRAM"
             ));
         }
         if settings.get(DEPLOY_MODE).is_some_and(|mode| mode != "client") {
             return Err(format!(
-                "--on-conf {DEPLOY_MODE} has to be client: this program commits what the driver hands over, and stays for that"
+                "--on-conf {DEPLOY_MODE} must be client: this program commits the parts and needs the driver's events"
             ));
         }
         Ok(Spark { master: master.to_owned(), named })
@@ -69,7 +69,7 @@ impl Spark {
             return if named.is_file() {
                 Ok(plain(named.clone()))
             } else {
-                Err(format!("--on-submit {} is no file; name a spark-submit", named.display()))
+                Err(format!("--on-submit {}: not a file; name a spark-submit", named.display()))
             };
         }
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -79,7 +79,7 @@ impl Spark {
                 Ok(plain(path))
             } else {
                 Err(format!(
-                    "SPARK_HOME is {}, and there is no bin/{SUBMIT} in it",
+                    "SPARK_HOME {} has no bin/{SUBMIT}; correct or unset it",
                     Path::new(&home).display()
                 ))
             };
@@ -94,7 +94,7 @@ impl Spark {
         }
         in_path.map(plain).ok_or_else(|| {
             format!(
-                "there is no Spark: no {SUBMIT} in PATH, no SPARK_HOME, and {} has no module pyspark; install it with: \
+                "Spark not found: no {SUBMIT} in PATH, no SPARK_HOME, and {} has no module pyspark; install it with: \
                  pip install pyspark (it needs Java 17), or name a {SUBMIT} with --on-submit",
                 Path::new(&python).display()
             )
@@ -190,11 +190,11 @@ mod tests {
         }
         for master in ["", "locale", "local[2", "spark://", "yarns", "Spark"] {
             let error = of(master).expect_err(master);
-            assert!(error.contains("is no engine; name a master of Spark"), "{error}");
+            assert!(error.contains(": unknown engine; name a master of Spark"), "{error}");
         }
         assert!(of("sc://host").expect_err("no RDDs").contains("has no RDDs"));
         let cluster = BTreeMap::from([(DEPLOY_MODE.to_owned(), "cluster".to_owned())]);
-        assert!(Spark::of("yarn", None, &cluster).expect_err("no client").contains("has to be client"));
+        assert!(Spark::of("yarn", None, &cluster).expect_err("no client").contains("must be client"));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             Spark::of("local", Some("/nowhere/spark-submit".into()), &BTreeMap::new()).expect("a master");
         assert_eq!(
             spark.submit().expect_err("no file"),
-            "--on-submit /nowhere/spark-submit is no file; name a spark-submit"
+            "--on-submit /nowhere/spark-submit: not a file; name a spark-submit"
         );
     }
 

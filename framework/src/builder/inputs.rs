@@ -93,11 +93,11 @@ impl<K: Key, V: Value> InputMaps<K, V> {
             let Some(name) = name else { continue };
             if !is_name(name) {
                 return Err(format!(
-                    "{name:?} cannot be the name of an input; use letters, digits, - and _, and begin with a letter"
+                    "invalid input name {name:?}; use letters, digits, - and _, beginning with a letter"
                 ));
             }
             if self.list[..number].iter().any(|input| input.name.as_ref() == Some(name)) {
-                return Err(format!("two inputs of the job are called {name:?}; rename one"));
+                return Err(format!("two inputs have the name {name:?}; rename one"));
             }
         }
         Ok(())

@@ -97,11 +97,9 @@ impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
         self.inputs.check()?;
         self.output.check()?;
         match self.reduces {
-            Some(reduces) if !REDUCES.contains(&reduces) => Err(format!(
-                "the job asks for {reduces} reduces; it may have {} to {}",
-                REDUCES.start(),
-                REDUCES.end()
-            )),
+            Some(reduces) if !REDUCES.contains(&reduces) => {
+                Err(format!("the job has {reduces} reduces; use {} to {}", REDUCES.start(), REDUCES.end()))
+            }
             _ => Ok(()),
         }
     }
@@ -165,7 +163,7 @@ where
     }
 
     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {
-        Err(TaskError::fatal("a reduce task was ordered of a job without reduce"))
+        Err(TaskError::fatal("a reduce task of a job without reduce"))
     }
 }
 

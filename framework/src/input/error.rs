@@ -41,7 +41,7 @@ pub enum InputError {
     },
     /// A directory with subdirectories.
     #[error(
-        "input {0} holds the directory {1}, whose files would be left out; pass --recursive to read them too, or name \
+        "input {0} contains the directory {1}; pass --recursive to read its files too, or name \
          files by a glob such as '{0}/*.*', or '{0}/**/*.*' at any depth",
         directory.display(),
         nested.display()
@@ -54,7 +54,7 @@ pub enum InputError {
     },
     /// A file in a known but unsupported compression.
     #[error(
-        "{} is compressed with {compression}, which is not read; decompress it first: {undo} {}{}",
+        "{} is compressed with {compression}, which is not supported; decompress it first: {undo} {}{}",
         path.display(),
         path.display(),
         with_feature(*feature)
@@ -71,7 +71,7 @@ pub enum InputError {
     },
     /// A compressed file whose extension does not match its content.
     #[error(
-        "{} holds {compression} data, but its name does not end in .{extension}; rename it, and it is decompressed as \
+        "{} contains {compression} data, but its name does not end in .{extension}; rename it, so that it is decompressed while \
          it is read",
         path.display()
     )]
@@ -85,7 +85,7 @@ pub enum InputError {
     },
     /// A container file in a job that reads text.
     #[error(
-        "{} is {format}, which this job does not read; read it with {method}, which needs the feature {feature} of napreduce",
+        "{} is {format}, but this job reads another format; use {method} (feature {feature} of napreduce)",
         path.display()
     )]
     OtherFormat {
@@ -100,7 +100,7 @@ pub enum InputError {
     },
     /// A socket, a terminal or another special file.
     #[error(
-        "input {} is neither a file nor a directory; give its data as standard input, whose name is -",
+        "input {} is neither a file nor a directory; pipe its data to standard input, named -",
         path.display()
     )]
     NotAFile {
@@ -152,7 +152,7 @@ pub enum InputError {
     },
     /// The file was modified or replaced after its splits were planned.
     #[error(
-        "{} was {how} after the job began: attempts would read different bytes; run the job again, on files that nobody changes",
+        "{} was {how} after the job began: attempts would read different bytes; run the job again on unchanging files",
         path.display()
     )]
     Changed {
@@ -163,7 +163,7 @@ pub enum InputError {
     },
     /// A text job met bytes that are not text.
     #[error(
-        "{} is not UTF-8 text at byte {offset}; convert it, or read lines of bytes (Job::bytes())",
+        "{} has invalid UTF-8 at byte {offset}; convert it, or read lines of bytes (Job::bytes())",
         path.display()
     )]
     NotText {
@@ -174,7 +174,7 @@ pub enum InputError {
     },
     /// A text job met a file that begins with the byte order mark of another encoding.
     #[error(
-        "{0} begins with a byte order mark of {encoding}, and only UTF-8 text is read; convert it first: iconv -f {encoding} \
+        "{0} is {encoding} text by its byte order mark, but only UTF-8 is supported; convert it first: iconv -f {encoding} \
          -t UTF-8 {0}",
         path.display()
     )]
@@ -361,15 +361,15 @@ fn with_feature(feature: Option<&str>) -> String {
 pub(crate) fn which(record: &str, most: Option<u64>) -> String {
     match most {
         None => format!("a bad {record}"),
-        Some(most) => format!("more bad {record}s than the {most} that may be left out, the last one"),
+        Some(most) => format!("too many bad {record}s (limit {most}), the last one"),
     }
 }
 
 /// Returns the remedy in an error message.
 pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     match most {
-        None => format!("mend it, or pass --bad-{record}s skip to leave out such {record}s"),
-        Some(_) => format!("mend them, or pass --bad-{record}s with more"),
+        None => format!("fix the {record}, or pass --bad-{record}s skip to skip bad {record}s"),
+        Some(_) => format!("fix the {record}s, or raise --bad-{record}s"),
     }
 }
 

@@ -67,9 +67,9 @@ use super::error::InputError;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no input format",
+    message = "`{Self}` is not an input format",
     label = "not an input format",
-    note = "take one of `napreduce::input`, such as `TextLines`; which files are read is said when the job runs"
+    note = "use a format of `napreduce::input`, such as `TextLines`; the input paths are given when the job runs"
 )]
 pub trait InputFormat: Sized + Send + Sync + 'static {
     /// One record; borrows from the reader's buffer.
@@ -284,9 +284,7 @@ impl FromStr for BadRows {
             "fail" => Ok(BadRows::Fail),
             "skip" => Ok(BadRows::Skip),
             number => number.parse().map(BadRows::AtMost).map_err(|_| {
-                format!(
-                    "{number:?} is not allowed; allowed: fail, skip, or how many a map task may leave out"
-                )
+                format!("{number:?} is invalid; use fail, skip, or the number that a map task may skip")
             }),
         }
     }

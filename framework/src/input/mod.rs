@@ -1,7 +1,7 @@
 //! Inputs of a job: formats and their readers, expansion of INPUT arguments to files, and planning of splits.
 //!
-//! Modules import in one direction: errors at the bottom; then opening, compressions by name, paths; the seam of formats; the
-//! planning of splits; sources, windows, lines; and the formats on top.
+//! Modules import in one direction: errors at the bottom; then opening, compressions by name, paths; the seam
+//! of formats; the planning of splits; sources, windows, lines; and the formats on top.
 //!
 //! ```
 //! use napreduce::Job;

@@ -151,7 +151,7 @@ impl Source {
                 if let Some(Garbage { offset, bytes }) = decoder.take_garbage() {
                     let name = self.compression.map(|compression| compression.to_string());
                     print_error(format_args!(
-                        "{}: trailing garbage ignored: {bytes} bytes behind the {} data, from byte {offset} on",
+                        "{}: ignored trailing garbage: {bytes} bytes after the {} data, from byte {offset}",
                         self.path.display(),
                         name.unwrap_or_default()
                     ));

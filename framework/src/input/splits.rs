@@ -40,7 +40,7 @@ pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
     let (first, compression) = empty.next()?;
     let others = match empty.count() {
         0 => String::new(),
-        more => format!(" (and so have {more} more compressed files)"),
+        more => format!(" ({more} more compressed files, too)"),
     };
     let first = first.path.display();
     Some(format!(

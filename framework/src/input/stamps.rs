@@ -105,7 +105,7 @@ mod tests {
         };
         assert_eq!(changed(append), None);
         let shorten = |path: &Path| File::options().write(true).open(path).and_then(|file| file.set_len(4));
-        assert_eq!(changed(|path| shorten(path).expect("shortened")), None, "said where it ends");
+        assert_eq!(changed(|path| shorten(path).expect("shortened")), None, "detected by its length");
         let copy = |path: &Path| {
             replace(path, "one\ntwo\n");
             set_time(path);

@@ -85,7 +85,7 @@ impl Output<FixedBytes> {
             self.part.fail(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!(
-                    "record {} has {} bytes where the output format wants {}",
+                    "record {} has {} bytes; the output format needs {}",
                     self.part.records,
                     start.len() + rest.len(),
                     self.format.length

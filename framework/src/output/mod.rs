@@ -90,9 +90,9 @@ use crate::state::Save;
 /// test.assert_preemption_safe();
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no output format",
+    message = "`{Self}` is not an output format",
     label = "not an output format",
-    note = "take one of `napreduce::output`, such as `Text`; where the output goes is said when the job runs"
+    note = "use a format of `napreduce::output`, such as `Text`; the output path is given when the job runs"
 )]
 pub trait OutputFormat: Clone + Send + Sync + 'static {
     /// Appends the header of a part file.

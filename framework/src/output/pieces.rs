@@ -27,7 +27,7 @@ impl Pieces {
             match fs::metadata(&path) {
                 Ok(found) if found.is_file() && found.len() == piece.bytes => {}
                 Ok(found) => {
-                    let what = format!("it has {} bytes, not {}", found.len(), piece.bytes);
+                    let what = format!("it has {} bytes instead of {}", found.len(), piece.bytes);
                     return Err(PiecesError::Damaged { path, what });
                 }
                 Err(error) => return Err(PiecesError::Damaged { path, what: error.to_string() }),
@@ -99,7 +99,7 @@ impl Whole<'_> {
             self.file.write_all(read).map_err(|source| OutputError { path: self.path.to_owned(), source })?;
         }
         if (bytes, digest.digest()) != (piece.bytes, piece.digest) {
-            return Err(damaged(format!("its {} bytes are not those that were written", piece.bytes)));
+            return Err(damaged(format!("its {} bytes do not match their checksum", piece.bytes)));
         }
         self.part.bytes += bytes;
         self.part.records += piece.records;

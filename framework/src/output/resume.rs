@@ -28,15 +28,15 @@ impl<F: OutputFormat> OutputDefinition<F> {
         for (number, output) in self.named.iter().enumerate() {
             let name = output.name();
             if name == PIECE {
-                return Err(format!("an output cannot be called {name:?}, as all others are; rename it"));
+                return Err(format!("output name {name:?} is reserved for part files; rename the output"));
             }
             if !NamedPart::is_name(name) {
                 return Err(format!(
-                    "{name:?} cannot be the name of an output; use up to 100 letters, digits, - and _, and begin with a letter"
+                    "invalid output name {name:?}; use up to 100 letters, digits, - and _, beginning with a letter"
                 ));
             }
             if self.named[..number].iter().any(|before| before.name() == name) {
-                return Err(format!("two outputs of the job are called {name:?}; rename one"));
+                return Err(format!("two outputs have the name {name:?}; rename one"));
             }
         }
         Ok(())
@@ -95,7 +95,7 @@ impl<F: OutputFormat> OutputDefinition<F> {
         match states.len() == 1 + self.named.len() {
             true => Ok(states),
             false => Err(format!(
-                "it holds the states of {} outputs, not of {}",
+                "it contains the states of {} outputs instead of {}",
                 states.len(),
                 1 + self.named.len()
             )),

@@ -26,7 +26,7 @@ use std::io::Write;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as text",
-    label = "no text field",
+    label = "not a text field",
     note = "emit text, bytes, numbers or tuples of these, or implement `TextField` for it"
 )]
 pub trait TextField {

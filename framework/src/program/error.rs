@@ -27,7 +27,7 @@ pub enum Error {
     #[error("cannot sample the input: {0}")]
     Sample(TaskError),
     /// The job was submitted with `--detach`; this ends the driver but is not a failure.
-    #[error("{job} goes on by itself; wait for it with: nap job wait {job}")]
+    #[error("{job} continues on the cluster; wait for it with: nap job wait {job}")]
     Detached {
         /// The detached job.
         job: JobId,
@@ -49,7 +49,7 @@ impl Error {
     pub(super) fn of_intermediate(self) -> Error {
         match self {
             Error::Job(JobError::Interrupted { signal, .. }) => {
-                let left = "what its jobs have passed on to each other is removed".to_owned();
+                let left = "intermediate data was removed".to_owned();
                 JobError::Interrupted { signal, left }.into()
             }
             other => other,
@@ -76,10 +76,7 @@ mod tests {
     fn interrupted_chain_omits_removed_output() {
         let left = "the job was complete by then, its output is in .out.intermediate-7/counts".to_owned();
         let error = Error::from(JobError::Interrupted { signal: 2, left }).of_intermediate();
-        assert_eq!(
-            error.to_string(),
-            "interrupted by signal 2; what its jobs have passed on to each other is removed"
-        );
+        assert_eq!(error.to_string(), "interrupted by signal 2; intermediate data was removed");
         assert_eq!(error.exit_status(), 130);
     }
 }

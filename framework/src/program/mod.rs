@@ -294,7 +294,7 @@ impl Program {
         let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
             TaskError::fatal(format!(
-                "this program defines no job {definition:?}; it defines {}",
+                "job {definition:?} is not defined; this program defines {}",
                 known.join(", ")
             ))
         })?;

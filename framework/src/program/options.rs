@@ -50,8 +50,8 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
     pub output: PathBuf,
 
-    /// Parent of the temporary directory for data between the jobs of a program; on a cluster, all workers must
-    /// see it [default: next to the output]
+    /// Parent of the temporary directory for data between the jobs of a program; on a cluster, all workers
+    /// must see it [default: next to the output]
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", value_parser = local_paths()))]
     pub intermediate: Option<PathBuf>,
 
@@ -71,8 +71,8 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value_t = TASK_MEMORY_DEFAULT, value_parser = parse_task_memory))]
     pub task_memory: ByteSize,
 
-    /// Rows (csv, JSON lines, ...) that do not match the job's row type: fail, skip all, or skip at most N per map
-    /// task; counted as BAD_ROWS
+    /// Rows (csv, JSON lines, ...) that do not match the job's row type: fail, skip all, or skip at most N
+    /// per map task; counted as BAD_ROWS
     #[cfg_attr(feature = "cli", arg(long, value_name = "fail|skip|N", default_value = "fail"))]
     pub bad_rows: BadRows,
 
@@ -163,7 +163,7 @@ fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
     if (least..=most).contains(&size) {
         Ok(size)
     } else {
-        Err(format!("a task has {least} at least and {most} at most; 256MiB is usual"))
+        Err(format!("expected {least} to {most} (default 256MiB)"))
     }
 }
 

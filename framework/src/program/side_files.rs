@@ -15,7 +15,7 @@ use crate::input::local_path;
 const DIRECTORY_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 
 /// Start of the error message for an unknown name.
-const UNKNOWN: &str = "no side file is called";
+const UNKNOWN: &str = "unknown side file";
 
 /// Local paths by name; empty in task processes of a worker.
 static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
@@ -43,7 +43,7 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// # let failed = std::panic::catch_unwind(|| JobTest::new(|| without_stop_words(&())).input("the\n").run());
 /// # let message = failed.expect_err("no file was passed");
 /// # let message = message.downcast_ref::<String>().expect("a message");
-/// # assert!(message.contains("no side file is called \"stop.txt\"; pass it with --files PATH"), "{message}");
+/// # assert!(message.contains("unknown side file \"stop.txt\"; ship it with --files PATH"), "{message}");
 /// ```
 ///
 /// # Errors
@@ -65,9 +65,9 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
         }
     }
     let known = if here.is_empty() {
-        String::from("pass it with --files PATH")
+        String::from("ship it with --files PATH")
     } else {
-        format!("there are {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+        format!("the job has {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
     };
     Err(io::Error::new(io::ErrorKind::NotFound, format!("{UNKNOWN} {name:?}; {known}")))
 }
@@ -93,7 +93,7 @@ pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
     if is_name(name) {
         Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() })
     } else {
-        Err(format!("a side file cannot be called {name:?}; give it a plain name"))
+        Err(format!("invalid side file name {name:?}; use a name without slashes"))
     }
 }
 
@@ -109,11 +109,11 @@ pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
             format!("cannot read the side file {shown}: {error}{hint}")
         };
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(format!("cannot take {shown} along: it is not a regular file"));
+            return Err(format!("side file {shown} is not a regular file; name a regular file"));
         }
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         if by_name.insert(name.clone(), absolute).is_some() {
-            return Err(format!("two side files are called {name:?}; rename one with PATH#NAME"));
+            return Err(format!("two side files have the name {name:?}; rename one with PATH#NAME"));
         }
     }
     Ok(by_name)
@@ -155,7 +155,7 @@ fn of_path(text: &str) -> Result<SideFileSource, String> {
 }
 
 fn no_source(text: &str) -> String {
-    format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name")
+    format!("{text:?} is not a file name; use PATH, or PATH#NAME with a name without slashes")
 }
 
 /// Splits a text at unescaped letters; keeps the escapes.
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(parse("a#b#c,d"), Ok(vec![source("a#b", "c"), source("d", "d")]));
         for text in ["", "a#", "a#../b", "a#..", "..", "#b", "a#b/c"] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains("names no file; give PATH, or PATH#NAME"), "{error}");
+            assert!(error.contains("is not a file name; use PATH, or PATH#NAME"), "{error}");
         }
     }
 
@@ -238,13 +238,16 @@ mod tests {
         let files = by_name(&[source(&path, "a"), source(&path, "b")]).expect("two names");
         assert_eq!(files, BTreeMap::from([("a".to_owned(), path.clone()), ("b".to_owned(), path.clone())]));
         let error = by_name(&[source(&path, "a"), source(&path, "a")]).expect_err("one name");
-        assert_eq!(error, "two side files are called \"a\"; rename one with PATH#NAME");
+        assert_eq!(error, "two side files have the name \"a\"; rename one with PATH#NAME");
         let missing = folder.path().join("missing");
         let error = by_name(&[source(&missing, "a")]).expect_err("no file");
         assert!(error.starts_with(&format!("cannot read the side file {}: ", missing.display())), "{error}");
         for path in [folder.path(), Path::new("/dev/zero")] {
             let error = by_name(&[source(path, "a")]).expect_err("no file");
-            assert_eq!(error, format!("cannot take {} along: it is not a regular file", path.display()));
+            assert_eq!(
+                error,
+                format!("side file {} is not a regular file; name a regular file", path.display())
+            );
         }
     }
 
@@ -258,11 +261,11 @@ mod tests {
         for name in ["b", "../a", "", "."] {
             let error = find(name, &none, directory()).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            assert!(error.to_string().ends_with("pass it with --files PATH"), "{error}");
+            assert!(error.to_string().ends_with("ship it with --files PATH"), "{error}");
         }
         let here = BTreeMap::from([("words".to_owned(), PathBuf::from("/w"))]);
         assert_eq!(find("words", &here, None).expect("it is known"), Path::new("/w"));
         let error = find("word", &here, None).expect_err("another name").to_string();
-        assert_eq!(error, "no side file is called \"word\"; there are words");
+        assert_eq!(error, "unknown side file \"word\"; the job has words");
     }
 }

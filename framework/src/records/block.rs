@@ -19,11 +19,11 @@ pub(super) fn write_header(out: &mut Vec<u8>) {
 /// Checks the header of a file.
 pub(super) fn check_header(bytes: &[u8; HEADER_BYTES]) -> Result<(), String> {
     if bytes[..8] != MAGIC {
-        return Err("it does not begin as a file of typed records".into());
+        return Err("not a file of typed records".into());
     }
     match u32_at(bytes, 8) {
         VERSION => Ok(()),
-        version => Err(format!("it has version {version}, this program reads version {VERSION}")),
+        version => Err(format!("it has version {version}, but this program reads version {VERSION}")),
     }
 }
 

@@ -156,7 +156,7 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
             checksum = crc32c::crc32c_append(checksum, &self.body[..read - before]);
         }
         if checksum != header.crc {
-            return Err(self.bad(self.position, "a block does not have its checksum".into()));
+            return Err(self.bad(self.position, "a block does not match its checksum".into()));
         }
         let fits = u64::from(header.length) <= self.memory;
         if !fits {
@@ -166,7 +166,7 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
     }
 
     fn undecodable(&self, what: &str, error: &DecodeError) -> InputError {
-        self.bad(self.position, format!("a {what} is of another type than this job reads: {error}"))
+        self.bad(self.position, format!("a {what} does not match the job's type: {error}"))
     }
 }
 
@@ -209,10 +209,12 @@ impl<K: Key, V: Value> RecordReader<TypedRecords<K, V>> for RecordsReader<K, V> 
             read = self.read_on(header, read, rest.len())?;
         };
         if number < records {
-            return Err(self.bad(self.position, "a block has fewer records than it says".into()).into());
+            return Err(self
+                .bad(self.position, "a block has fewer records than its header claims".into())
+                .into());
         }
         if left > 0 {
-            return Err(self.bad(self.position, "a block has more than its records".into()).into());
+            return Err(self.bad(self.position, "a block has bytes after its last record".into()).into());
         }
         self.scratch = scratch;
         self.position = end;

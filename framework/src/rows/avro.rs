@@ -105,7 +105,7 @@ fn row_in_words(position: &ReadPosition, split: &Split) -> String {
     if split.offset == 0 {
         format!("row {number}")
     } else {
-        format!("row {number} behind byte {}", split.offset)
+        format!("row {number} after byte {}", split.offset)
     }
 }
 

@@ -66,7 +66,7 @@ impl BadRowGate {
         }
         if before == 0 {
             print_error(format_args!(
-                "{}: left out a bad row at {}: {}; the row is {}; others are only counted, as {COUNTER}",
+                "{}: skipped a bad row at {}: {}; the row is {}; further ones are only counted, as {COUNTER}",
                 self.split.path.display(),
                 self.place(bad.place),
                 bad.reason,
@@ -102,7 +102,7 @@ impl BadRowGate {
     fn line(&self, offset: u64) -> String {
         match (self.newlines_before(offset), self.split.offset) {
             (Some(newlines), 0) => format!("line {}", newlines + 1),
-            (Some(newlines), start) => format!("byte {offset}, {newlines} lines behind byte {start}"),
+            (Some(newlines), start) => format!("byte {offset}, {newlines} lines after byte {start}"),
             (None, _) => format!("byte {offset}"),
         }
     }

@@ -169,9 +169,10 @@ pub fn job(commands: &Commands) -> Job {
 
 /// A shell script that runs the mapper, sorts its output by key and runs the combiner over it.
 ///
-/// A shell returns only the status of the last command of a pipeline. Each command therefore writes its number
-/// and status to descriptor 3, which `set` reads; descriptor 4 is the output. The script fails unless it has all
-/// three statuses. A `sort` killed by SIGPIPE (status 141) is not a failure: the combiner has read enough.
+/// A shell returns only the status of the last command of a pipeline. Each command therefore writes its
+/// number and status to descriptor 3, which `set` reads; descriptor 4 is the output. The script fails unless
+/// it has all three statuses. A `sort` killed by SIGPIPE (status 141) is not a failure: the combiner has read
+/// enough.
 fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> CommandLine {
     let (_, command) = mapper.first();
     let script = format!(

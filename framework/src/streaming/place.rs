@@ -51,8 +51,8 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     Ok(CommandPlace { directory: Some(directory), environment })
 }
 
-/// Makes relative folders of a list absolute, since the command starts in another directory. Returns `None` if
-/// there are none.
+/// Makes relative folders of a list absolute, since the command starts in another directory. Returns `None`
+/// if there are none.
 fn absolute_folders(folders: &OsStr) -> Option<OsString> {
     // The shell interprets an empty name and `~` itself.
     let is_relative =

@@ -8,11 +8,11 @@ use crate::output::{Output, Text};
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
-/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and writes
-/// the lines of the part file.
+/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and
+/// writes the lines of the part file.
 ///
-/// Keys and values are not escaped: a key must not contain a TAB or a newline, and a value no newline. See the
-/// [module](crate::streaming).
+/// Keys and values are not escaped: a key must not contain a TAB or a newline, and a value no newline. See
+/// the [module](crate::streaming).
 ///
 /// ```
 /// use napreduce::streaming::CommandReducer;

@@ -8,8 +8,8 @@ use napreduce_protocol::printing::print_error;
 
 use crate::program::{Driver, Error};
 
-/// Ships the file that a command begins with, unless it is already a side file. Returns the command for tasks,
-/// whose working directory contains the side files.
+/// Ships the file that a command begins with, unless it is already a side file. Returns the command for
+/// tasks, whose working directory contains the side files.
 pub(super) fn ship_program(driver: &mut Driver<'_>, flag: &str, command: &str) -> Result<String, Error> {
     let Some((path, arguments)) = local_program(command) else { return Ok(command.to_owned()) };
     let refuse = |why: String| Err(Error::Usage(format!("{flag} {command:?}: {why}")));

@@ -29,7 +29,7 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
         let quote = quote(place);
         let place = place.map_or_else(String::new, InputPlace::to_string);
         print_error(format_args!(
-            "{place}: left out a bad record: {}{quote}; others are only counted, as {COUNTER}",
+            "{place}: skipped a bad record: {}{quote}; further ones are only counted, as {COUNTER}",
             error.message
         ));
     }

@@ -166,7 +166,7 @@ impl<'a> GroupLoop<'a> {
         self.declined = self.saved.is_none();
         if self.declined {
             print_error(format_args!(
-                "{}: goes on instead of being checkpointed, since its reducer or its output format does not save \
+                "{}: not checkpointed: the reducer or the output format does not implement \
                  its state",
                 self.context.attempt()
             ));

@@ -151,7 +151,7 @@ pub(crate) fn check_split(split: &InputSplit, part: u32, task: &MapTask) -> Resu
     if ranges(split) == ranges(&task.split) && (part as usize) < split.parts.len() {
         return Ok(());
     }
-    Err(ResumeError::Checkpoint(format!("it is of another split of {split}")))
+    Err(ResumeError::Checkpoint(format!("it belongs to another split of {split}")))
 }
 
 /// An input with any format and mapper; opened once for each task.

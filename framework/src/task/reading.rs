@@ -237,7 +237,7 @@ impl RecordLoop<'_> {
         self.declined = !prepared;
         if self.declined {
             print_error(format_args!(
-                "{}: goes on instead of being checkpointed, since its mapper does not save its state",
+                "{}: not checkpointed: the mapper does not implement `save`; continuing",
                 self.context.attempt()
             ));
         }

@@ -177,13 +177,15 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
 fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), ResumeError> {
     if saved.len() != task.inputs.len() {
         let (saved, inputs) = (saved.len(), task.inputs.len());
-        return Err(ResumeError::Checkpoint(format!("it is of a reduce of {saved} inputs, not of {inputs}")));
+        return Err(ResumeError::Checkpoint(format!(
+            "it belongs to a reduce of {saved} inputs instead of {inputs}"
+        )));
     }
     for (saved, (attempt, _)) in saved.iter().zip(&task.inputs) {
         if saved.first_block.is_some() && saved.attempt != *attempt {
             let read = saved.attempt;
             return Err(ResumeError::Checkpoint(format!(
-                "it stands in the output of {read}, not of {attempt}"
+                "its position is in the output of {read} instead of {attempt}"
             )));
         }
     }

@@ -112,7 +112,7 @@ pub(crate) fn base_of(directory: &Path) -> PathBuf {
 impl ResumeError {
     /// Reports a checkpoint of another kind of task or another stage.
     pub(crate) fn other_stage() -> ResumeError {
-        ResumeError::Checkpoint("it was made in another stage of the work".to_owned())
+        ResumeError::Checkpoint("it was made in another stage of the task".to_owned())
     }
 }
 
@@ -147,10 +147,7 @@ pub(crate) fn start<T>(
         Ok(with) => Ok(Start { with, restored: true }),
         Err(ResumeError::Task(error)) => Err(error),
         Err(ResumeError::Checkpoint(reason)) => {
-            print_error(format_args!(
-                "{}: starts from scratch, since its checkpoint is of no use: {reason}",
-                context.attempt()
-            ));
+            print_error(format_args!("{}: checkpoint unusable, starting over: {reason}", context.attempt()));
             context.restore_refused(&reason);
             set_user_counters(&counted);
             if !fresh_possible {
@@ -174,7 +171,7 @@ pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     let set_aside = restore.map(Checkpoint::set_aside);
     let message = match set_aside {
         Some(Err(error)) => format!("{message}; {error}"),
-        _ => format!("{message}; the next attempt starts from scratch"),
+        _ => format!("{message}; the next attempt starts over"),
     };
     TaskError::retryable(message).at(FaultPlace::SharedStorage)
 }

@@ -88,13 +88,13 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         let mut job = self.job();
         let files = self.files(&job);
         let splits = job.split(&files, self.test.split_size, &mut self.settings);
-        let splits = splits.unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
+        let splits = splits.unwrap_or_else(|error| panic!("cannot split the input: {error}"));
         let reduces = match job.pipeline.reduces() {
             Some(0) => 0,
             said => self.test.reduces.or(said).unwrap_or(1),
         };
         let cuts = job.pipeline.cuts(&splits, reduces, self.test.task_memory);
-        let cuts = cuts.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"));
+        let cuts = cuts.unwrap_or_else(|error| panic!("cannot sample the input: {error}"));
         drop(job);
         let mut progress = Progress {
             schedule,
@@ -150,7 +150,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         for (number, TestInput { name, bytes }) in self.test.inputs.iter().enumerate() {
             let input = names.iter().position(|known| known == name);
             let input =
-                input.unwrap_or_else(|| panic!("the job has no input called {name:?}, but {names:?}"));
+                input.unwrap_or_else(|| panic!("the job has no input {name:?}; its inputs are {names:?}"));
             let path = self.folder.path().join(self.test.input_name(number));
             files[input].push(InputFile { path, size: bytes.len() as u64, version: None });
         }

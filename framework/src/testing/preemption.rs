@@ -84,13 +84,13 @@ impl<J: Fn() -> Job> JobTest<J> {
         let map_only = job.pipeline.reduces() == Some(0);
         assert!(
             support.map,
-            "the maps of this job cannot be checkpointed: its mapper, or the output format of a job without reduce, \
-             answers Unsupported when it is to save its state; implement save and restore, or answer Stateless"
+            "the maps of this job cannot be checkpointed: the mapper, or the output format of a map-only job, \
+             returns Unsupported from `save`; implement `save` and `restore`, or return Stateless"
         );
         assert!(
             support.reduce || map_only,
-            "the reduces of this job cannot be checkpointed: its reducer or its output format answers Unsupported when \
-             it is to save its state; implement save and restore, or answer Stateless"
+            "the reduces of this job cannot be checkpointed: the reducer or the output format returns Unsupported from \
+             `save`; implement `save` and `restore`, or return Stateless"
         );
     }
 
@@ -108,7 +108,7 @@ impl<J: Fn() -> Job> JobTest<J> {
         let tasks = expected.attempts;
         assert!(
             ran.attempts > tasks || !schedule.ends_attempts(expected.boundaries.iter().max().copied()),
-            "{schedule}: no attempt was ended, though {tasks} tasks have boundaries: {:?}",
+            "{schedule}: no attempt was interrupted, but {tasks} tasks have boundaries: {:?}",
             expected.boundaries
         );
         if let Some(difference) = difference(&expected.output, &ran.output) {
@@ -142,7 +142,7 @@ fn parts_differ(expected: &[Vec<u8>], found: &[Vec<u8>]) -> Option<String> {
         if expected != found {
             let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
             return Some(format!(
-                "part {number} has {} bytes instead of {}, and is another one from byte {same} on: {:?} instead of {:?}",
+                "part {number} has {} bytes instead of {}, and differs from byte {same}: {:?} instead of {:?}",
                 found.len(),
                 expected.len(),
                 excerpt(found, same),
@@ -159,9 +159,10 @@ fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<St
     let built_in = compared.map(|counter| counter.in_words());
     let users = expected.iter().chain(found.iter()).map(|(name, _)| name);
     let users = users.filter(|name| Counter::of_word(name).is_none());
-    built_in.chain(users).find(|name| expected.get(name) != found.get(name)).map(|name| {
-        format!("the counter {name:?} stands at {} instead of {}", found.get(name), expected.get(name))
-    })
+    built_in
+        .chain(users)
+        .find(|name| expected.get(name) != found.get(name))
+        .map(|name| format!("counter {name:?} is {} instead of {}", found.get(name), expected.get(name)))
 }
 
 fn excerpt(bytes: &[u8], at: usize) -> String {

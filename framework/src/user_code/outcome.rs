@@ -39,7 +39,7 @@ use napreduce_protocol::TaskError;
 /// # let _ = job;
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a map or reduce returns nothing, or a result of nothing, and not `{Self}`",
+    message = "a map or reduce must return `()` or `Result<(), E>`, not `{Self}`",
     label = "returns `{Self}`",
     note = "end the closure with `;`, or with `Ok(())` and the type of its error: `-> Result<(), String>`"
 )]

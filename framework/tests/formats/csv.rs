@@ -95,7 +95,7 @@ fn message(text: &str) -> String {
 
 #[test]
 fn invalid_row_is_quoted_with_line() {
-    let remedy = "; mend it, or pass --bad-rows skip to leave out such rows";
+    let remedy = "; fix the row, or pass --bad-rows skip to skip bad rows";
     assert_eq!(
         message("carrier,delay\nLH,1\nLH,late\n"),
         format!(
@@ -116,7 +116,7 @@ fn invalid_row_is_quoted_with_line() {
     );
     assert_eq!(
         message("carrier,\"delay\nLH,1\n"),
-        "a.csv cannot be read as rows at byte 0: the header has a quoted field that is not closed"
+        "a.csv cannot be read as rows at byte 0: a quoted field of the header does not end"
     );
 }
 
@@ -132,10 +132,7 @@ fn bad_rows_are_skipped_up_to_limit() {
     format.take_bad_rows(BadRows::AtMost(0));
     let file = TestFile::new("a.csv", text);
     let error = read(&format, &file.whole(), false, show).expect_err("one is too many").to_string();
-    assert!(
-        error.contains(" has more bad rows than the 0 that may be left out, the last one at line 3: "),
-        "{error}"
-    );
+    assert!(error.contains(" has too many bad rows (limit 0), the last one at line 3: "), "{error}");
 }
 
 #[test]
@@ -423,11 +420,8 @@ fn csv_in_utf_16_is_rejected() {
         let bytes = [mark, b"c\0,\0d\0\n\0"].concat();
         let file = TestFile::new("a.csv", &bytes);
         for format in [flights(), flights().multiline(), flights().without_header()] {
-            let error = read(&format, &file.whole(), false, show).expect_err("it is not UTF-8").to_string();
-            assert!(
-                error.contains("a.csv begins with a byte order mark of UTF-16, and only UTF-8"),
-                "{error}"
-            );
+            let error = read(&format, &file.whole(), false, show).expect_err("not UTF-8").to_string();
+            assert!(error.contains("a.csv is UTF-16 text by its byte order mark, but only UTF-8"), "{error}");
         }
     }
 }

@@ -57,7 +57,7 @@ fn invalid_row_is_quoted_with_line() {
     assert_eq!(
         error,
         "a.jsonl has a bad row at line 2: invalid type: integer `1`, expected a string, at column 9; the row is \
-         \"{\\\"page\\\":1}\"; mend it, or pass --bad-rows skip to leave out such rows"
+         \"{\\\"page\\\":1}\"; fix the row, or pass --bad-rows skip to skip bad rows"
     );
 }
 
@@ -152,9 +152,6 @@ fn large_integer_is_read_as_row_type() {
 #[test]
 fn json_in_utf_16_is_rejected() {
     let file = TestFile::new("a.jsonl", b"\xff\xfe1\0\n\0");
-    let error = read(&visits(), &file.whole(), false, show).expect_err("it is not UTF-8").to_string();
-    assert!(
-        error.contains("a.jsonl begins with a byte order mark of UTF-16, and only UTF-8 text"),
-        "{error}"
-    );
+    let error = read(&visits(), &file.whole(), false, show).expect_err("not UTF-8").to_string();
+    assert!(error.contains("a.jsonl is UTF-16 text by its byte order mark, but only UTF-8"), "{error}");
 }

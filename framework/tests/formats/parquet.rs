@@ -145,7 +145,7 @@ fn bad_row_is_quoted_with_number() {
     let first = said(&whole).expect("the first row has no delay");
     assert!(first.contains(" has a bad row at row 1: "), "{first}");
     assert!(
-        first.contains("delay") && first.contains(r#"the row is "{\"delay\":null}"; mend it"#),
+        first.contains("delay") && first.contains(r#"the row is "{\"delay\":null}"; fix the row"#),
         "{first}"
     );
     let pieces = file.pieces(50);
@@ -217,11 +217,11 @@ fn damaged_files_are_rejected_by_name() {
         }
     }
     let said = |bytes: &[u8]| message::<Written>(bytes);
-    assert!(said(b"").ends_with("it is empty, where a parquet file has a footer at least; write it again"));
-    assert!(said(b"carrier,delay\n").ends_with("it does not begin as a parquet file"));
+    assert!(said(b"").ends_with("an empty file is not a Parquet file; write it again"));
+    assert!(said(b"carrier,delay\n").ends_with("not a Parquet file"));
     assert!(said(b"PAR1").ends_with("so that it is incomplete; write it again"));
     assert!(said(&bytes[..bytes.len() - 1]).ends_with("so that it is incomplete; write it again"));
-    assert!(said(b"PAR1 PARE").ends_with("it is encrypted, which is not read; decrypt it first"));
+    assert!(said(b"PAR1 PARE").ends_with("it is encrypted, which is not supported; decrypt it first"));
     assert!(said(b"PAR1\xff\xff\xff\x7fPAR1").starts_with("a.parquet cannot be read as rows at byte 12: "));
 }
 

@@ -233,10 +233,10 @@ fn damaged_files_are_rejected_by_name() {
     };
     let begin = head(Layout::Plain, LONG, TEXT, "");
     let with = |record: &[u8]| said(&[&begin[..], record].concat());
-    assert!(with(b"\x7f\xff\xff\xff\0\0\0\x08").ends_with("it ends too early; the file is incomplete"));
+    assert!(with(b"\x7f\xff\xff\xff\0\0\0\x08").ends_with("it ends early; the file is incomplete"));
     assert!(with(b"\0\0\0\x01\0\0\0\x08a").ends_with("it is damaged: a key of 8 bytes in a record of 1"));
-    assert!(with(&[0xff; 20]).ends_with("it is damaged: no marker stands where one belongs"));
+    assert!(with(&[0xff; 20]).ends_with("it is damaged: a sync marker is missing"));
     assert!(said(b"SEQ\x05").ends_with("it is a SequenceFile of version 5, this program reads version 6"));
-    assert!(said(b"text\n").ends_with("it does not begin as a SequenceFile"));
+    assert!(said(b"text\n").ends_with("not a SequenceFile"));
     assert!(numbers().check(&TestFile::new("a", begin).path).is_ok());
 }

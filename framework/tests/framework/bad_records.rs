@@ -38,8 +38,8 @@ fn refused(test: JobTest<fn() -> Job>) -> String {
 #[test]
 fn bad_record_fails_job_with_line_and_remedy() {
     let message = refused(JobTest::new(halved as fn() -> Job).input("4\nx\n"));
-    let expected = "input-0000 has a bad record at line 2: no number: \"x\"; the record begins with \"x\"; mend it, or \
-                    pass --bad-records skip to leave out such records";
+    let expected = "input-0000 has a bad record at line 2: no number: \"x\"; the record begins with \"x\"; fix the record, or \
+                    pass --bad-records skip to skip bad records";
     assert!(message.ends_with(expected), "{message}");
     let message = refused(JobTest::new(doubled as fn() -> Job).input(INPUT).reduces(2));
     assert!(
@@ -52,7 +52,7 @@ fn bad_record_fails_job_with_line_and_remedy() {
 fn bad_record_quote_is_truncated() {
     let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
     let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
-    assert!(message.contains("ééé\u{fffd}\"...; mend it") && message.len() < 700, "{message}");
+    assert!(message.contains("ééé\u{fffd}\"...; fix the record") && message.len() < 700, "{message}");
     // A mark is no part of the first record.
     let message = refused(JobTest::new(doubled as fn() -> Job).input("\u{feff}x\r\n"));
     assert!(message.contains(" at line 1: ") && message.contains("begins with \"x\";"), "{message}");
@@ -64,15 +64,14 @@ fn bad_record_quote_is_truncated() {
     }
     let message = refused(JobTest::new(marked as fn() -> Job).input("#a\nb\n#c\n"));
     assert!(
-        message.contains("at line 1: it has two lines; the record begins with \"#a\"; mend it"),
+        message.contains("at line 1: it has two lines; the record begins with \"#a\"; fix the record"),
         "{message}"
     );
     fn whole() -> Job {
         Job::whole_files().map_only(|_: WholeFile<'_>, _| Err::<(), BadRecord>(BadRecord::new("it is empty")))
     }
     let message = refused(JobTest::new(whole as fn() -> Job).input("a"));
-    let expected =
-        "a bad record: it is empty (mend it, or pass --bad-records skip to leave out such records), reading ";
+    let expected = "a bad record: it is empty (fix the record, or pass --bad-records skip to skip bad records), reading ";
     assert!(message.contains(expected), "{message}");
 }
 
@@ -95,8 +94,8 @@ fn skip_limit_applies_per_map() {
     };
     assert_eq!(of("x\n4\ny\n", 2).run().text(), "2\n");
     let message = refused(of("x\n4\ny\n", 1));
-    let expected = "input-0000 has more bad records than the 1 that may be left out, the last one at line 3: no number: \
-                    \"y\"; the record begins with \"y\"; mend them, or pass --bad-records with more";
+    let expected = "input-0000 has too many bad records (limit 1), the last one at line 3: no number: \
+                    \"y\"; the record begins with \"y\"; fix the records, or raise --bad-records";
     assert!(message.ends_with(expected), "{message}");
     // Two maps, each with one.
     assert_eq!(of("4\nx\n", 1).input("y\n6\n").setting("combine-files=false").run().text(), "2\n3\n");

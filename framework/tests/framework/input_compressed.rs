@@ -133,7 +133,7 @@ fn skippable_frames_are_skipped() {
 
     let (lines, error) = TestFile::new("a.zst", &[&one[..], &skippable[..60_000]].concat()).lines(1 << 20);
     assert_eq!(lines.len(), 0);
-    assert!(error.expect("it is cut off").to_string().contains("ends too early; the file is incomplete"));
+    assert!(error.expect("it is cut off").to_string().contains("ends early; the file is incomplete"));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn truncated_file_is_rejected_except_between_members() {
             } else {
                 let message = message.expect("half a member is an error");
                 assert!(
-                    message.ends_with(&format!("byte {cut} ends too early; the file is incomplete")),
+                    message.ends_with(&format!("byte {cut} ends early; the file is incomplete")),
                     "{message}"
                 );
             }
@@ -225,14 +225,14 @@ fn uncompressed_file_is_rejected() {
         for text in [&b"t"[..], b"text", b"plain text\n", &b"plain text\n".repeat(100_000)] {
             let message = check_damaged(&TestFile::new(name, text), &[]).expect("it is plain text");
             let expected = format!(
-                "{compression} data at byte 0 is not valid (it does not begin as {compression} data)"
+                "{compression} data at byte 0 is not valid ({compression} header expected)"
             );
             assert!(message.ends_with(&expected), "{message}");
         }
     }
     let file = TestFile::new("a.zst", &[&zstd(b"one\n")[..], b"x"].concat());
     let message = check_damaged(&file, &[b"one".to_vec()]).expect("x is no frame");
-    assert!(message.ends_with("is not valid (no frame begins there)"), "{message}");
+    assert!(message.ends_with("is not valid (no frame there)"), "{message}");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn container_file_in_text_job_is_rejected() {
         (b"SEQ\x06", "a SequenceFile", "Job::sequence_file", "sequence-file"),
     ] {
         let expected = format!(
-            "a is {format}, which this job does not read; read it with {method}, which needs the feature {feature} of napreduce"
+            "a is {format}, but this job reads another format; use {method} (feature {feature} of napreduce)"
         );
         assert_eq!(refusal(content), Some(expected));
     }
@@ -356,7 +356,7 @@ fn unsupported_compression_is_rejected_by_name_and_magic() {
         ("a.snappy", "snappy", "snzip -dk", cfg!(feature = "snappy")),
     ] {
         let expected = format!(
-            "{name} is compressed with {compression}, which is not read; decompress it first: {undo} {name}; or build \
+            "{name} is compressed with {compression}, which is not supported; decompress it first: {undo} {name}; or build \
              this program with the feature {compression} of napreduce"
         );
         assert_eq!(refusal(name, b"text\n"), (!feature).then_some(expected));
@@ -372,7 +372,7 @@ fn unsupported_compression_is_rejected_by_name_and_magic() {
         ("a.Z", "compress", "gunzip -k"),
     ] {
         let expected = format!(
-            "{name} is compressed with {compression}, which is not read; decompress it first: {undo} {name}"
+            "{name} is compressed with {compression}, which is not supported; decompress it first: {undo} {name}"
         );
         assert_eq!(refusal(name, b"text\n"), Some(expected));
     }
@@ -391,10 +391,10 @@ fn unsupported_compression_is_rejected_by_name_and_magic() {
     assert_eq!(
         refusal("a.log", &gzip(b"text\n")).as_deref(),
         Some(
-            "a.log holds gzip data, but its name does not end in .gz; rename it, and it is decompressed as it is read"
+            "a.log contains gzip data, but its name does not end in .gz; rename it, so that it is decompressed while it is read"
         )
     );
-    assert!(refusal("a", &zstd(b"text\n")).expect("it is refused").contains("holds zstd data, but"));
+    assert!(refusal("a", &zstd(b"text\n")).expect("it is refused").contains("contains zstd data, but"));
     for (name, content) in
         [("a.gz", &gzip(b"x")[..]), ("a.zst", &zstd(b"x")), ("a.z", b"x"), ("bz2", b"BZh"), ("a", b"")]
     {

@@ -270,7 +270,7 @@ fn invalid_utf8_is_named_by_file_offset() {
     content[500_002] = 0xFF;
     let file = TestFile::new(&content);
     let message = format!(
-        "{} is not UTF-8 text at byte 500002; convert it, or read lines of bytes (Job::bytes())",
+        "{} has invalid UTF-8 at byte 500002; convert it, or read lines of bytes (Job::bytes())",
         file.path().display()
     );
     let error = |split: &Split, memory| {
@@ -358,8 +358,8 @@ fn utf_16_and_utf_32_text_is_rejected() {
         let file = TestFile::new(&[mark, b"\n\0a\0"].concat());
         let nothing = |_: &str| -> Result<(), InputError> { Ok(()) };
         let mut text = TextLines.open(&file.whole(), 1 << 20).expect("it opens");
-        let error = text.read_batch(&mut nothing.clone()).expect_err("it is not UTF-8").to_string();
-        assert!(error.contains(&format!("begins with a byte order mark of {encoding}")), "{error}");
+        let error = text.read_batch(&mut nothing.clone()).expect_err("not UTF-8").to_string();
+        assert!(error.contains(&format!("is {encoding} text by its byte order mark")), "{error}");
         assert!(error.contains(&format!("iconv -f {encoding} -t UTF-8 ")), "{error}");
         let mut lossy = LossyLines.open(&file.whole(), 1 << 20).expect("it opens");
         assert!(lossy.read_batch(&mut nothing.clone()).is_err());

@@ -1,8 +1,7 @@
 //! Jobs, codecs, inputs and outputs as a user of the crate has them: every name is public.
 //!
-//! Beside this folder are programs of their own: `mistakes` runs cargo in a workspace that it makes, `preemption_counters`
-//! looks at counters that a whole process has, and
-//! `formats` is behind features.
+//! Beside this folder are programs of their own: `mistakes` runs cargo in a workspace that it makes,
+//! `preemption_counters` looks at counters that a whole process has, and `formats` is behind features.
 
 mod bad_records;
 mod codec_bytes;

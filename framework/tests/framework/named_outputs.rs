@@ -101,12 +101,15 @@ fn invalid_output_names_are_rejected_at_start() {
     };
     assert_eq!(
         refused(named(&["part"])),
-        "an output cannot be called \"part\", as all others are; rename it"
+        "output name \"part\" is reserved for part files; rename the output"
     );
-    assert_eq!(refused(named(&["a", "b", "a"])), "two outputs of the job are called \"a\"; rename one");
+    assert_eq!(refused(named(&["a", "b", "a"])), "two outputs have the name \"a\"; rename one");
     for names in [&[""][..], &["a/b"], &["../a"], &["_a"], &["1a"], &["a.b"], &["a b"]] {
         let message = refused(named(names));
-        assert!(message.contains("cannot be the name of an output; use up to 100 letters"), "{message}");
+        assert!(
+            message.contains("; use up to 100 letters, digits, - and _, beginning with a letter"),
+            "{message}"
+        );
     }
 }
 

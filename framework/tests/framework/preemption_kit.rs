@@ -81,7 +81,7 @@ fn unrestorable_state_fails_kit() {
 fn unsaveable_mapper_is_named_first() {
     let message = complaint(|| numbering(Save::Unsupported, false));
     assert!(message.starts_with("the maps of this job cannot be checkpointed"), "{message}");
-    assert!(message.contains("implement save and restore, or answer Stateless"), "{message}");
+    assert!(message.contains("implement `save` and `restore`, or return Stateless"), "{message}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ impl Mapper for Listening {
 fn suspend_hooks_are_called_and_counted() {
     let job = || Job::text().mapper(Listening::default()).reduce(|line, _, out| out.emit(line, ()));
     let message = complaint(job);
-    assert!(message.ends_with("the counter \"stops\" stands at 1 instead of 0"), "{message}");
+    assert!(message.ends_with("counter \"stops\" is 1 instead of 0"), "{message}");
 }
 
 #[test]

@@ -178,12 +178,11 @@ fn duplicate_and_untypeable_input_names_are_rejected() {
         });
         stage.reduce(|line, _, out| out.emit(line, ()))
     }
-    assert_eq!(refused(|| named(&["a", "b", "a"])), "two inputs of the job are called \"a\"; rename one");
+    assert_eq!(refused(|| named(&["a", "b", "a"])), "two inputs have the name \"a\"; rename one");
     assert_eq!(refused(|| named(&[])), "the job has no input; add one to `Job::inputs()`");
     for wrong in ["", "a=b", "1", "a b", "é"] {
-        let job = format!(
-            "{wrong:?} cannot be the name of an input; use letters, digits, - and _, and begin with a letter"
-        );
+        let job =
+            format!("invalid input name {wrong:?}; use letters, digits, - and _, beginning with a letter");
         let said = catch_unwind(AssertUnwindSafe(|| JobTest::new(|| named(&[wrong])).run()));
         assert_eq!(said.expect_err("wrong").downcast_ref::<String>(), Some(&job));
     }
@@ -197,5 +196,5 @@ fn zero_reduces_are_rejected() {
             .reduces(0)
             .reduce(|line, _, out| out.emit(line, ()))
     }
-    assert_eq!(refused(job), "the job asks for 0 reduces; it may have 1 to 100000");
+    assert_eq!(refused(job), "the job has 0 reduces; use 1 to 100000");
 }

@@ -139,7 +139,7 @@ fn invalid_and_long_records_are_named_by_byte() {
         let text = panic.downcast_ref::<String>().expect("a message");
         assert!(text.contains(says), "{text}");
     };
-    refused(b"ab;c\xff;d", "is not UTF-8 text at byte 4");
+    refused(b"ab;c\xff;d", "has invalid UTF-8 at byte 4");
     let long = [b"a;".to_vec(), vec![b'x'; 2 << 20]].concat();
     refused(&long, "line at byte 2 of");
 }
@@ -151,7 +151,7 @@ fn empty_delimiter_is_rejected() {
 }
 
 #[test]
-#[should_panic(expected = "a marker is the beginning of one line")]
+#[should_panic(expected = "contains a newline; use the beginning of one line")]
 fn multiline_marker_is_rejected() {
     let _ = TextRecords::beginning_with("a\nb");
 }

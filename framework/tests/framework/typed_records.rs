@@ -127,5 +127,5 @@ fn records_of_other_type_are_rejected() {
     let mut reader = TypedRecords::<String, u32>::default().open(&split, 1 << 20).expect("a reader");
     let error =
         reader.read_batch(&mut |_| -> Result<(), InputError> { Ok(()) }).expect_err("8 bytes are no u32");
-    assert!(error.to_string().contains("a value is of another type than this job reads"), "{error}");
+    assert!(error.to_string().contains("a value does not match the job's type"), "{error}");
 }

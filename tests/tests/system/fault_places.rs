@@ -44,7 +44,7 @@ fn deterministic_error_fails_job_without_retry() {
     }
     let mut command = program("testjobs");
     command.current_dir(folder.root()).args(["long", "--job", "known-lines", "--output", "out", "--quiet"]);
-    run(&mut command).failed(1, &["cannot be tried again", "no side file is called"]);
+    run(&mut command).failed(1, &["cannot be tried again", "unknown side file"]);
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn unsaveable_job_and_invalid_checkpoint_place_are_refused() {
     fs::create_dir(folder.path("saved")).expect("made");
     for (job, place, says) in [
         ("gated-unsaved", "saved", "the mapper of gated-unsaved may keep a state that it does not save"),
-        ("gated", "missing", "is no directory; make one that every host of the engine sees"),
+        ("gated", "missing", "is not a directory; create one that every host of the engine sees"),
         ("gated", "s3://bucket/saved", "build it with the feature s3 of napreduce"),
     ] {
         let mut command = without_cluster("testjobs", &folder);

@@ -76,8 +76,7 @@ fn broken_engine_rule_fails_job_by_name() {
     ] {
         let broken = format!("break={rule}");
         let ended = run(&mut broken_wordcount(&folder, &broken));
-        let says =
-            ["_r_0000: exit status: 66", "the frames of this reduce break a rule: ", &format!("{rule}: ")];
+        let says = ["_r_0000: exit status: 66", "invalid frames for this reduce: ", &format!("{rule}: ")];
         ended.failed(1, &says);
         assert_nothing_is_left(&folder, "out");
     }
@@ -89,9 +88,9 @@ fn missing_or_extra_guest_output_fails_job() {
     write_input(&folder, 3, 200);
     for (broken, says) in [
         ("missing end", "bad block: map "),
-        ("lost", "the engine has lost some, or a map that was run again has emitted something else"),
-        ("reported twice", "the engine has reported job_0001_r_0000 twice"),
-        ("unreported", "the engine says that it has done all tasks, and has not reported job_0001_r_0000"),
+        ("lost", "the engine lost some, or a retried map emitted different output"),
+        ("reported twice", "the engine reported job_0001_r_0000 twice"),
+        ("unreported", "the engine completed the job without a report of job_0001_r_0000"),
         ("foreign part", "has reported /etc/hostname as its part, which is no file of this job's guests"),
     ] {
         let broken = format!("break={broken}");
@@ -108,7 +107,7 @@ fn failing_engine_command_is_named() {
     let missing = run(&mut wordcount(&folder, "out", &["--on", "exec:/nowhere/engine"]));
     missing.failed(1, &["cannot start the engine /nowhere/engine: "]);
     let ended = run(&mut wordcount(&folder, "out", &["--on", "exec:/bin/false"]));
-    ended.failed(1, &["the engine ended (exit status: 1) before the job; it said: it has printed nothing"]);
+    ended.failed(1, &["the engine ended (exit status: 1) before the job; its last output: no output"]);
     assert_nothing_is_left(&folder, "out");
     fs::create_dir(folder.path("taken")).expect("made");
     folder.write("taken/part-r-00000", "old");
@@ -171,11 +170,11 @@ fn guest_exit_status_tells_retryable_errors() {
     plan(&folder, "");
     let map = ["map", "--plan", "plan.json", "--task", "0", "--scratch", "scratch"];
     run(&mut guest(&folder, &["sort"])).failed(65, &["invalid value 'sort' for '<KIND>'"]);
-    run(&mut guest(&folder, &map)).failed(65, &["there is no map 0: the plan has 0"]);
+    run(&mut guest(&folder, &map)).failed(65, &["--task 0: the plan has 0 maps"]);
     folder.write("plan.json", "{\"format\":\"napreduce-guest-plan/9\"}");
-    run(&mut guest(&folder, &map)).failed(65, &["cannot use the plan plan.json: it is of format", "plan/9"]);
+    run(&mut guest(&folder, &map)).failed(65, &["cannot use the plan plan.json: its format is", "plan/9"]);
     folder.write("plan.json", "{");
-    run(&mut guest(&folder, &map)).failed(65, &["it is no JSON of a guest"]);
+    run(&mut guest(&folder, &map)).failed(65, &["invalid JSON: "]);
     let split = "{\"parts\":[{\"path\":\"missing\",\"offset\":0,\"length\":5,\"file_length\":5}]}";
     plan(&folder, split);
     let ended = run(&mut guest(&folder, &map));
@@ -183,7 +182,7 @@ fn guest_exit_status_tells_retryable_errors() {
     assert!(ended.stderr.contains("missing"), "{ended:?}");
     let mut reduce =
         guest(&folder, &["reduce", "--plan", "plan.json", "--task", "0", "--scratch", "s", "--part", "p"]);
-    run(&mut reduce).failed(66, &["missing report: that of map 0 has not come"]);
+    run(&mut reduce).failed(66, &["missing report: of map 0"]);
 }
 
 #[test]

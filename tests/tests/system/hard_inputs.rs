@@ -76,7 +76,7 @@ fn invalid_utf8_fails_text_job_but_not_bytes_job() {
     let folder = Folder::new();
     folder.write("bytes", b"fine\nnot \xff fine\n");
     wordcount(&folder, "bytes", &[])
-        .failed(1, &["bytes is not UTF-8 text at byte 9", "cannot be tried again"]);
+        .failed(1, &["bytes has invalid UTF-8 at byte 9", "cannot be tried again"]);
     assert!(!folder.has("out"), "a failed job leaves no output directory");
     job(&folder, "words-of-bytes", "bytes", &[]).succeeded();
     assert_eq!(joined(&folder.path("out")).iter().filter(|byte| **byte == 0xff).count(), 1);
@@ -134,8 +134,7 @@ fn nested_directory_needs_recursive_flag() {
     folder.write("logs/2024/a.log", "x\n");
     folder.write("logs/2025/01/b.log", "y\n");
     folder.write("logs/_old/c.log", "z\n");
-    let says =
-        ["logs holds the directory logs/2024, whose files would be left out", "--recursive", "'logs/**/*.*'"];
+    let says = ["logs contains the directory logs/2024; pass", "--recursive", "'logs/**/*.*'"];
     wordcount(&folder, "logs", &[]).failed(2, &says);
     folder.write("logs/d.log", "x\n");
     wordcount(&folder, "logs", &[]).failed(2, &says);
@@ -163,7 +162,8 @@ fn unsupported_compression_is_refused_by_name() {
     let folder = Folder::new();
     folder.write("text.bz2", "it does not matter what is in it\n");
     folder.write("logs/a", b"\xfd7zXZ\0 and so on");
-    let refusal = "is compressed with bzip2, which is not read; decompress it first: bunzip2 -k text.bz2";
+    let refusal =
+        "is compressed with bzip2, which is not supported; decompress it first: bunzip2 -k text.bz2";
     wordcount(&folder, "text.bz2", &[]).failed(2, &["text.bz2 ", refusal]);
     job(&folder, "words-of-bytes", "logs", &[])
         .failed(2, &["logs/a is compressed with xz", "unxz -k logs/a"]);
@@ -233,7 +233,7 @@ fn trailing_gzip_zeros_are_padding_and_garbage_warns() {
         let ended = run(&mut command).succeeded();
         assert_eq!(output(&folder), "one\t1\ntwo\t1\n");
         let told = format!(
-            "text.gz: trailing garbage ignored: 7 bytes behind the gzip data, from byte {}",
+            "text.gz: ignored trailing garbage: 7 bytes after the gzip data, from byte {}",
             packed.len()
         );
         assert_eq!(ended.stderr.matches(&told).count(), usize::from(is_told), "{}", ended.stderr);

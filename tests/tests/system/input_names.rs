@@ -43,7 +43,7 @@ fn pipes_and_stdin_are_buffered_in_any_spelling() {
     let ended = run(&mut in_bash(&folder, &format!("\"$1\" <(cat words) <(echo not) {more}")));
     assert_eq!(counted(&folder, ended), "be\t2\nnot\t1\nto\t1\n");
     let ended = run(&mut in_bash(&folder, &format!("\"$1\" <(cat words) --cluster nowhere {more}")));
-    ended.failed(2, &["is not where the tasks of a cluster are; write it to a file"]);
+    ended.failed(2, &["is not visible to the tasks of a cluster; write it to a file"]);
     for special in ["/dev/tty", "/dev/zero", "/dev/null"] {
         run(wordcount(&folder).arg(special)).failed(2, &[special, "as standard input, whose name is -"]);
     }
@@ -57,7 +57,7 @@ fn empty_compressed_files_warn() {
         folder.write(name, "");
     }
     let ended = run(wordcount(&folder).arg("in"));
-    let warning = "in/b.gz has 0 bytes (and so have 1 more compressed files), which is not valid gzip data; it is read as an \
+    let warning = "in/b.gz has 0 bytes (1 more compressed files, too), which is not valid gzip data; it is read as an \
                    empty file";
     assert!(ended.stderr.contains(warning), "{}", ended.stderr);
     assert_eq!(counted(&folder, ended), "be\t1\n");

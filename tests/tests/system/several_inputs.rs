@@ -38,13 +38,13 @@ fn named_inputs_are_joined_embedded_and_on_cluster() {
 fn unnamed_or_unknown_inputs_are_refused() {
     let folder = folder();
     for (paths, says) in [
-        (&["orders.csv"][..], "orders.csv has no name; give users=orders.csv or orders=orders.csv"),
+        (&["orders.csv"][..], "orders.csv has no name; pass users=orders.csv or orders=orders.csv"),
         (
             &["user=users", "orders=orders.csv"],
-            "the job has no input \"user\"; give users=PATH or orders=PATH",
+            "the job has no input \"user\"; pass users=PATH or orders=PATH",
         ),
-        (&["users=users"], "the input orders has no path; give orders=PATH"),
-        (&["users=", "orders=orders.csv"], "the input users has an empty path; give users=PATH"),
+        (&["users=users"], "input orders has no path; pass orders=PATH"),
+        (&["users=", "orders=orders.csv"], "input users has an empty path; pass users=PATH"),
         (&["users=nobody.csv", "orders=orders.csv"], "nobody.csv"),
     ] {
         run(&mut join(&folder, paths)).failed(2, &[says]);
@@ -73,5 +73,5 @@ fn stdin_is_split_embedded_and_refused_on_cluster() {
     let nowhere = folder.path("nowhere");
     let mut command = join(&folder, &["orders=-", "users=users"]);
     run(command.arg("--cluster").arg(nowhere))
-        .failed(2, &["standard input (-) is not where the tasks of a cluster are"]);
+        .failed(2, &["standard input (-) is not visible to the tasks of a cluster"]);
 }

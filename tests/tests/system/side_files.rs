@@ -140,7 +140,7 @@ fn only_regular_side_files_are_accepted() {
             let rest = ["--mapper", "cat", "--files", file];
             let path = file.split('#').next().expect("a path");
             run(&mut streaming(&folder, cluster, "out", &rest))
-                .failed(2, &[&format!("cannot take {path} along: it is not a regular file")]);
+                .failed(2, &[&format!("side file {path} is not a regular file; name a regular file")]);
         }
     }
 }

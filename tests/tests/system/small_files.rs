@@ -50,7 +50,7 @@ fn error_in_combined_split_names_file() {
     copy(&folder, &[]).failed(1, &["31.gz is damaged"]);
     folder.write("many/31.gz", "");
     folder.write("many/32", [0xff, b'\n']);
-    copy(&folder, &[]).failed(1, &["32 is not UTF-8 text at byte 0"]);
+    copy(&folder, &[]).failed(1, &["32 has invalid UTF-8 at byte 0"]);
 }
 
 #[test]

@@ -98,8 +98,10 @@ fn hdfs_arguments_resolve_like_files() {
     let output = folder.path("out");
     let output = output.to_str().expect("text");
     let refused = files.words(&[&files.uri("deep/a"), "--output", output]);
-    refused
-        .failed(2, &["arguments/deep/a holds the directory hdfs://books/arguments/deep/a/b", "--recursive"]);
+    refused.failed(
+        2,
+        &["arguments/deep/a contains the directory hdfs://books/arguments/deep/a/b", "--recursive"],
+    );
     // By its address, and beside a file.
     let local = folder.path("books/b.txt");
     let both = [&files.uri_at("books/b.txt"), local.to_str().expect("text"), "--output", output];
@@ -123,14 +125,14 @@ fn unreadable_input_is_named() {
     let own = "root";
     fails("hdfs://books/errors/no/such.txt", own, &["input hdfs://books/errors/no/such.txt does not exist"]);
     fails("hdfs://books/errors/*.txt", own, &["input hdfs://books/errors/*.txt matches no file"]);
-    fails("hdfs://", own, &["hdfs:// is no name of an object: it is to be hdfs://HOST:PORT/"]);
+    fails("hdfs://", own, &["invalid object name hdfs://: expected hdfs://HOST:PORT/"]);
     fails("hdfs://books/errors//a", own, &["keys with //"]);
     fails("hdfs://nobody/a", own, &["nobody is neither HOST:PORT nor a nameservice", "HADOOP_CONF_DIR"]);
     let closed = files.uri("closed/a.txt");
     fails(
         &closed,
         "stranger",
-        &["access to hdfs://books/errors/closed/a.txt is refused (403 AccessControlException)"],
+        &["access to hdfs://books/errors/closed/a.txt is denied (403 AccessControlException)"],
     );
 }
 

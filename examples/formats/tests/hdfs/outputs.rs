@@ -85,7 +85,7 @@ fn invalid_output_locations_are_rejected() {
     scene.files.put("closed/in.txt", "to be\n");
     scene.files.close("closed");
     let mut command = scene.command(&address, &scene.files.uri("closed/out"));
-    run(command.env("HADOOP_USER_NAME", "stranger")).failed(2, &["is refused (403 AccessControlException)"]);
+    run(command.env("HADOOP_USER_NAME", "stranger")).failed(2, &["is denied (403 AccessControlException)"]);
 }
 
 /// Runs the job until one of its tasks sends a part, and waits there.

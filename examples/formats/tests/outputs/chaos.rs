@@ -35,5 +35,5 @@ fn random_faults_do_not_change_output(server: Server) {
 }
 
 on_each_server! {
-    whatever_comes_together_the_output_is_the_same,
+    random_faults_do_not_change_output,
 }

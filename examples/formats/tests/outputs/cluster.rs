@@ -101,7 +101,7 @@ fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
     reduce["task"].as_str().expect("it was looked at").to_owned()
 }
 
-fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server) {
+fn coordinator_without_stores_or_credentials_is_reported(server: Server) {
     let Some(scene) = Scene::new(server, "lacking") else { return };
     let refused = |cluster: &OwnCluster, says: &[&str]| {
         let mut command = scene.command(&scene.bucket.address, &scene.out());
@@ -123,7 +123,7 @@ fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server
     refused(&poor, &[&no_credentials, dialect.remedy]);
 }
 
-fn what_passes_between_jobs_lies_where_it_is_said(server: Server) {
+fn intermediate_data_is_in_named_directory(server: Server) {
     let Some(scene) = Scene::new(server, "rounds") else { return };
     let program = |output: &str| {
         let mut command = scene.program(env!("CARGO_BIN_EXE_stored-rounds"), &scene.bucket.address);
@@ -135,7 +135,7 @@ fn what_passes_between_jobs_lies_where_it_is_said(server: Server) {
     let on_cluster =
         |more: &[&str]| run(program(&scene.out()).arg("--cluster").arg(cluster.directory()).args(more));
     on_cluster(&[]).failed(2, &["several jobs", "name a directory with --intermediate DIR"]);
-    on_cluster(&["--intermediate", "between"]).failed(2, &["--intermediate between is no directory"]);
+    on_cluster(&["--intermediate", "between"]).failed(2, &["--intermediate between is not a directory"]);
     assert_eq!(scene.bucket.keys(), Vec::<String>::new());
     let between = scene.folder.path("between");
     std::fs::create_dir(&between).expect("a folder");
@@ -160,9 +160,9 @@ fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
 }
 
 on_each_server! {
-    words_that_a_cluster_writes_are_those_of_a_directory,
-    attempts_that_are_suspended_and_killed_while_they_write_do_not_show,
-    what_is_saved_on_one_worker_goes_on_at_another,
-    a_coordinator_without_stores_or_credentials_says_what_it_lacks,
-    what_passes_between_jobs_lies_where_it_is_said,
+    cluster_output_equals_local_output,
+    suspended_and_killed_writers_do_not_change_output,
+    checkpoint_is_restored_on_another_worker,
+    coordinator_without_stores_or_credentials_is_reported,
+    intermediate_data_is_in_named_directory,
 }

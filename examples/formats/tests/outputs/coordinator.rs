@@ -39,15 +39,15 @@ fn crash_before_success_marker_keeps_output(server: Server) {
     check(server, "all-completed", Kind::Put("/_success"), 0);
 }
 
-fn it_dies_when_the_output_is_complete_and_claimed(server: Server) {
+fn crash_after_success_marker_keeps_output(server: Server) {
     check(server, "complete", Kind::Remove("/claim.json"), 0);
 }
 
 on_each_server! {
-    it_dies_while_parts_are_sent_of_which_none_was_granted,
-    it_dies_when_parts_were_granted_and_nothing_was_begun,
-    it_dies_before_anything_was_completed,
-    it_dies_in_the_middle_of_completing,
-    it_dies_when_all_was_completed_and_nothing_says_so,
-    it_dies_when_the_output_is_complete_and_claimed,
+    crash_before_any_commit_grant_keeps_output,
+    crash_after_grants_keeps_output,
+    crash_before_completion_keeps_output,
+    crash_during_completion_keeps_output,
+    crash_before_success_marker_keeps_output,
+    crash_after_success_marker_keeps_output,
 }

@@ -8,7 +8,7 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
 
-fn words_in_a_store_are_those_of_a_directory(server: Server) {
+fn store_output_equals_local_output(server: Server) {
     let Some(scene) = Scene::new(server, "written") else { return };
     scene.words(&scene.bucket.address, &format!("{}/", scene.out()), &[]).succeeded();
     scene.assert_written();
@@ -86,7 +86,7 @@ fn invalid_output_locations_are_rejected(server: Server) {
     let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
     refused(&scene.bucket.root(), &["a whole bucket; name a place in it"]);
     refused(&scene.bucket.uri("a//b"), &["//"]);
-    refused(&format!("{}/out", server.root_of("no-such-bucket")), &["there is no ", " no-such-bucket"]);
+    refused(&format!("{}/out", server.root_of("no-such-bucket")), &[" no-such-bucket", "does not exist"]);
     refused("ftp://host/out", &["ftp:// is not supported"]);
     scene.bucket.put("out/in.txt", "to be\n");
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
@@ -150,7 +150,7 @@ fn killed_in_commit(server: Server, name: &'static str, kind: Kind, passed: usiz
     Some((scene, proxy))
 }
 
-fn the_next_run_finishes_the_commit_of_a_killed_program(server: Server) {
+fn next_run_finishes_commit_of_killed_program(server: Server) {
     let steps = [
         ("none-of-it", Kind::Complete, 0),
         ("some-of-it", Kind::Complete, 2),
@@ -166,7 +166,7 @@ fn the_next_run_finishes_the_commit_of_a_killed_program(server: Server) {
     }
 }
 
-fn a_commit_that_was_not_noted_down_is_done_anew(server: Server) {
+fn unrecorded_commit_is_repeated(server: Server) {
     let killed = killed_in_commit(server, "not-noted", Kind::Put("/intent.json"), 0);
     let Some((scene, proxy)) = killed else { return };
     proxy.drop_held();
@@ -174,7 +174,7 @@ fn a_commit_that_was_not_noted_down_is_done_anew(server: Server) {
     scene.assert_written();
 }
 
-fn parts_without_bytes_are_there(server: Server) {
+fn empty_parts_are_committed(server: Server) {
     let Some(scene) = Scene::new(server, "without-bytes") else { return };
     scene.folder.write("one.txt", "word\n");
     let run = |output: &str| {
@@ -201,7 +201,7 @@ fn attempt_killed_while_writing_is_retried(server: Server) {
     scene.assert_written();
 }
 
-fn a_program_that_is_interrupted_leaves_nothing(server: Server) {
+fn interrupted_program_leaves_nothing(server: Server) {
     let Some(scene) = Scene::new(server, "interrupted") else { return };
     let (proxy, mut job) = held_while_writing(&scene);
     assert!(Process::of(job.id()).expect("it runs").signal(rustix::process::Signal::INT));
@@ -212,15 +212,15 @@ fn a_program_that_is_interrupted_leaves_nothing(server: Server) {
 }
 
 on_each_server! {
-    words_in_a_store_are_those_of_a_directory,
-    an_output_that_exists_is_refused_and_replaced_when_that_is_said,
-    a_job_without_reduces_writes_outputs_with_names_and_parts_of_any_size,
-    places_where_no_output_can_be_are_refused,
-    of_two_programs_at_once_one_writes,
-    the_next_run_drops_what_a_killed_program_has_begun,
-    the_next_run_finishes_the_commit_of_a_killed_program,
-    a_commit_that_was_not_noted_down_is_done_anew,
-    parts_without_bytes_are_there,
-    an_attempt_that_is_killed_while_it_writes_is_tried_again,
-    a_program_that_is_interrupted_leaves_nothing,
+    store_output_equals_local_output,
+    existing_output_is_replaced_only_with_overwrite,
+    map_only_job_writes_named_outputs,
+    invalid_output_locations_are_rejected,
+    concurrent_programs_one_claims_output,
+    next_run_removes_leftovers_of_killed_program,
+    next_run_finishes_commit_of_killed_program,
+    unrecorded_commit_is_repeated,
+    empty_parts_are_committed,
+    attempt_killed_while_writing_is_retried,
+    interrupted_program_leaves_nothing,
 }

@@ -15,13 +15,13 @@ fn check(server: Server, name: &'static str, kind: Kind, tricks: &[Trick]) -> Op
     Some(scene)
 }
 
-fn parts_that_are_not_taken_are_sent_again(server: Server) {
+fn rejected_parts_are_sent_again(server: Server) {
     let tricks = [Trick::Status(503), Trick::Lose, Trick::Status(500), Trick::Status(429)];
     let Some(scene) = check(server, "sent-again", Kind::SendPart, &tricks) else { return };
     assert_eq!(scene.counter("STORAGE_WRITE_RETRIES"), tricks.len() as u64);
 }
 
-fn an_upload_that_was_completed_unheard_is_looked_for(server: Server) {
+fn completion_with_lost_answer_is_verified(server: Server) {
     check(server, "unheard", Kind::Complete, &[Trick::Lose, Trick::Status(503), Trick::Lose]);
 }
 
@@ -33,7 +33,7 @@ fn manifest_with_lost_answer_is_rewritten(server: Server) {
     check(server, "unheard-success", Kind::Put("/_success"), &[Trick::Status(503), Trick::Lose]);
 }
 
-fn requests_of_every_kind_are_made_again(server: Server) {
+fn every_request_is_retried(server: Server) {
     let Some(scene) = Scene::new(server, "every-kind") else { return };
     let folder = &scene.folder;
     scene.bucket.put("in/a.txt", std::fs::read(folder.path("in.txt")).expect("a file"));
@@ -48,16 +48,16 @@ fn requests_of_every_kind_are_made_again(server: Server) {
     scene.assert_written();
 }
 
-fn a_server_that_does_not_answer_is_asked_again(server: Server) {
+fn silent_server_is_retried(server: Server) {
     let Some(scene) = check(server, "silent", Kind::SendPart, &[Trick::Ignore]) else { return };
     assert_eq!(scene.counter("STORAGE_WRITE_RETRIES"), 1);
 }
 
 on_each_server! {
-    parts_that_are_not_taken_are_sent_again,
-    requests_of_every_kind_are_made_again,
-    a_server_that_does_not_answer_is_asked_again,
-    an_upload_that_was_completed_unheard_is_looked_for,
-    a_claim_that_was_written_unheard_is_known_again,
-    a_manifest_that_was_written_unheard_is_written_again,
+    rejected_parts_are_sent_again,
+    every_request_is_retried,
+    silent_server_is_retried,
+    completion_with_lost_answer_is_verified,
+    claim_with_lost_answer_is_recognized,
+    manifest_with_lost_answer_is_rewritten,
 }

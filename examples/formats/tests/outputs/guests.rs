@@ -21,7 +21,7 @@ fn saved(scene: &Scene, task: &str) -> Vec<String> {
     scene.bucket.keys().into_iter().filter(is_last).collect()
 }
 
-fn a_guest_that_is_killed_goes_on_from_what_is_in_the_store(server: Server) {
+fn killed_guest_restores_checkpoint_from_store(server: Server) {
     let Some(scene) = Scene::new(server, "guests") else { return };
     let pauses = |output: &str, more: &[&str]| {
         let mut command = scene.program(env!("CARGO_BIN_EXE_stored-pauses"), &scene.bucket.address);
@@ -51,7 +51,7 @@ fn a_guest_that_is_killed_goes_on_from_what_is_in_the_store(server: Server) {
     assert_eq!(scene.bucket.keys(), Vec::<String>::new(), "all that was saved is removed");
 }
 
-fn a_store_that_takes_nothing_is_said_before_the_job_begins(server: Server) {
+fn read_only_store_is_reported_before_job(server: Server) {
     let Some(scene) = Scene::new(server, "guests-refused") else { return };
     let place = format!("{}/saved", server.root_of("no-such-bucket"));
     let engine = format!("exec:{}", program("guest_runner").get_program().display());
@@ -62,6 +62,6 @@ fn a_store_that_takes_nothing_is_said_before_the_job_begins(server: Server) {
 }
 
 on_each_server! {
-    a_guest_that_is_killed_goes_on_from_what_is_in_the_store,
-    a_store_that_takes_nothing_is_said_before_the_job_begins,
+    killed_guest_restores_checkpoint_from_store,
+    read_only_store_is_reported_before_job,
 }

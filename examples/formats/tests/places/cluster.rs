@@ -6,7 +6,7 @@ use super::jobs::text;
 use super::proxy::{Proxy, Trick};
 use super::server::{Bucket, Server, on_each_server};
 
-fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one(server: Server) {
+fn cluster_tasks_restore_inside_object(server: Server) {
     let Some(bucket) = Bucket::create(server, "cluster") else { return };
     let folder = Folder::new();
     bucket.put("a.txt", text(100_000));
@@ -55,5 +55,5 @@ fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
 }
 
 on_each_server! {
-    tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one,
+    cluster_tasks_restore_inside_object,
 }

@@ -22,7 +22,7 @@ fn words(bucket: &Bucket, input: &str, environment: &[(&str, &str)], without: &[
     ended
 }
 
-fn what_is_not_there_is_named(server: Server) {
+fn missing_objects_are_named(server: Server) {
     let Some(bucket) = Bucket::create(server, "missing") else { return };
     bucket.put("there.txt", "x\n");
     let fails = |input: &str, says: &[&str]| drop(words(&bucket, input, &[], &[]).failed(2, says));
@@ -33,35 +33,35 @@ fn what_is_not_there_is_named(server: Server) {
         fails(&input, &[&format!("input {input} {says}")]);
     }
     let elsewhere = format!("{}/there.txt", server.root_of("no-such-bucket"));
-    fails(&elsewhere, &["there is no ", " no-such-bucket", "check its name"]);
-    fails("s3://", &["s3:// is no name of an object: it names no bucket"]);
+    fails(&elsewhere, &[" no-such-bucket", "does not exist; check its name"]);
+    fails("s3://", &["invalid object name s3://: it has no bucket"]);
     fails(&bucket.uri("a//b"), &["keys with //"]);
     bucket.put("odd//key.txt", "x\n");
-    fails(&bucket.uri(""), &[&format!("{} cannot be used", bucket.uri("")), "odd//key.txt"]);
+    fails(&bucket.uri(""), &[&format!("{}: ", bucket.uri("")), "odd//key.txt"]);
 }
 
-fn who_may_not_read_is_told_so(server: Server) {
+fn denied_access_is_reported(server: Server) {
     let Some(bucket) = Bucket::create(server, "denied") else { return };
     bucket.put("there.txt", "x\n");
     let input = bucket.uri("there.txt");
     let dialect = server.dialect();
     let denied = words(&bucket, &input, &[(dialect.unsigned, "true")], &[]);
-    denied.failed(2, &[&format!("access to {input} is refused (403"), "check the credentials"]);
+    denied.failed(2, &[&format!("access to {input} is denied (403"), "check the credentials"]);
     // Nobody listens there, as nobody does where no role is given.
     let none = words(&bucket, &input, dialect.elsewhere, dialect.credentials);
     none.failed(2, &[&format!("no credentials for {input}"), dialect.remedy]);
 }
 
-fn a_name_with_the_wrong_ending_is_refused_as_that_of_a_file_is(server: Server) {
+fn misnamed_object_is_rejected_like_file(server: Server) {
     let Some(bucket) = Bucket::create(server, "misnamed") else { return };
     bucket.put("data.txt", [0x1f, 0x8b, 8, 0, 0, 0]);
     let input = bucket.uri("data.txt");
-    let says = format!("{input} holds gzip data, but its name does not end in .gz");
+    let says = format!("{input} contains gzip data, but its name does not end in .gz");
     words(&bucket, &input, &[], &[]).failed(2, &[&says]);
 }
 
 on_each_server! {
-    what_is_not_there_is_named,
-    who_may_not_read_is_told_so,
-    a_name_with_the_wrong_ending_is_refused_as_that_of_a_file_is,
+    missing_objects_are_named,
+    denied_access_is_reported,
+    misnamed_object_is_rejected_like_file,
 }

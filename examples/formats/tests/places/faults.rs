@@ -9,7 +9,7 @@ use super::jobs::text;
 use super::proxy::{Proxy, Trick};
 use super::server::{Bucket, Server, on_each_server};
 
-fn busy_servers_and_answers_that_break_off_do_not_show_in_the_output(server: Server) {
+fn server_faults_do_not_change_output(server: Server) {
     let Some(bucket) = Bucket::create(server, "faults") else { return };
     let folder = Folder::new();
     bucket.put("a.txt", text(20_000));
@@ -57,7 +57,7 @@ fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) 
     Some(String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
-fn an_object_that_is_replaced_or_removed_while_the_job_runs_is_named(server: Server) {
+fn changed_object_fails_job(server: Server) {
     let replaced = said_after(server, "replaced", |bucket| bucket.put("a.txt", text(1001)));
     let Some(replaced) = replaced else { return };
     let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
@@ -67,6 +67,6 @@ fn an_object_that_is_replaced_or_removed_while_the_job_runs_is_named(server: Ser
 }
 
 on_each_server! {
-    busy_servers_and_answers_that_break_off_do_not_show_in_the_output,
-    an_object_that_is_replaced_or_removed_while_the_job_runs_is_named,
+    server_faults_do_not_change_output,
+    changed_object_fails_job,
 }

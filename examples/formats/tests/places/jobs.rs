@@ -49,7 +49,7 @@ fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
     assert!(counter(&objects, "STORAGE_READ_BYTES") > 0 && counter(&objects, "STORAGE_READ_REQUESTS") > 0);
 }
 
-fn words_of_objects_are_those_of_files_however_they_are_cut(server: Server) {
+fn object_splits_give_same_words_as_files(server: Server) {
     let Some(bucket) = Bucket::create(server, "cut") else { return };
     let folder = Folder::new();
     books(&folder, &bucket);
@@ -59,7 +59,7 @@ fn words_of_objects_are_those_of_files_however_they_are_cut(server: Server) {
     check_same(&folder, &bucket, "books/", &["--split-size", "1000", "--conf", "combine-files=false"]);
 }
 
-fn hdfs_arguments_resolve_like_files(server: Server) {
+fn object_arguments_resolve_like_files(server: Server) {
     let Some(bucket) = Bucket::create(server, "arguments") else { return };
     let folder = Folder::new();
     books(&folder, &bucket);
@@ -85,7 +85,7 @@ fn hdfs_arguments_resolve_like_files(server: Server) {
     let output = folder.path("out");
     let refused = bucket.words(&[&bucket.uri("deep/a"), "--output", output.to_str().expect("text")]);
     let deep = bucket.uri("deep/a");
-    refused.failed(2, &[&format!("{deep} holds the directory {deep}/b"), "--recursive"]);
+    refused.failed(2, &[&format!("{deep} contains the directory {deep}/b"), "--recursive"]);
     let local = folder.path("books/b.txt");
     let both = [
         &bucket.uri("books/b.txt"),
@@ -98,6 +98,6 @@ fn hdfs_arguments_resolve_like_files(server: Server) {
 }
 
 on_each_server! {
-    words_of_objects_are_those_of_files_however_they_are_cut,
-    an_argument_means_what_it_means_of_files,
+    object_splits_give_same_words_as_files,
+    object_arguments_resolve_like_files,
 }

@@ -18,7 +18,7 @@ pub(super) enum Codec {
     Xz,
 }
 
-/// The codecs that are features, each with its feature.
+/// Codecs that need a feature, with the feature.
 const FEATURES: [(&[u8], &str); 4] =
     [(b"zstandard", "zstd"), (b"snappy", "snappy"), (b"bzip2", "bzip2"), (b"xz", "xz")];
 
@@ -42,14 +42,14 @@ impl Codec {
                         "its blocks are compressed with {name}; build this program with the feature {feature} of napreduce"
                     ),
                     None => format!(
-                        "its blocks are compressed with {name:?}, which is not read; write it with deflate or zstandard"
+                        "its blocks are compressed with {name:?}, which is not supported; write it with deflate or zstandard"
                     ),
                 })
             }
         }
     }
 
-    /// The content of a block, of at most `limit` bytes.
+    /// Decompresses a block, at most `limit` bytes.
     pub(super) fn decompress(self, stored: Vec<u8>, limit: usize) -> Result<Vec<u8>, ContentError> {
         match self {
             Codec::Null => Ok(stored),
@@ -66,7 +66,7 @@ impl Codec {
     }
 }
 
-/// Raw snappy data before the checksum of their content.
+/// Decompresses raw snappy data, which ends with the checksum of its content.
 #[cfg(feature = "snappy")]
 fn snappy(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
     let invalid = |error: snap::Error| ContentError::Invalid(error.to_string());
@@ -78,7 +78,7 @@ fn snappy(stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
     }
     let content = snap::raw::Decoder::new().decompress_vec(compressed).map_err(invalid)?;
     if crc32fast::hash(&content) != u32::from_be_bytes(*sum) {
-        return Err(ContentError::Invalid("a block does not have its checksum".to_owned()));
+        return Err(ContentError::Invalid("a block does not match its checksum".to_owned()));
     }
     Ok(content)
 }

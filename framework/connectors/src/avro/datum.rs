@@ -1,6 +1,5 @@
-//! Avro's binary encoding as serde sees it.
-//!
-//! Texts and bytes are borrowed, and hostile bytes are bounded.
+//! A serde deserializer of Avro's binary encoding. Texts and bytes are borrowed, and memory for hostile bytes
+//! is limited.
 
 use serde::de::value::{Error, SeqDeserializer, StrDeserializer};
 use serde::de::{
@@ -11,20 +10,20 @@ use serde::forward_to_deserialize_any;
 
 use super::schema::{Kind, Schema};
 
-/// Values inside of values that are followed: a schema may mean itself.
+/// Maximum nesting of values: a schema may refer to itself.
 const DEPTH_MAX: usize = 128;
 
 #[cold]
 fn cut_off() -> Error {
-    Error::custom("its bytes end too early")
+    Error::custom("its bytes end early")
 }
 
 #[cold]
 fn too_many_empty() -> Error {
-    Error::custom("its values of no bytes do not fit the memory of the task; raise --task-memory")
+    Error::custom("its zero-size values exceed the memory of the task; raise --task-memory")
 }
 
-/// Takes a number off the front: zigzag, seven bits a byte.
+/// Takes an integer: zigzag, seven bits per byte.
 pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
     let mut number = 0u64;
     for shift in (0..64).step_by(7) {
@@ -50,23 +49,23 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
     Ok(*taken)
 }
 
-/// Bytes behind their length.
+/// Takes bytes with a length prefix.
 pub(super) fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], Error> {
     let length = take_long(bytes).ok_or_else(cut_off)?;
-    take(bytes, usize::try_from(length).map_err(|_| Error::custom(format_args!("{length} is no length")))?)
+    take(bytes, usize::try_from(length).map_err(|_| Error::custom(format_args!("invalid length {length}")))?)
 }
 
 fn take_text<'de>(bytes: &mut &'de [u8]) -> Result<&'de str, Error> {
     std::str::from_utf8(take_counted(bytes)?).map_err(|_| Error::custom("a text is not UTF-8"))
 }
 
-/// One value at the front of the bytes, which is taken off as it is read.
+/// One value at the front of the bytes.
 pub(super) struct Datum<'a, 'de> {
     schema: &'a Schema,
     kind: usize,
     bytes: &'a mut &'de [u8],
     depth: usize,
-    /// How many more values may have no byte: the bytes that there are bound all others.
+    /// Remaining zero-size values; the length of the data limits all others.
     empty_left: &'a mut u64,
 }
 
@@ -90,7 +89,7 @@ impl<'a, 'de> Datum<'a, 'de> {
         self.schema.kind(self.kind)
     }
 
-    /// The value itself, of the branch that it says it is of.
+    /// Resolves the union branch of the value.
     fn resolve(mut self) -> Result<Self, Error> {
         while let Kind::Union(branches) = self.kind() {
             let branch = take_long(self.bytes).ok_or_else(cut_off)?;
@@ -124,7 +123,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
             Kind::Boolean => match take_array(datum.bytes)? {
                 [0] => visitor.visit_bool(false),
                 [1] => visitor.visit_bool(true),
-                [byte] => Err(Error::custom(format_args!("{byte} is no boolean"))),
+                [byte] => Err(Error::custom(format_args!("invalid boolean {byte}"))),
             },
             Kind::Int | Kind::Long => visitor.visit_i64(take_long(datum.bytes).ok_or_else(cut_off)?),
             Kind::Float => visitor.visit_f32(f32::from_le_bytes(take_array(datum.bytes)?)),
@@ -141,7 +140,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
             Kind::Map(value) => {
                 visitor.visit_map(Blocks { datum, item: *value, takes_bytes: true, left: 0, ended: false })
             }
-            Kind::Union(_) => Err(Error::custom("its union is of unions")),
+            Kind::Union(_) => Err(Error::custom("a union contains a union")),
         }
     }
 
@@ -153,7 +152,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         }
     }
 
-    /// A record is also the list of its fields, and bytes are the list of them.
+    /// A record is also a list of its fields, and bytes are a list of numbers.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let datum = self.resolve()?;
         match datum.kind() {
@@ -189,7 +188,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A symbol or a text is a variant without anything in it.
+    /// A symbol or a text is a variant without data.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -200,7 +199,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         let variant = match datum.kind() {
             Kind::Enum(symbols) => datum.symbol(symbols)?,
             Kind::String => take_text(datum.bytes)?,
-            other => return Err(Error::custom(format_args!("a value of {other:?} is no enum"))),
+            other => return Err(Error::custom(format_args!("a value of {other:?} is not an enum"))),
         };
         visitor.visit_enum(Variant(variant))
     }
@@ -211,7 +210,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
     }
 }
 
-/// Hands a list to a visitor, and passes over what that leaves of it.
+/// Passes a list to a visitor and skips the items that it leaves.
 fn all<'de, V: Visitor<'de>, S: SeqAccess<'de, Error = Error>>(
     visitor: V,
     mut items: S,
@@ -233,7 +232,7 @@ impl<'de, 'v> EnumAccess<'de> for Variant<'v> {
     }
 }
 
-/// The fields of a record, in the order of its schema.
+/// The fields of a record in schema order.
 struct Fields<'a, 'de> {
     datum: Datum<'a, 'de>,
     fields: &'a [(String, usize)],
@@ -251,7 +250,7 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
         let field = self.fields.get(self.next).map(|(name, kind)| (name, *kind));
-        let (name, kind) = field.ok_or_else(|| Error::custom("there is no other field"))?;
+        let (name, kind) = field.ok_or_else(|| Error::custom("the record has no more fields"))?;
         self.next += 1;
         let value = seed.deserialize(self.datum.inner(kind)?);
         value.map_err(|error| Error::custom(format_args!("field {name}: {error}")))
@@ -266,30 +265,30 @@ impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
     }
 }
 
-/// The items of an array or a map, which come in counted blocks, an empty one at the end.
+/// The items of an array or a map, in counted blocks that end with an empty one.
 struct Blocks<'a, 'de> {
     datum: Datum<'a, 'de>,
     item: usize,
-    /// Whether each item takes a byte at least; those of a map have keys.
+    /// Whether each item has at least one byte; items of a map have keys.
     takes_bytes: bool,
     left: u64,
     ended: bool,
 }
 
 impl Blocks<'_, '_> {
-    /// Whether there is another item.
+    /// Returns whether there is another item.
     fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 && !self.ended {
             let count = take_long(self.datum.bytes).ok_or_else(cut_off)?;
             if count < 0 {
-                // Then the bytes of the block follow, for whoever wants to skip it.
+                // A negative count is followed by the length of the block in bytes.
                 take_long(self.datum.bytes).ok_or_else(cut_off)?;
             }
             self.left = count.unsigned_abs();
             self.ended = count == 0;
             if self.takes_bytes && self.left > self.datum.bytes.len() as u64 {
                 let held = self.datum.bytes.len();
-                return Err(Error::custom(format_args!("{} items cannot be in {held} bytes", self.left)));
+                return Err(Error::custom(format_args!("{} items in {held} bytes", self.left)));
             }
         }
         if self.ended {

@@ -1,8 +1,7 @@
 //! Avro container files, read block by block.
 //!
-//! The datums are decoded here and not by the crate `apache-avro`: that one builds a tree of each datum, or texts of their own,
-//! where a row borrows from its block; it has no bounds for values without bytes; and it refuses schemas that other programs
-//! write.
+//! Datums are decoded here instead of by `apache-avro`, which builds a tree of every datum or copies texts,
+//! does not limit zero-size values, and rejects schemas that other programs write.
 
 mod codec;
 mod datum;
@@ -23,16 +22,16 @@ use crate::row::BadRow;
 
 const MAGIC: &[u8; 4] = b"Obj\x01";
 const MARKER_BYTES: usize = 16;
-/// Two numbers of at most ten bytes each.
+/// Two integers of at most ten bytes.
 const BLOCK_HEADER_BYTES: usize = 20;
 const SEARCH_BYTES: usize = 64 << 10;
-/// Rows of no bytes that a block may have.
+/// Maximum zero-size rows of a block.
 const EMPTY_ROWS_MAX: u64 = 1 << 32;
-/// The memory that a value of no bytes takes, about.
+/// Approximate memory of a zero-size value.
 const EMPTY_VALUE_BYTES: u64 = 64;
-const TOO_SHORT: &str = "it ends too early; the file is incomplete";
+const TOO_SHORT: &str = "it ends early; the file is incomplete";
 
-/// The rows of the blocks of a container file whose markers begin in a range of it.
+/// The rows of the blocks of a container file whose markers begin in a range.
 pub struct AvroFile {
     bytes: SharedBytes,
     length: u64,
@@ -41,11 +40,11 @@ pub struct AvroFile {
     marker: [u8; MARKER_BYTES],
     schema: Schema,
     codec: Codec,
-    /// Where the marker before the next block begins; the end of the range where there is no other block.
+    /// Offset of the marker before the next block; the end of the range if there is none.
     next: u64,
-    /// Rows to pass over.
+    /// Rows to skip.
     skipped: u64,
-    /// The content of the current block.
+    /// Content of the current block.
     content: Vec<u8>,
 }
 
@@ -53,7 +52,7 @@ pub struct AvroFile {
 pub struct Rows<'f> {
     schema: &'f Schema,
     rest: &'f [u8],
-    /// Where the marker before the block begins.
+    /// Offset of the marker before the block.
     at: u64,
     left: u64,
     empty_max: u64,
@@ -61,25 +60,25 @@ pub struct Rows<'f> {
 
 struct BlockHeader {
     rows: u64,
-    /// Where its content begins.
+    /// Offset of the content.
     content: u64,
     bytes: usize,
 }
 
-/// Refuses bytes that do not begin as a container file.
+/// Rejects files without the magic of Avro.
 pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     let mut first = [0; MAGIC.len()];
     match bytes.read_exact_at(&mut first, 0) {
         Ok(()) if first == *MAGIC => Ok(()),
         Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
-        _ => Err(ReadError::damaged(0, "it does not begin as an Avro container file")),
+        _ => Err(ReadError::damaged(0, "not an Avro container file")),
     }
 }
 
 impl AvroFile {
-    /// Opens the blocks in `range` of a file of `length` bytes, and passes over their first `skipped` rows. A block, and the
-    /// header of the file, may have up to `memory` bytes.
+    /// Opens the blocks whose markers are in `range` of a file of `length` bytes and skips `skipped` rows. A
+    /// block, and the header, may have `memory` bytes.
     pub fn open(
         bytes: SharedBytes,
         length: u64,
@@ -108,7 +107,7 @@ impl AvroFile {
         Ok(file)
     }
 
-    /// Stored bytes of the range that are done when the rows of the current block are.
+    /// Returns the stored bytes of the range up to the end of the current block.
     pub fn consumed(&self) -> u64 {
         self.next.clamp(self.range.start, self.range.end) - self.range.start
     }
@@ -121,7 +120,7 @@ impl AvroFile {
         Ok(bytes)
     }
 
-    /// Reads schema, codec and marker; returns where the first marker begins.
+    /// Reads schema, codec and marker; returns the offset of the first marker.
     fn read_header(&mut self) -> Result<u64, ReadError> {
         let mut wanted = SEARCH_BYTES;
         loop {
@@ -145,7 +144,7 @@ impl AvroFile {
         }
     }
 
-    /// The first marker that begins at `from` or later and before `until`.
+    /// Returns the first marker that begins at `from` or later and before `until`.
     fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
         let finder = Finder::new(&self.marker);
         let mut at = from;
@@ -159,7 +158,7 @@ impl AvroFile {
         Ok(None)
     }
 
-    /// `None` at the end of the file.
+    /// Returns `None` at the end of the file.
     fn block_header(&self, at: u64) -> Result<Option<BlockHeader>, ReadError> {
         let bytes = self.read(at, BLOCK_HEADER_BYTES)?;
         if bytes.is_empty() {
@@ -182,14 +181,14 @@ impl AvroFile {
         }
     }
 
-    /// Reads the next block that has rows behind those to pass over.
+    /// Reads the next block with rows that are not skipped.
     pub fn next_block(&mut self) -> Result<Option<Rows<'_>>, ReadError> {
         while self.next < self.range.end {
             let Some(header) = self.block_header(self.next + MARKER_BYTES as u64)? else { break };
             let at = self.next;
             let end = header.content + header.bytes as u64;
             if self.read(end, MARKER_BYTES)? != self.marker {
-                let reason = "it is damaged: a block does not end with the file's marker";
+                let reason = "it is damaged: a block does not end with the sync marker of the file";
                 return Err(ReadError::damaged(at, reason));
             }
             self.next = end;
@@ -228,14 +227,14 @@ impl AvroFile {
             return Err(ReadError::damaged(at, reason));
         }
         if rows > held.max(EMPTY_ROWS_MAX) {
-            let reason = format!("a block has {rows} rows of no bytes; at most {EMPTY_ROWS_MAX} are read");
+            let reason = format!("a block has {rows} zero-size rows (limit {EMPTY_ROWS_MAX})");
             return Err(ReadError::damaged(at, reason));
         }
         Ok(())
     }
 }
 
-/// The schema and the codec in a header; `None` where it is cut off.
+/// Returns schema and codec of a header; `None` if it is truncated.
 fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
     let (mut schema, mut codec) = (&b""[..], &b"null"[..]);
     loop {
@@ -259,14 +258,14 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
 }
 
 impl<'f> Rows<'f> {
-    /// The next row; `None` behind the last one.
+    /// Returns the next row; `None` after the last one.
     #[allow(clippy::should_implement_trait, reason = "each row may be of another type")]
     pub fn next<T: Deserialize<'f>>(&mut self) -> Result<Option<Result<T, BadRow>>, ReadError> {
         if self.left == 0 {
             return match self.rest.len() {
                 0 => Ok(None),
                 more => {
-                    let reason = format!("it is damaged: a block has {more} bytes behind its rows");
+                    let reason = format!("it is damaged: a block has {more} bytes after its rows");
                     Err(ReadError::damaged(self.at, reason))
                 }
             };
@@ -278,7 +277,7 @@ impl<'f> Rows<'f> {
                 Ok(Some(Ok(row)))
             }
             Err(error) => {
-                // A row of another type ends where its schema says; bytes that are not a row have no such end.
+                // A row of another type ends where the schema says; invalid bytes have no such end.
                 let (mut copy, mut empty_left) = (begin, self.empty_max);
                 let shown = Datum::new(self.schema, &mut copy, &mut empty_left);
                 let shown = serde_json::Value::deserialize(shown).map(|row| row.to_string());
@@ -289,7 +288,7 @@ impl<'f> Rows<'f> {
         }
     }
 
-    /// Passes over a row.
+    /// Skips a row.
     fn pass(&mut self) -> Result<(), ReadError> {
         let mut empty_left = self.empty_max;
         let passed = IgnoredAny::deserialize(Datum::new(self.schema, &mut self.rest, &mut empty_left));

@@ -1,15 +1,13 @@
-//! Avro schemas, as far as they say how bytes become values.
-//!
-//! Logical types are not looked at: a date is its number of days.
+//! Avro schemas. Logical types are ignored: a date is its number of days.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Schemas inside of schemas that are followed.
+/// Maximum nesting of schemas.
 const DEPTH_MAX: usize = 64;
 
-/// One type of a schema; other types are meant by their number in the list of all.
+/// One type of a schema; other types are numbers in the list of all types.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     Null,
@@ -32,21 +30,21 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Schema {
     kinds: Vec<Kind>,
-    /// Whether values of each type may have no byte.
+    /// Whether values of each type may have zero size.
     empty: Vec<bool>,
     pub(super) root: usize,
 }
 
 impl Schema {
-    /// The schema of an empty file.
+    /// Creates the schema of an empty file.
     pub(super) fn null() -> Schema {
         Schema { kinds: vec![Kind::Null], empty: vec![true], root: 0 }
     }
 
-    /// What is wrong with it, if something is.
+    /// Parses a schema; the error completes the sentence "FILE cannot be read: ...".
     pub(super) fn parse(text: &[u8]) -> Result<Schema, String> {
         let value: Value =
-            serde_json::from_slice(text).map_err(|error| format!("its schema is no JSON: {error}"))?;
+            serde_json::from_slice(text).map_err(|error| format!("invalid JSON in its schema: {error}"))?;
         let mut parser = Parser::default();
         let root = parser.parse(&value, "", 0)?;
         Ok(Schema { empty: empty_kinds(&parser.kinds), kinds: parser.kinds, root })
@@ -56,17 +54,17 @@ impl Schema {
         &self.kinds[number]
     }
 
-    /// Whether values of this type may have no byte: null, and records of nothing else.
+    /// Returns whether values of this type may have zero size: null, and records of such types.
     pub(super) fn may_be_empty(&self, number: usize) -> bool {
         self.empty[number]
     }
 }
 
-/// Which types may have values of no byte.
+/// Returns which types may have values of zero size.
 fn empty_kinds(kinds: &[Kind]) -> Vec<bool> {
     let mut empty: Vec<bool> = vec![true; kinds.len()];
     let mut has_changed = true;
-    // A record may name types that come behind it.
+    // A record may refer to later types.
     while std::mem::take(&mut has_changed) {
         for (number, kind) in kinds.iter().enumerate() {
             let is_empty = match kind {
@@ -105,7 +103,7 @@ impl Parser {
                 Ok(self.add(Kind::Union(branches)))
             }
             Value::Object(_) => self.parse_object(schema, namespace, depth),
-            other => Err(format!("its schema has {other} where a type belongs")),
+            other => Err(format!("{other} is not a type of a schema")),
         }
     }
 
@@ -122,7 +120,7 @@ impl Parser {
             _ => {
                 let full = full_name(name, namespace);
                 let known = self.named.get(&full).or_else(|| self.named.get(name));
-                return known.copied().ok_or_else(|| format!("its schema defines no type {name:?}"));
+                return known.copied().ok_or_else(|| format!("type {name:?} of its schema is not defined"));
             }
         };
         Ok(self.add(kind))
@@ -211,11 +209,11 @@ mod tests {
     #[test]
     fn invalid_schema_is_rejected() {
         for (text, message) in [
-            ("", "its schema is no JSON: EOF while parsing a value at line 1 column 0"),
-            ("\"word\"", "its schema defines no type \"word\""),
+            ("", "invalid JSON in its schema: EOF while parsing a value at line 1 column 0"),
+            ("\"word\"", "type \"word\" of its schema is not defined"),
             ("{\"type\": \"array\"}", "its schema has a type array without items"),
             ("{\"type\": \"record\", \"name\": \"a\"}", "its schema has a type record without fields"),
-            ("3", "its schema has 3 where a type belongs"),
+            ("3", "3 is not a type of a schema"),
         ] {
             assert_eq!(Schema::parse(text.as_bytes()).expect_err("it is none"), message);
         }

@@ -1,21 +1,20 @@
-//! The fields of one csv record.
-//!
-//! As RFC 4180 has them: a quote inside quotes is doubled, and anything behind a closing quote belongs to its field.
+//! The fields of one csv record, by RFC 4180: quotes inside quotes are doubled, and data after a closing
+//! quote belongs to the field.
 
 use memchr::{memchr, memchr2, memchr3};
 
-/// The bytes with a meaning.
+/// The special characters.
 #[derive(Debug, Clone, Copy)]
 pub struct Syntax {
-    /// Between fields.
+    /// The separator of fields.
     pub delimiter: u8,
-    /// Around fields.
+    /// The quote around fields.
     pub quote: u8,
     /// Whether a field can be quoted.
     pub quoting: bool,
-    /// Inside quotes, the byte behind it is part of the field.
+    /// Inside quotes, makes the next byte literal.
     pub escape: Option<u8>,
-    /// Whether two quotes inside quotes stand for one.
+    /// Whether two quotes inside quotes mean one.
     pub double_quote: bool,
 }
 
@@ -25,22 +24,22 @@ impl Default for Syntax {
     }
 }
 
-/// A quoted field that nothing closes.
+/// The error for a quoted field that does not end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unclosed;
 
-/// How much of the bytes a record took, its line end included, and how many fields it has.
+/// The size of a taken record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Bytes of the record.
+    /// Bytes, with the line end.
     pub bytes: usize,
-    /// Its fields.
+    /// Number of fields.
     pub fields: usize,
 }
 
-/// Takes one record off the front of `bytes`, up to `\n`, `\r\n` or `\r`, and hands each of its fields to `each`
-/// with its number. `None` where the record may go on behind `bytes`, which it cannot when they are `all` there
-/// is. Quoted fields are put together in `scratch`.
+/// Takes one record from the front of `bytes`, up to `\n`, `\r\n` or `\r`, and passes each field with its
+/// number to `each`. Returns `None` if the record may continue after `bytes`; with `all`, there are no
+/// further bytes. Quoted fields are assembled in `scratch`.
 pub(super) fn take_record(
     bytes: &[u8],
     all: bool,
@@ -89,8 +88,8 @@ pub(super) fn take_record(
     }
 }
 
-/// What stands in quotes at the front of `bytes`, and how many bytes that takes; `None` where no
-/// quote closes it.
+/// Appends the content of a quoted field to `scratch`; returns the number of bytes, or `None` without a
+/// closing quote.
 fn take_quoted(bytes: &[u8], all: bool, syntax: Syntax, scratch: &mut Vec<u8>) -> Option<usize> {
     let quote = syntax.quote;
     let mut at = 1;
@@ -110,7 +109,7 @@ fn take_quoted(bytes: &[u8], all: bool, syntax: Syntax, scratch: &mut Vec<u8>) -
             scratch.push(quote);
             at += 1;
         } else if next.is_none() && !all {
-            // The other one of a pair may follow.
+            // The second quote of a pair may follow.
             return None;
         } else {
             return Some(at);
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(fields(b"a,\"b\n", true), Err(Unclosed));
     }
 
-    /// What the csv crate reads with these settings.
+    /// Reads with the csv crate.
     fn theirs(syntax: Syntax, bytes: &[u8]) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new();
         reader.has_headers(false).flexible(true).quote(syntax.quote).quoting(syntax.quoting);
@@ -188,7 +187,7 @@ mod tests {
             let syntax = Syntax { delimiter: b',', quote, quoting, escape, double_quote };
             let (mut found, mut rest) = (Vec::new(), text.as_bytes());
             while !rest.is_empty() {
-                // The csv crate takes what stands behind an open quote as a field.
+                // The csv crate accepts an open quote.
                 let Ok(taken) = fields_in(syntax, rest, true) else { return Ok(()) };
                 let (taken, record) = taken.expect("it is whole");
                 if !matches!(&rest[..taken], b"\n" | b"\r\n" | b"\r") {

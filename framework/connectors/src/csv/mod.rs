@@ -1,7 +1,7 @@
-//! Records of comma-separated values, as serde values, in both directions: RFC 4180 with options.
+//! Rows of comma-separated values (RFC 4180 with options), in both directions.
 //!
-//! Records are taken off the front of bytes that the caller holds, so that it decides where a file may be cut. The csv crate
-//! reads from a stream and copies every field; here only the columns that a row type names are kept.
+//! The caller holds the bytes and decides on splits. The csv crate would read from a stream and copy every
+//! field; this reader keeps only the columns of the row type.
 
 mod fields;
 mod row;
@@ -15,17 +15,17 @@ pub use self::fields::{Syntax, Taken, Unclosed};
 pub use self::writer::RowWriter;
 use crate::columns::columns;
 
-/// The first record of a file, which names its columns.
+/// The first record of a file, which names the columns.
 pub struct Header {
     record: ByteRecord,
 }
 
-/// Which columns become rows, and the row that is being read.
+/// The selected columns, and the current record.
 pub struct Table {
     syntax: Syntax,
-    /// Fields that every row must have; `None` where nothing says so.
+    /// Fields per row, if there is a header.
     fields: Option<usize>,
-    /// Names and positions of the columns that are decoded, in the order of the file; `None` for all.
+    /// Names and positions of selected columns, in file order; `None` for all.
     header: Option<ByteRecord>,
     positions: Option<Vec<usize>>,
     record: ByteRecord,
@@ -33,13 +33,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// Rows of all columns.
+    /// Creates a table of all columns.
     pub fn without_header(syntax: Syntax) -> Table {
         let (record, scratch) = (ByteRecord::new(), Vec::new());
         Table { syntax, fields: None, header: None, positions: None, record, scratch }
     }
 
-    /// The columns that `T` names in a file with this header. Fails if it has none of them.
+    /// Selects the columns that `T` names in a file with this header. Fails if it has none of them.
     pub fn of<'de, T: Deserialize<'de>>(syntax: Syntax, header: &Header) -> Result<Table, String> {
         let header = &header.record;
         let mut table = Table::without_header(syntax);
@@ -53,7 +53,7 @@ impl Table {
             && !wanted.is_empty()
         {
             return Err(format!(
-                "none of the columns {} is in its header, which begins {:?}; check the names, the separator, and whether \
+                "its header has none of the columns {} but begins {:?}; check the names, the separator, and whether \
                  there is a header",
                 wanted.join(", "),
                 header.iter().take(8).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
@@ -64,13 +64,13 @@ impl Table {
         Ok(table)
     }
 
-    /// The record that was taken last, as a header.
+    /// Returns the last taken record as a header.
     pub fn into_header(self) -> Header {
         Header { record: self.record }
     }
 
-    /// Takes the next record off the front of `bytes`, and keeps the columns that are wanted. `None` where the record may go
-    /// on behind `bytes`, which it cannot when they are `all` there is.
+    /// Takes the next record from the front of `bytes` and keeps the selected columns. Returns `None` if the
+    /// record may continue after `bytes`; with `all`, there are no further bytes.
     pub fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<Taken>, Unclosed> {
         let Table { record, scratch, positions, .. } = self;
         record.clear();
@@ -85,12 +85,12 @@ impl Table {
         })
     }
 
-    /// The row that was taken last. The error says why it is not a `T`.
+    /// Deserializes the last taken record; the error is the reason.
     pub fn row<'t, T: Deserialize<'t>>(&'t self, taken: Taken) -> Result<T, String> {
         if let Some(fields) = self.fields
             && fields != taken.fields
         {
-            return Err(format!("it has {} fields where the header has {fields}", taken.fields));
+            return Err(format!("it has {} fields, but the header has {fields}", taken.fields));
         }
         row::deserialize(&self.record, self.header.as_ref())
     }

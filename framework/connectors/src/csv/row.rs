@@ -1,7 +1,7 @@
-//! One csv record as a value of a serde type.
+//! Deserialization of one csv record.
 //!
-//! The csv crate does the same, but takes digits for a number wherever serde asks for any value. Serde does so for
-//! every field behind `#[serde(flatten)]`, whatever its type.
+//! The csv crate does the same, but treats digits as a number whenever serde accepts any value. Serde does so
+//! for every field behind `#[serde(flatten)]`, whatever its type.
 
 use std::fmt::{self, Display};
 use std::str;
@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// The row in `record`, or why it is not of type `R`. `names` are the columns, if the file names them.
+/// Deserializes a record; the error is the reason. `names` are the columns, if the file has a header.
 pub(super) fn deserialize<'de, R: Deserialize<'de>>(
     record: &'de ByteRecord,
     names: Option<&'de ByteRecord>,
@@ -29,7 +29,7 @@ pub(super) fn deserialize<'de, R: Deserialize<'de>>(
     })
 }
 
-/// The row if a guess was wrong: each field of no particular type is text, unless its type refuses text.
+/// Deserializes after a wrong guess: untyped fields are text, except those whose type rejects text.
 fn deserialize_as_text<'de, R: Deserialize<'de>>(
     record: &'de ByteRecord,
     names: Option<&'de ByteRecord>,
@@ -44,7 +44,7 @@ fn deserialize_as_text<'de, R: Deserialize<'de>>(
         };
         let is_refused = |at: &usize| next.refused == Some(place(field_at(record, names, *at)));
         let column = (0..record.len()).find(|at| is_refused(at) && !not_text.contains(at));
-        // Otherwise the text that was refused before says more.
+        // Otherwise the earlier error is more specific.
         if column.is_some() || next.column.is_some() || not_text.is_empty() {
             error = RowError { column: column.or(next.column), ..next };
         }
@@ -55,7 +55,7 @@ fn deserialize_as_text<'de, R: Deserialize<'de>>(
     }
 }
 
-/// The field in column `at`. Empty fields of different columns lie at different places, too.
+/// Returns the field in column `at`. Empty fields of different columns have different addresses, too.
 fn field_at<'de>(record: &'de ByteRecord, names: Option<&'de ByteRecord>, at: usize) -> &'de [u8] {
     match (record.get(at), names.map(ByteRecord::as_slice)) {
         (Some([]), Some(names)) => &names[at.min(names.len())..][..0],
@@ -63,29 +63,29 @@ fn field_at<'de>(record: &'de ByteRecord, names: Option<&'de ByteRecord>, at: us
     }
 }
 
-/// Where a field lies in memory. A text that was lent to serde is recognized by it in an error.
+/// Returns the address of a field, which identifies a text in serde's errors.
 fn place(field: &[u8]) -> (*const u8, usize) {
     (field.as_ptr(), field.len())
 }
 
-/// What a field of no particular type is.
+/// The type of an untyped field.
 #[derive(Clone, Copy)]
 enum AnyValue<'e> {
-    /// A number if that says the same.
+    /// A number if it prints like the field, otherwise a text.
     Guess,
     /// A text, except in these columns.
     Text { except: &'e [usize] },
 }
 
-/// The fields of a record that are still to be deserialized.
+/// The remaining fields of a record.
 struct Fields<'e, 'de> {
     record: &'de ByteRecord,
     names: Option<&'de ByteRecord>,
     at: usize,
-    /// Whether this is a value of the row, and not the row itself.
+    /// Whether this is a value of the row instead of the row.
     is_inside: bool,
     any: AnyValue<'e>,
-    /// Whether a field of no particular type was asked for.
+    /// Whether an untyped field was read.
     has_any: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'e, 'de> Fields<'e, 'de> {
         str::from_utf8(self.next()?).map_err(RowError::custom)
     }
 
-    /// Deserializes one value, which takes one field at least.
+    /// Deserializes a value, which takes at least one field.
     fn value<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, RowError> {
         let start = self.at;
         self.is_inside = true;
@@ -115,26 +115,26 @@ impl<'e, 'de> Fields<'e, 'de> {
         value.map_err(|error| RowError { column: error.column.or(Some(start)), ..error })
     }
 
-    /// All fields by name, or in their order where they have no names.
+    /// Deserializes all fields by name, or in order if there are no names.
     fn named<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, RowError> {
         match (self.names, self.is_inside) {
             (None, _) => visitor.visit_seq(self),
             (Some(_), false) => visitor.visit_map(self),
-            (Some(_), true) => {
-                Err(RowError::custom("a field is one value; give a struct in a row #[serde(flatten)]"))
-            }
+            (Some(_), true) => Err(RowError::custom(
+                "a field is a single value; use #[serde(flatten)] for a struct in a row",
+            )),
         }
     }
 }
 
-/// A number that says the same as the text, or a Boolean.
+/// Returns a number that prints like the text, or a Boolean.
 fn guess(text: &str) -> Scalar {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
     match digits {
         [b'0', b'0'..=b'9', ..] | [b'+', ..] => Scalar::Text,
         b"0" if text.len() > 1 => Scalar::Text,
         [b'0'..=b'9' | b'.', ..] => match typed(text) {
-            // Not so an integer beyond 64 bits.
+            // Excludes integers over 64 bits.
             Scalar::Float(float) if !float.is_finite() || !text.contains(['.', 'e', 'E']) => Scalar::Text,
             number => number,
         },
@@ -143,7 +143,7 @@ fn guess(text: &str) -> Scalar {
     }
 }
 
-/// What a text is for a type that refuses text.
+/// Converts a text for a type that rejects text.
 fn typed(text: &str) -> Scalar {
     let unsigned = || text.parse().map(Scalar::Unsigned).ok();
     let signed = || text.parse().map(Scalar::Signed).ok().filter(|_| text != "-0");
@@ -405,12 +405,12 @@ impl<'de> Deserializer<'de> for Name<'de> {
     }
 }
 
-/// Why a record is not a row.
+/// The error for a record that is not a row.
 #[derive(Debug)]
 struct RowError {
     message: String,
     column: Option<usize>,
-    /// The place of a text whose type was wrong.
+    /// The address of a text of the wrong type.
     refused: Option<(*const u8, usize)>,
 }
 

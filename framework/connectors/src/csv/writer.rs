@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-/// Writes rows, each as a line.
+/// Writes each row as a line.
 pub struct RowWriter {
     writer: csv::Writer<SharedBuffer>,
     lines: SharedBuffer,
 }
 
 impl RowWriter {
-    /// Fields are separated by `delimiter` and quoted by `quote` where they need it. With `header` a line before the first row
-    /// names its columns, if it is a struct.
+    /// Creates a writer. Fields are quoted if necessary. With `header`, a line with the field names precedes
+    /// the first row of a struct.
     pub fn new(delimiter: u8, quote: u8, header: bool) -> RowWriter {
         let lines = SharedBuffer::default();
         let mut builder = csv::WriterBuilder::new();
@@ -21,7 +21,7 @@ impl RowWriter {
         RowWriter { writer: builder.from_writer(lines.clone()), lines }
     }
 
-    /// Appends a row to `out`. Fails for a row that cannot be one line of fields, such as one that holds a map.
+    /// Appends a row to `out`. Fails for a row that is not one line of fields, such as one with a map.
     pub fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<(), String> {
         self.writer.serialize(row).map_err(|error| error.to_string())?;
         self.writer.flush().map_err(|error| error.to_string())?;
@@ -30,7 +30,7 @@ impl RowWriter {
     }
 }
 
-/// The bytes between the csv crate, which owns its end, and the writer, which takes them after each row.
+/// The buffer shared with the csv crate's writer, which owns its output.
 #[derive(Debug, Default, Clone)]
 struct SharedBuffer {
     bytes: Arc<Mutex<Vec<u8>>>,

@@ -1,5 +1,4 @@
-//! The base of all decoders: the trait, the buffered stored bytes that they read, and which blocks of a compressed file
-//! belong to a range of it.
+//! The base of all decoders: their trait, buffered stored bytes, and the assignment of blocks to splits.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, Read};
@@ -7,13 +6,13 @@ use std::ops::Range;
 
 use crate::bytes::{ReadError, StoredFile};
 
-/// What is wrong with data that were cut off, in any compression.
-pub(crate) const TOO_SHORT: &str = "ends too early; the file is incomplete";
+/// The reason for truncated data.
+pub(crate) const TOO_SHORT: &str = "ends early; the file is incomplete";
 
-/// Frames of zstd and of lz4 with a magic number between these carry no data of the file.
+/// Zstd and lz4 frames with a magic number in this range contain no data.
 pub(crate) const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
-/// Whether the next `bytes` of a file begin with one of these magic numbers, or end within one.
+/// Returns whether the next `bytes` begin with one of these magic numbers, or end inside one.
 pub(crate) fn begins_with_any(bytes: &[u8], mut magic: impl Iterator<Item = u32>) -> bool {
     let first = &bytes[..bytes.len().min(4)];
     magic.any(|number| number.to_le_bytes().starts_with(first))
@@ -22,8 +21,8 @@ pub(crate) fn begins_with_any(bytes: &[u8], mut magic: impl Iterator<Item = u32>
 /// The error for a byte at which no frame begins.
 pub(crate) fn no_frame(name: &str, offset: u64) -> ReadError {
     let reason = match offset {
-        0 => format!("is not valid (it does not begin as {name} data)"),
-        _ => "is not valid (no frame begins there)".to_owned(),
+        0 => format!("is not valid ({name} header expected)"),
+        _ => "is not valid (no frame there)".to_owned(),
     };
     ReadError::Damaged { offset, reason }
 }
@@ -50,21 +49,21 @@ pub trait Decoder {
 /// Bytes behind compressed data that are neither padding nor more of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Garbage {
-    /// Where they begin.
+    /// Their offset.
     pub offset: u64,
-    /// How many there are.
+    /// Their number.
     pub bytes: u64,
 }
 
-/// Which blocks are those of a split. A block belongs to the split that holds its first byte; a reader goes
-/// on behind that for the rest of its last record.
+/// The blocks of a split. A block belongs to the split with its first byte; a reader continues beyond the
+/// split to the end of its last record.
 pub struct SplitBlocks {
-    /// Whether the first byte of the file is the first one that is read, or would be if there were one.
+    /// Whether the split begins at the start of the file.
     pub starts_file: bool,
-    /// Blocks from here on belong to the next split, in compressed bytes.
+    /// End of the split, in compressed bytes.
     limit: u64,
     produced: u64,
-    /// How many bytes were read before the first block of the next split, once that is known.
+    /// Decompressed bytes before the first block of the next split, once known.
     pub end: Option<u64>,
 }
 
@@ -73,14 +72,14 @@ impl SplitBlocks {
         SplitBlocks { starts_file, limit: range.end, produced: 0, end: None }
     }
 
-    /// A block begins in this byte of the file.
+    /// Registers a block that begins at this byte of the file.
     pub(crate) fn begin(&mut self, at: u64) {
         if at >= self.limit {
             self.end.get_or_insert(self.produced);
         }
     }
 
-    /// So many more bytes were read.
+    /// Counts decompressed bytes.
     pub(crate) fn read(&mut self, bytes: usize) {
         self.produced += bytes as u64;
     }
@@ -88,7 +87,7 @@ impl SplitBlocks {
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A buffered file that a decoder reads.
+/// A buffered stored file.
 pub(crate) struct Stored {
     file: StoredFile,
     buffer: Vec<u8>,
@@ -112,29 +111,29 @@ impl Stored {
         }
     }
 
-    /// The file, for another decoder.
+    /// Returns the file for another decoder.
     #[cfg(feature = "xz")]
     pub(crate) fn into_file(self) -> StoredFile {
         self.file
     }
 
-    /// Bytes that the decoder took.
+    /// Returns the number of bytes that the decoder took.
     pub(crate) fn position(&self) -> u64 {
         self.file.position() - (self.filled - self.taken) as u64
     }
 
-    /// Whether a decoder asked for more than there is.
+    /// Returns whether a decoder asked for more bytes than there are.
     #[cfg(feature = "lz4")]
     pub(crate) fn is_starved(&self) -> bool {
         self.starved
     }
 
-    /// Whether the file has ended, with all its bytes taken.
+    /// Returns whether all bytes were taken.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.ended && self.taken == self.filled
     }
 
-    /// What is wrong where a decoder of these bytes has failed: with the file itself, if it failed for that.
+    /// Converts the error of a decoder, or returns the error of the file that caused it.
     #[cold]
     pub(crate) fn failed(&mut self, error: &impl Display, is_cut_off: bool) -> ReadError {
         self.trouble.take().unwrap_or_else(|| {
@@ -143,13 +142,13 @@ impl Stored {
         })
     }
 
-    /// What is wrong with them, seen behind the bytes that the decoder took.
+    /// Creates an error at the current position.
     #[cold]
     pub(crate) fn damaged(&self, reason: String) -> ReadError {
         ReadError::Damaged { offset: self.position(), reason }
     }
 
-    /// The next bytes, at least `wanted` of them unless the file ends before.
+    /// Returns the next bytes: at least `wanted` unless the file ends.
     pub(crate) fn peek(&mut self, wanted: usize) -> Result<&[u8], ReadError> {
         while self.filled - self.taken < wanted && !self.ended {
             self.buffer.copy_within(self.taken..self.filled, 0);
@@ -162,7 +161,7 @@ impl Stored {
         Ok(&self.buffer[self.taken..self.filled])
     }
 
-    /// Takes `bytes`, or as many as there are, and returns how many.
+    /// Takes at most `bytes` bytes; returns their number.
     pub(crate) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
         let mut skipped = 0;
         while skipped < bytes {
@@ -179,7 +178,7 @@ impl Stored {
 }
 
 impl Stored {
-    /// As [`peek`](Stored::peek), for a reader; what is wrong is known to [`failed`](Stored::failed).
+    /// As [`peek`](Stored::peek), for a reader; [`failed`](Stored::failed) returns the error.
     pub(crate) fn fill(&mut self, wanted: usize) -> io::Result<&[u8]> {
         if let Err(trouble) = self.peek(wanted) {
             self.trouble = Some(trouble);

@@ -7,18 +7,18 @@ use flate2::bufread::GzDecoder;
 use super::decoder::{Decoder, Garbage, Stored, TOO_SHORT, no_frame};
 use crate::bytes::{ReadError, StoredFile};
 
-/// How every member begins.
+/// Header of every member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The decompressed bytes of a gzip file.
 pub(crate) struct GzipStream {
-    /// `None` behind the last one.
+    /// `None` after the last member.
     member: Option<GzDecoder<Stored>>,
     length: u64,
     garbage: Option<Garbage>,
 }
 
-/// What comes behind a member.
+/// The data after a member.
 enum Next {
     Member,
     End,
@@ -36,8 +36,8 @@ impl GzipStream {
         Ok(GzipStream { member: Some(GzDecoder::new(stored)), length, garbage: None })
     }
 
-    /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are
-    /// padding, and anything else that is no member is ignored, and told of.
+    /// Continues after a member. As in gzip(1), zeros up to the end are padding; other data is ignored with a
+    /// warning.
     fn go_on(&mut self) -> Result<(), ReadError> {
         let Some(ended) = self.member.take() else { return Ok(()) };
         let mut stored = ended.into_inner();

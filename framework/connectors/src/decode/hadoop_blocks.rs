@@ -1,8 +1,8 @@
-//! The block streams that Hadoop's codecs write for lz4 and snappy.
+//! The block streams of Hadoop's codecs for lz4 and snappy.
 //!
-//! For each block the length of its content, then chunks, each with its compressed length, until the content is
-//! whole; all lengths in four bytes, the highest first. Empty blocks and empty chunks hold nothing, wherever they
-//! stand: an empty file is an empty block, and files are put together with `cat`.
+//! Each block is the length of its content and chunks, each with its compressed length; all lengths are 4
+//! bytes, big-endian. Empty blocks and chunks may occur anywhere: an empty file is an empty block, and `cat`
+//! joins files.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -10,17 +10,16 @@ use super::decoder::{Decoder, Stored};
 use crate::bytes::ReadError;
 
 const LENGTH_BYTES: u64 = 4;
-/// Content of a chunk that every reader is expected to manage; Hadoop's default is 256 KiB.
+/// Content of a chunk that every reader supports; Hadoop's default is 256 KiB.
 const CHUNK_BYTES_ALWAYS: usize = 8 << 20;
-/// A file that ends within a first chunk that is larger is taken for other data, and not for one that was cut off.
+/// A file that ends within a larger first chunk is other data, not a truncated file.
 const CHUNK_BYTES_USUAL: usize = 1 << 20;
-/// No codec writes larger chunks. Whatever begins with a letter or a byte order mark has a larger one.
+/// Limit of a chunk in all codecs. Data that begins with a letter or a byte order mark exceeds it.
 const CHUNK_BYTES_MAX: usize = (128 << 20) - 1;
-/// Hadoop's lengths are Java's numbers with a sign.
+/// Hadoop's lengths are signed.
 const BLOCK_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Decompresses one chunk into the front of a buffer, which is as large as the content may be, and returns how many
-/// bytes that were.
+/// Decompresses one chunk into the front of a buffer of the maximum size; returns the number of bytes.
 type Decompress = fn(&[u8], &mut [u8]) -> Result<usize, String>;
 
 /// A compression of chunks.
@@ -28,30 +27,30 @@ type Decompress = fn(&[u8], &mut [u8]) -> Result<usize, String>;
 pub(crate) struct ChunkCodec {
     pub(crate) name: &'static str,
     pub(crate) decompress: Decompress,
-    /// The most that a chunk grows by.
+    /// Maximum expansion of a chunk.
     pub(crate) growth: usize,
 }
 
-/// The decompressed bytes of such a stream.
+/// The decompressed bytes of a block stream.
 pub(crate) struct HadoopBlocks<R> {
     stored: R,
     codec: ChunkCodec,
     chunk_max: usize,
-    /// Bytes of the stream that were taken, and how many of them when the last block began.
+    /// Bytes taken, in total and before the current block.
     taken: u64,
     block_at: u64,
-    /// Content of the block that is still to come.
+    /// Remaining content of the block.
     left: usize,
     compressed: Vec<u8>,
     chunk: Vec<u8>,
     filled: usize,
     given: usize,
-    /// The bytes of a chunk that are more than the memory.
+    /// Size of a chunk that exceeds the memory.
     too_large: Option<usize>,
 }
 
 impl<R: Read> HadoopBlocks<R> {
-    /// Chunks may have up to `memory` bytes, or what is usual.
+    /// Creates a reader. Chunks may have `memory` bytes, or the usual size.
     pub(crate) fn new(stored: R, codec: ChunkCodec, memory: usize) -> Self {
         HadoopBlocks {
             stored,
@@ -68,7 +67,7 @@ impl<R: Read> HadoopBlocks<R> {
         }
     }
 
-    /// The next length; `None` at the end of the stream.
+    /// Reads the next length; `None` at the end of the stream.
     fn length(&mut self, most: usize) -> io::Result<Option<usize>> {
         let mut bytes = [0; LENGTH_BYTES as usize];
         let mut filled = 0;
@@ -87,7 +86,7 @@ impl<R: Read> HadoopBlocks<R> {
         if length > most { Err(self.not_a_block()) } else { Ok(Some(length)) }
     }
 
-    /// Decompresses the next chunk; false at the end of the stream.
+    /// Decompresses the next chunk; returns false at the end of the stream.
     fn next_chunk(&mut self) -> io::Result<bool> {
         while self.left == 0 {
             self.block_at = self.taken;
@@ -137,10 +136,11 @@ impl<R: Read> HadoopBlocks<R> {
             return Ok(());
         }
         self.too_large = Some(bytes);
-        Err(io::Error::new(ErrorKind::OutOfMemory, "a chunk is larger than the memory of the task"))
+        Err(io::Error::new(ErrorKind::OutOfMemory, "a chunk exceeds the memory of the task"))
     }
 
-    /// The stream has ended behind this length, which is no length where it is that of a word of text.
+    /// The error for a stream that ends after this length. A length made of text means that the data is not
+    /// blocks.
     #[cold]
     fn cut_off(&self, length: usize) -> io::Error {
         if length > CHUNK_BYTES_MAX { self.not_a_block() } else { ErrorKind::UnexpectedEof.into() }
@@ -149,8 +149,8 @@ impl<R: Read> HadoopBlocks<R> {
     #[cold]
     fn not_a_block(&self) -> io::Error {
         let what = match self.block_at {
-            0 => format!("it does not begin as {} data", self.codec.name),
-            at => format!("no block begins at byte {at}"),
+            0 => format!("{} header expected", self.codec.name),
+            at => format!("no block at byte {at}"),
         };
         io::Error::new(ErrorKind::InvalidData, what)
     }

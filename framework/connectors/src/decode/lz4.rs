@@ -1,4 +1,4 @@
-//! Lz4 input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
+//! Lz4 input: frames or Hadoop's blocks, recognized by their first bytes.
 
 use std::io::{ErrorKind, Read};
 
@@ -12,7 +12,7 @@ const MAGIC: u32 = 0x184D_2204;
 const LEGACY_MAGIC: u32 = 0x184C_2102;
 const SKIPPABLE_HEADER_BYTES: usize = 8;
 
-/// A decoder for what the file holds.
+/// Opens a decoder for the content of the file.
 pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, ReadError> {
     let mut stored = Stored::new(file);
     Ok(if begins_frame(stored.peek(4)?) {
@@ -26,14 +26,14 @@ fn begins_frame(bytes: &[u8]) -> bool {
     begins_with_any(bytes, SKIPPABLE_MAGIC.chain([MAGIC, LEGACY_MAGIC]))
 }
 
-/// A byte of a length stands for 255 bytes that came before.
+/// Maximum expansion: one byte for 255.
 pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "lz4", decompress: decompress_chunk, growth: 255 };
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     lz4_flex::block::decompress_into(compressed, into).map_err(|error| error.to_string())
 }
 
-/// The decompressed bytes of all frames of a file, one after another.
+/// The decompressed bytes of all frames of a file.
 struct Lz4Frames {
     /// The file, between two frames.
     between: Option<Stored>,
@@ -42,7 +42,7 @@ struct Lz4Frames {
 }
 
 impl Lz4Frames {
-    /// Begins the next frame that holds data; `false` where the file has ended.
+    /// Starts the next frame with data; returns false at the end of the file.
     fn begin_frame(&mut self) -> Result<bool, ReadError> {
         let Some(stored) = &mut self.between else { return Ok(false) };
         loop {
@@ -66,7 +66,7 @@ impl Lz4Frames {
                 }
                 (Some(LEGACY_MAGIC), _) => {
                     let reason =
-                        "is in lz4's legacy format, which does not say where it ends; compress it anew";
+                        "is in lz4's legacy format, which has no end mark; compress it with a current lz4";
                     return Err(stored.damaged(reason.to_owned()));
                 }
                 _ => {
@@ -90,7 +90,7 @@ impl Decoder for Lz4Frames {
                 continue;
             };
             match frame.read(into) {
-                // The decoder takes the end of the file for the end of a frame.
+                // The decoder treats the end of the file as the end of a frame.
                 Ok(0) if frame.get_ref().is_starved() => {
                     return Err(frame.get_ref().damaged(TOO_SHORT.to_owned()));
                 }

@@ -1,8 +1,8 @@
 //! Decompression of a file while it is read.
 //!
-//! A decoder reads all members, frames or streams of a file, one after another. Where a compression has blocks that are
-//! found from anywhere (bzip2, xz, zstd with a seek table), it reads those of a range of the file, so that several readers
-//! share one file. It reports where stored bytes are damaged, and never takes a file that was cut off for a whole one.
+//! A decoder reads all members, frames or streams of a file. If blocks can be located (bzip2, xz, zstd with a
+//! seek table), it reads those of a range of the file, so that several readers share one file. It reports the
+//! offset of damaged bytes, and always detects truncation if the format allows it.
 
 #[cfg(feature = "bzip2")]
 mod bzip2;
@@ -38,8 +38,8 @@ pub(crate) use self::xz::in_memory as xz_in_memory;
 use crate::bytes::{ReadError, StoredFile};
 use crate::compression::Compression;
 
-/// A decoder of the blocks of `file` that begin in `range`, which is the whole file for a compression without such blocks.
-/// It may use up to `memory` bytes, or what is usual for its compression.
+/// Opens a decoder of the blocks that begin in `range`, which is the whole file for a compression without
+/// such blocks. It may use `memory` bytes, or the usual size of its compression.
 #[allow(
     unreachable_code,
     unreachable_patterns,
@@ -66,13 +66,13 @@ pub fn open(
         #[cfg(feature = "snappy")]
         Compression::Snappy => snappy::open(file, memory)?,
         other => {
-            let reason = format!("cannot be read; it needs the feature {} of napreduce", other.feature());
+            let reason = format!("cannot be read without the feature {} of napreduce", other.feature());
             return Err(ReadError::Damaged { offset: 0, reason });
         }
     })
 }
 
-/// Whether several readers can share the blocks of a file. False where it cannot be read at all; opening it reports why.
+/// Returns whether several readers can share a file; false if it is unreadable, which opening reports.
 pub fn has_several_blocks(
     compression: Compression,
     open: impl FnOnce() -> Result<StoredFile, ReadError>,

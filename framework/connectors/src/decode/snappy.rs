@@ -1,6 +1,5 @@
-//! Snappy input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
-//!
-//! A file of frames that was cut between two of them cannot be told from a whole one: the format has no end.
+//! Snappy input: frames or Hadoop's blocks, recognized by their first bytes. Truncation between two frames
+//! cannot be detected: the format has no end mark.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -13,7 +12,7 @@ use crate::bytes::{ReadError, StoredFile};
 
 const MAGIC: &[u8] = b"\xff\x06\0\0sNaPpY";
 
-/// A decoder for what the file holds.
+/// Opens a decoder for the content of the file.
 pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, ReadError> {
     let mut stored = Stored::new(file);
     let first = stored.peek(MAGIC.len())?;
@@ -24,24 +23,24 @@ pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, 
     })
 }
 
-/// Three bytes may stand for 64 that came before.
+/// Maximum expansion: three bytes for 64.
 pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "snappy", decompress: decompress_chunk, growth: 22 };
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     raw::Decoder::new().decompress(compressed, into).map_err(|error| error.to_string())
 }
 
-/// The chunks of a file but for those without data, which may be longer than any buffer of a decoder.
+/// The chunks of a file without those that contain no data, which may exceed a decoder's buffer.
 struct DataChunks {
     stored: Stored,
-    /// Bytes of the current chunk that are still to come.
+    /// Remaining bytes of the current chunk.
     left: u64,
 }
 
 const CHUNK_HEADER_BYTES: usize = 4;
-/// Chunks of these types carry no data of the file.
+/// Returns whether chunks of this type contain no data.
 const SKIPPABLE_TYPES: std::ops::RangeInclusive<u8> = 0x80..=0xfe;
-/// Chunks of these types are not known to anybody.
+/// Returns whether chunks of this type are reserved.
 const RESERVED_TYPES: std::ops::RangeInclusive<u8> = 0x02..=0x7f;
 
 impl Read for DataChunks {
@@ -51,7 +50,7 @@ impl Read for DataChunks {
             let (kind, length) = match *header {
                 [] => return Ok(0),
                 [kind, ..] if RESERVED_TYPES.contains(&kind) => {
-                    return Err(io::Error::new(ErrorKind::InvalidData, "no chunk begins there"));
+                    return Err(io::Error::new(ErrorKind::InvalidData, "no chunk there"));
                 }
                 [kind, one, two, three, ..] => (kind, u32::from_le_bytes([one, two, three, 0])),
                 _ => return Err(ErrorKind::UnexpectedEof.into()),

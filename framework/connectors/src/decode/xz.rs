@@ -1,6 +1,6 @@
-//! Xz input, also of a split: the index at the end of each stream says where blocks begin.
+//! Xz input, also of splits: the index at the end of each stream locates the blocks.
 //!
-//! Each block is decompressed as a stream of its own. lzma-rust2 reads the index too, and does not give it away.
+//! Each block is decompressed as its own stream, since `lzma-rust2` does not expose the index.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::ops::Range;
@@ -14,13 +14,13 @@ const HEADER_BYTES: u64 = 12;
 const FOOTER_BYTES: u64 = 12;
 const HEADER_MAGIC: &[u8] = b"\xfd7zXZ\0";
 const FOOTER_MAGIC: &[u8] = b"YZ";
-/// Memory that a decoder is expected to have in any case; what `xz -6` asks for, in bytes.
+/// Memory that a decoder may always use, in bytes: that of `xz -6`.
 const MEMORY_ALWAYS: u64 = 16 << 20;
 const LZMA2: u64 = 0x21;
-/// How much is searched for the end of a stream that is not where it belongs.
+/// Bytes searched for a misplaced end of a stream.
 const SEARCHED_BYTES: u64 = 4 << 20;
 
-/// A decoder of xz data of any number of streams, whose dictionaries fit into `memory` bytes, or are usual.
+/// Creates a decoder for any number of streams, with dictionaries of up to `memory` bytes or the usual size.
 #[cfg(feature = "avro")]
 pub(crate) fn in_memory(stored: &[u8], memory: usize) -> XzReader<&[u8]> {
     XzReader::new_mem_limit(stored, true, decoder_memory(memory))
@@ -34,10 +34,10 @@ fn decoder_memory(memory: usize) -> u32 {
 #[derive(Debug, Clone, Copy)]
 struct Block {
     at: u64,
-    /// Its bytes without padding.
+    /// Length without padding.
     unpadded: u64,
     uncompressed: u64,
-    /// The two bytes that say which checksums its stream has.
+    /// The stream flags, which select the checksum.
     flags: [u8; 2],
 }
 
@@ -47,11 +47,11 @@ impl Block {
     }
 }
 
-/// The decompressed bytes of the blocks of a split, and of those behind them.
+/// The decompressed bytes of the blocks of a split and beyond.
 pub(crate) struct XzStream {
     /// The file, between two blocks.
     between: Option<StoredFile>,
-    /// The last one comes first.
+    /// Remaining blocks in reverse order.
     blocks: Vec<Block>,
     block: Option<XzReader<StandAlone>>,
     /// Memory of a decoder, in KiB.
@@ -75,7 +75,7 @@ impl XzStream {
         Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
     }
 
-    /// Begins the next block; false at the end of the file.
+    /// Starts the next block; returns false at the end of the file.
     fn begin(&mut self) -> Result<bool, ReadError> {
         let Some(block) = self.blocks.pop() else {
             self.position = u64::MAX;
@@ -128,7 +128,7 @@ impl Decoder for XzStream {
     }
 }
 
-/// A block between a header and an end that make it a stream.
+/// A block with the header and end that make it a stream.
 struct StandAlone {
     header: Cursor<Vec<u8>>,
     stored: Stored,
@@ -185,7 +185,7 @@ fn write_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Takes a number off the front, of at most nine bytes, as the format has it.
+/// Takes a variable-length integer of at most nine bytes.
 fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..63).step_by(7) {
@@ -204,7 +204,7 @@ fn damaged(offset: u64, reason: &str) -> ReadError {
     ReadError::Damaged { offset, reason: reason.to_owned() }
 }
 
-/// All blocks of all streams, found from the end of the file.
+/// Finds all blocks of all streams, from the end of the file.
 fn read_blocks(file: &mut StoredFile) -> Result<Vec<Block>, ReadError> {
     let mut end = file.length();
     let mut first = [0; HEADER_MAGIC.len()];
@@ -218,7 +218,7 @@ fn read_blocks(file: &mut StoredFile) -> Result<Vec<Block>, ReadError> {
         return Err(if cut {
             damaged(end, TOO_SHORT)
         } else {
-            damaged(0, "is not valid (it does not begin as xz data)")
+            damaged(0, "is not valid (xz header expected)")
         });
     }
     let mut streams = Vec::new();
@@ -226,7 +226,7 @@ fn read_blocks(file: &mut StoredFile) -> Result<Vec<Block>, ReadError> {
         let mut padding = [0; 4];
         if end >= 4 {
             file.read_exact_at(&mut padding, end - 4)?;
-            // Streams are a multiple of four bytes, and so is the padding behind them.
+            // Streams and padding are multiples of four bytes.
             if padding == [0; 4] {
                 end -= 4;
                 continue;
@@ -242,7 +242,7 @@ fn is_footer(footer: &[u8]) -> bool {
     footer[10..] == *FOOTER_MAGIC && footer[..4] == crc32(&footer[4..10])
 }
 
-/// What is wrong where no stream ends at `end`: the last one was cut off there, or other data follow one.
+/// Explains a missing end of a stream at `end`: truncation, or trailing data.
 #[cold]
 fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<ReadError, ReadError> {
     let length = file.length();
@@ -250,7 +250,7 @@ fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<Read
     let mut bytes = vec![0; (end - from) as usize];
     file.read_exact_at(&mut bytes, from)?;
     let Some(footer) = bytes.windows(FOOTER_BYTES as usize).rposition(is_footer) else {
-        let reason = "ends too early, or more than 4 MiB of other data follow it";
+        let reason = "ends early, or more than 4 MiB of other data follow";
         return Ok(damaged(length, if from == 0 { TOO_SHORT } else { reason }));
     };
     let behind = &bytes[footer + FOOTER_BYTES as usize..];
@@ -260,13 +260,13 @@ fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<Read
     Ok(match is_cut_off {
         true => damaged(length, TOO_SHORT),
         false => {
-            let reason = format!("is not valid (no stream begins there, and {} bytes follow)", next.len());
+            let reason = format!("is not valid (no stream there, and {} bytes follow)", next.len());
             damaged(end - next.len() as u64, &reason)
         }
     })
 }
 
-/// The blocks of the stream that ends at `end`, which is moved to where it begins.
+/// Returns the blocks of the stream that ends at `end`, and moves `end` to its start.
 fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Vec<Block>, ReadError> {
     let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES);
     let mut footer = [0; FOOTER_BYTES as usize];
@@ -303,7 +303,7 @@ fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Ve
     let mut header = [0; HEADER_BYTES as usize];
     file.read_exact_at(&mut header, start)?;
     if &header[..6] != HEADER_MAGIC || header[6..8] != flags || header[8..] != crc32(&flags) {
-        return Err(damaged(start, "is not valid (no stream begins where its end says)"));
+        return Err(damaged(start, "is not valid (no stream at the start given by its footer)"));
     }
     for block in &mut blocks {
         block.at += start + HEADER_BYTES;
@@ -312,7 +312,7 @@ fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Ve
     Ok(blocks)
 }
 
-/// Refuses a block whose decoder needs more memory than there is, and says how much.
+/// Rejects a block whose decoder needs more memory.
 fn check_memory(file: &mut StoredFile, block: &Block, memory: u32) -> Result<(), ReadError> {
     let mut header = vec![0; usize::try_from(block.unpadded.min(1024)).unwrap_or(1024)];
     file.read_exact_at(&mut header, block.at)?;
@@ -323,7 +323,7 @@ fn check_memory(file: &mut StoredFile, block: &Block, memory: u32) -> Result<(),
     Ok(())
 }
 
-/// How far an lzma2 block looks back; `None` of a header that the decoder refuses.
+/// Returns the dictionary size of an lzma2 block; `None` for an invalid header, which the decoder rejects.
 fn dictionary_bytes(header: &[u8]) -> Option<u64> {
     let (&[_, flags], mut rest) = header.split_first_chunk::<2>()?;
     for present in [0x40, 0x80] {
@@ -344,7 +344,7 @@ fn dictionary_bytes(header: &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether several readers can share the file.
+/// Returns whether several readers can share the file.
 pub(crate) fn has_several_blocks(mut file: StoredFile) -> bool {
     read_blocks(&mut file).is_ok_and(|blocks| blocks.len() > 1)
 }

@@ -1,6 +1,4 @@
-//! Zstandard input.
-//!
-//! A seek table, where there is one, says where frames begin.
+//! Zstandard input. A seek table at the end of the file lists the frames.
 
 use std::io::Read;
 use std::ops::Range;
@@ -10,10 +8,10 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use super::decoder::{Decoder, SKIPPABLE_MAGIC, SplitBlocks, Stored, TOO_SHORT, begins_with_any, no_frame};
 use crate::bytes::{ReadError, StoredFile};
 
-/// The longest header of a frame.
+/// Maximum bytes of a frame header.
 const HEADER_BYTES_MAX: usize = 18;
 const MAGIC: u32 = 0xFD2F_B528;
-/// A window that every decoder is expected to manage.
+/// Window that every decoder supports.
 const WINDOW_BYTES_ALWAYS: u64 = 8 << 20;
 const SKIPPABLE_HEADER_BYTES: u64 = 8;
 
@@ -26,8 +24,8 @@ pub(crate) struct ZstdStream {
 }
 
 impl ZstdStream {
-    /// The frames of `split`, which is the whole file or has a seek table. They may look back at most
-    /// `memory` bytes, or what is usual.
+    /// Opens the frames of `split`, which is the whole file unless there is a seek table. Windows may have
+    /// `memory` bytes, or the usual size.
     pub(crate) fn open(mut file: StoredFile, range: &Range<u64>, memory: usize) -> Result<Self, ReadError> {
         let mut starts_file = true;
         if range.start > 0 {
@@ -84,7 +82,7 @@ impl Decoder for ZstdStream {
 }
 
 impl ZstdStream {
-    /// Begins the next frame that holds data; `false` where the file has ended.
+    /// Starts the next frame with data; returns false at the end of the file.
     fn begin_frame(&mut self) -> Result<bool, ReadError> {
         loop {
             let header = self.stored.peek(HEADER_BYTES_MAX)?;
@@ -101,8 +99,7 @@ impl ZstdStream {
                 }
                 continue;
             }
-            // A frame of its own kind of memory: a decoder that is used again reserves the whole window at
-            // once.
+            // A new decoder per frame: a reused one allocates the whole window at once.
             let window = window_size(header);
             if window > self.window_max {
                 return Err(ReadError::WindowTooLarge { window });
@@ -133,8 +130,7 @@ const SEEK_FOOTER_MAGIC: [u8; 4] = 0x8F92_EAB1_u32.to_le_bytes();
 const SEEK_TABLE_MAGIC: u32 = 0x184D_2A5E;
 const SEEK_FRAMES_MAX: u64 = 0x800_0000;
 
-/// Where the frames of a file begin, as its last frame says: zstd's `contrib/seekable_format`. `None` where
-/// the file does not end with a table that fits it.
+/// Reads the offsets of frames from zstd's `contrib/seekable_format`. Returns `None` without a valid table.
 fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError> {
     let length = file.length();
     let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
@@ -165,7 +161,7 @@ fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError>
     Ok((at == start).then_some(frames))
 }
 
-/// Whether several readers can share the file.
+/// Returns whether several readers can share the file.
 pub(crate) fn has_several_frames(mut file: StoredFile) -> bool {
     let frames = frames_in_table(&mut file);
     frames.is_ok_and(|frames| frames.is_some_and(|frames| frames.len() > 1))
@@ -177,8 +173,7 @@ fn skippable_length(header: &[u8]) -> Option<u32> {
     SKIPPABLE_MAGIC.contains(&u32::from_le_bytes(*magic)).then(|| u32::from_le_bytes(*length))
 }
 
-/// How far a frame may look back, in bytes, by the format's definition. 0 of a header that is cut off, which
-/// the decoder refuses.
+/// Returns the window size of a frame, or 0 for a truncated header, which the decoder rejects.
 fn window_size(header: &[u8]) -> u64 {
     let Some((descriptor, rest)) = header.get(4..).and_then(<[u8]>::split_first) else { return 0 };
     let single_segment = descriptor & 0x20 != 0;
@@ -187,12 +182,12 @@ fn window_size(header: &[u8]) -> u64 {
         let base = 1u64 << (10 + (window >> 3));
         return base + base / 8 * u64::from(window & 7);
     }
-    // A single segment looks back over the whole content, whose size follows the dictionary's number.
+    // The window of a single segment is its whole content, whose size follows the dictionary id.
     let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
     let size_bytes = [1, 2, 4, 8][usize::from(descriptor >> 6)];
     let Some(size) = rest.get(dictionary_bytes..dictionary_bytes + size_bytes) else { return 0 };
     let mut little_endian = [0; 8];
     little_endian[..size_bytes].copy_from_slice(size);
-    // Sizes of two bytes begin at 256.
+    // Sizes of two bytes are offset by 256.
     u64::from_le_bytes(little_endian).saturating_add(if size_bytes == 2 { 256 } else { 0 })
 }

@@ -1,4 +1,4 @@
-//! The bytes of a Parquet file as the parquet crate asks for them.
+//! The file interface of the parquet crate.
 
 use std::io::{self, BufReader, Read};
 
@@ -8,14 +8,14 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::bytes::SharedBytes;
 
-/// An open file, which several readers share.
+/// An open file that several readers share.
 #[derive(Clone)]
 pub(super) struct ParquetBytes {
     bytes: SharedBytes,
     length: u64,
 }
 
-/// What stands at an offset and behind it.
+/// A reader from an offset on.
 pub(super) struct FromOffset {
     file: ParquetBytes,
     offset: u64,
@@ -27,7 +27,7 @@ impl ParquetBytes {
         Ok(ParquetBytes { bytes, length })
     }
 
-    /// The error of the last failed read.
+    /// Returns the error of the last failed read.
     pub(super) fn take_error(&self) -> Option<io::Error> {
         self.bytes.take_error()
     }
@@ -50,7 +50,7 @@ impl ChunkReader for ParquetBytes {
         let rest = self.length.saturating_sub(start);
         if length as u64 > rest {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes at byte {start} are more than the {rest} there"
+                "{length} bytes at byte {start}, but the file has only {rest} more"
             )));
         }
         let mut bytes = vec![0; length];

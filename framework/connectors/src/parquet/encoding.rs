@@ -1,7 +1,7 @@
-//! Row groups as bytes, and the footer over them.
+//! Encoding of row groups and of the footer.
 //!
-//! The bytes are the same wherever a task was interrupted: a group is encoded at once, when all its rows are there, as a file
-//! of its own, of which the columns are taken.
+//! The bytes do not depend on interruptions: a complete group is encoded at once, as its own file, whose
+//! columns are then copied.
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -19,27 +19,27 @@ use serde::{Deserialize, Serialize};
 use serde_arrow::ArrayBuilder;
 use serde_arrow::schema::{SchemaLike, SerdeArrowSchema, TracingOptions};
 
-/// The bytes that a file begins and ends with.
+/// The first and last bytes of a file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
-/// Rows that wait before they become columns.
+/// Number of rows at which they are converted to columns.
 const BATCH_ROWS: usize = 1024;
-/// Behind the metadata in a footer: their length, and the magic.
+/// Bytes after the metadata in a footer: their length, and the magic.
 const TAIL_BYTES: usize = 8;
 
-/// A file that is being written.
+/// A Parquet file that is being written.
 pub struct PartWriter {
     encoded: Encoded,
     rows: OpenRows,
 }
 
 impl PartWriter {
-    /// A file of rows of the type `T`, which begins with [`MAGIC`]. Fails if the type has no columns.
+    /// Creates a file of rows of type `T`, which begins with [`MAGIC`]. Fails if the type has no columns.
     pub fn new<'de, T: Deserialize<'de>>() -> Result<PartWriter, String> {
         let rows = OpenRows::of::<T>()?;
         Ok(PartWriter { encoded: Encoded::new(rows.none())?, rows })
     }
 
-    /// Adds a row. Appends a group to `out` when there are `group_rows` rows.
+    /// Adds a row. Appends a group to `out` after `group_rows` rows.
     pub fn push(&mut self, row: &impl Serialize, group_rows: usize, out: &mut Vec<u8>) -> Result<(), String> {
         self.rows.push(row)?;
         if self.rows.count() == group_rows {
@@ -48,12 +48,12 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Appends to `state` what [`restore`](PartWriter::restore) needs.
+    /// Appends the state for [`restore`](PartWriter::restore).
     pub fn save(&mut self, state: &mut Vec<u8>) -> Result<(), String> {
         self.encoded.save(&self.rows.all()?, state)
     }
 
-    /// Goes on where [`save`](PartWriter::save) was called, in a new writer of the same type.
+    /// Restores a saved state in a new writer of the same type.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let rows = self.encoded.restore(state)?;
         self.rows.put_back(rows);
@@ -67,20 +67,20 @@ impl PartWriter {
     }
 }
 
-/// The rows of the group that is not full yet.
+/// The rows of the incomplete group.
 struct OpenRows {
     batches: Vec<RecordBatch>,
     builder: ArrayBuilder,
     /// Rows in the builder.
     waiting: usize,
-    /// Rows in all.
+    /// Total rows.
     count: usize,
-    /// No rows, with the columns of all.
+    /// An empty batch with all columns.
     none: RecordBatch,
 }
 
 impl OpenRows {
-    /// No rows of this type; why it has no columns, if it has none.
+    /// Creates an empty group; fails if the type has no columns.
     fn of<'de, T: Deserialize<'de>>() -> Result<OpenRows, String> {
         let options = TracingOptions::default()
             .strings_as_large_utf8(false)
@@ -94,7 +94,7 @@ impl OpenRows {
         let mut builder = ArrayBuilder::new(schema).map_err(|error| error.to_string())?;
         let none = builder.to_record_batch().map_err(|error| error.to_string())?;
         if none.num_columns() == 0 {
-            return Err("they have no columns".to_owned());
+            return Err("it has no columns".to_owned());
         }
         Ok(OpenRows { batches: Vec::new(), builder, waiting: 0, count: 0, none })
     }
@@ -120,13 +120,13 @@ impl OpenRows {
         Ok(())
     }
 
-    /// All of them at once: how they were batched is not to be seen in what is made of them.
+    /// Returns the rows as one batch, so that the output does not depend on batches.
     fn all(&mut self) -> Result<RecordBatch, String> {
         self.close_batch()?;
         concat_batches(&self.none.schema(), &self.batches).map_err(|error| error.to_string())
     }
 
-    /// The same, after which there are none.
+    /// Returns the rows as one batch and removes them.
     fn take(&mut self) -> Result<RecordBatch, String> {
         let all = self.all()?;
         self.batches.clear();
@@ -134,34 +134,34 @@ impl OpenRows {
         Ok(all)
     }
 
-    /// Begins with the rows of an earlier attempt.
+    /// Continues with the rows of an earlier attempt.
     fn put_back(&mut self, batches: Vec<RecordBatch>) {
         self.count = batches.iter().map(RecordBatch::num_rows).sum();
         self.batches = batches;
     }
 }
 
-/// What of a part file has been encoded.
+/// The encoded part of a file.
 struct Encoded {
-    /// Of a file without rows.
+    /// Metadata of a file without rows.
     file: FileMetaData,
     groups: Vec<RowGroupMetaData>,
     /// Bytes so far.
     bytes: u64,
 }
 
-/// What is kept in a checkpoint, beside the bytes of the full groups.
+/// The state in a checkpoint. Part files contain the complete groups.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     bytes: u64,
-    /// A footer over the full groups.
+    /// A footer over the complete groups.
     footer: Vec<u8>,
-    /// A file of the rows of the other group.
+    /// A file with the rows of the incomplete group.
     rows: Vec<u8>,
 }
 
 impl Encoded {
-    /// A file that begins with the magic and will have the columns of these rows.
+    /// Creates a file with the columns of these rows.
     fn new(none: &RecordBatch) -> Result<Encoded, String> {
         let (_, metadata) = file_of(none, Types::Parquet)?;
         Ok(Encoded { file: metadata.file_metadata().clone(), groups: Vec::new(), bytes: MAGIC.len() as u64 })
@@ -197,7 +197,7 @@ impl Encoded {
         written.map(|()| footer).map_err(|error| error.to_string())
     }
 
-    /// Appends the footer, which is the end of the file.
+    /// Appends the footer.
     fn end(&self, out: &mut Vec<u8>) -> Result<(), String> {
         out.append(&mut self.footer()?);
         Ok(())
@@ -210,7 +210,7 @@ impl Encoded {
         Ok(())
     }
 
-    /// Goes on where `save` was called; the rows of the group that was not full.
+    /// Restores a saved state; returns the rows of the incomplete group.
     fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
         let Saved { bytes, footer, rows } = postcard::from_bytes(state).map_err(|error| error.to_string())?;
         let metadata = metadata_of(&footer)?;
@@ -222,16 +222,16 @@ impl Encoded {
     }
 }
 
-/// Which types a file knows its columns by.
+/// The type information in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Types {
-    /// Those that every program knows.
+    /// Parquet types, which every program reads.
     Parquet,
-    /// Beside those, what the columns are in memory, so that they are the same when they are read.
+    /// Also Arrow types, so that columns round-trip exactly.
     Arrow,
 }
 
-/// Rows as a file with one group, or none where there are no rows.
+/// Encodes rows as a file with one group, or with none if there are no rows.
 fn file_of(rows: &RecordBatch, types: Types) -> Result<(Vec<u8>, ParquetMetaData), String> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -253,8 +253,8 @@ fn file_of(rows: &RecordBatch, types: Types) -> Result<(Vec<u8>, ParquetMetaData
     Ok((file, metadata))
 }
 
-/// What the footer at the end of these bytes says. All that is written was read so before, since not
-/// everything that a writer knows comes back.
+/// Reads the metadata in a footer. Everything written passes through here, since a reader does not return all
+/// that a writer knows.
 fn metadata_of(bytes: &[u8]) -> Result<ParquetMetaData, String> {
     let cut = || "it ends too early".to_owned();
     let end = bytes.len().checked_sub(TAIL_BYTES).ok_or_else(cut)?;
@@ -265,7 +265,7 @@ fn metadata_of(bytes: &[u8]) -> Result<ParquetMetaData, String> {
     metadata.map_err(|error| error.to_string())
 }
 
-/// The same group as the one of this number in a file, so many bytes further on.
+/// Returns the group with this number in another file, moved by `by` bytes.
 fn moved(
     group: RowGroupMetaData,
     by: i64,

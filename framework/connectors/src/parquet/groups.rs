@@ -1,6 +1,5 @@
-//! What the footer of a Parquet file says: which columns a row type takes, and which row groups a split has.
-//!
-//! The footer is checked wherever the reading relies on it.
+//! The footer of a Parquet file: the columns of a row type, and the row groups of a split. Values that a
+//! reader relies on are checked.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -17,12 +16,12 @@ use serde::Deserialize;
 use super::bytes::ParquetBytes;
 use crate::columns::columns;
 
-/// Rows that are decoded at once, at most.
+/// Maximum rows decoded at once.
 const BATCH_ROWS: u64 = 1024;
-/// Columns that a message names.
+/// Maximum columns in a message.
 const NAMED_COLUMNS: usize = 8;
 
-/// A footer, and the columns of it that are read.
+/// A footer and its selected columns.
 pub(super) struct Footer {
     metadata: ArrowReaderMetadata,
     mask: ProjectionMask,
@@ -32,7 +31,7 @@ pub(super) struct Footer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Group {
     number: usize,
-    /// Of its first byte.
+    /// Offset of its first byte.
     pub(super) offset: u64,
     pub(super) rows: u64,
 }
@@ -46,9 +45,9 @@ pub(super) struct Groups {
 }
 
 impl Footer {
-    /// The footer of a file, for the columns of `T`; what is wrong with it, if something is.
+    /// Reads the footer of a file and selects the columns of `T`.
     pub(super) fn read<'de, T: Deserialize<'de>>(file: &ParquetBytes) -> Result<Footer, String> {
-        // What writers by Arrow note of their own types is not looked at: the types of Parquet suffice.
+        // Arrow's own types in the metadata are ignored; those of Parquet suffice.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = checked(|| ArrowReaderMetadata::load(file, options))?;
         let schema = metadata.parquet_schema();
@@ -59,7 +58,7 @@ impl Footer {
         if taken.is_empty() {
             let dots = if held.len() > NAMED_COLUMNS { ", ..." } else { "" };
             return Err(format!(
-                "none of the columns {} is in it, which has {}{dots}; check the names",
+                "it has none of the columns {} but {}{dots}; check the names",
                 wanted.unwrap_or_default().join(", "),
                 held[..held.len().min(NAMED_COLUMNS)].join(", ")
             ));
@@ -68,11 +67,11 @@ impl Footer {
         Ok(Footer { metadata, mask })
     }
 
-    /// The row groups whose first bytes are in `range` of a file of so many bytes.
+    /// Returns the row groups that begin in `range` of a file of `file_length` bytes.
     pub(super) fn groups(&self, range: &Range<u64>, file_length: u64) -> Result<Groups, String> {
         let mut groups = Groups { list: Vec::new(), rows_before: 0, rows: 0 };
         for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
-            let damaged = || format!("it is damaged: its footer makes no sense of row group {number}");
+            let damaged = || format!("it is damaged: its footer is inconsistent about row group {number}");
             let rows = u64::try_from(group.num_rows()).map_err(|_| damaged())?;
             let offset = self.check(group, file_length)?.ok_or_else(damaged)?;
             let sum = if offset < range.start { &mut groups.rows_before } else { &mut groups.rows };
@@ -86,7 +85,7 @@ impl Footer {
         Ok(groups)
     }
 
-    /// Where a row group begins, if its columns lie in the file and can be decompressed.
+    /// Checks the columns of a row group; returns its offset, or `None` if the footer is inconsistent.
     fn check(&self, group: &RowGroupMetaData, file_length: u64) -> Result<Option<u64>, String> {
         let mut first = None;
         for (leaf, column) in group.columns().iter().enumerate() {
@@ -99,7 +98,7 @@ impl Footer {
                 continue;
             }
             if column.file_path().is_some() {
-                return Err("its columns are in other files; read those instead".to_owned());
+                return Err("its columns are in other files; read those files".to_owned());
             }
             match column.compression() {
                 Compression::ZSTD(_) if !cfg!(feature = "parquet-zstd") => {
@@ -111,7 +110,7 @@ impl Footer {
                 }
                 Compression::LZO => {
                     return Err(format!(
-                        "column {} is compressed with lzo, which is not read; write the file with snappy",
+                        "column {} is compressed with lzo, which is not supported; write the file with snappy",
                         column.column_path().string()
                     ));
                 }
@@ -121,7 +120,7 @@ impl Footer {
         Ok(first)
     }
 
-    /// A reader of a row group from the row behind `skipped` on, which decodes about so many bytes at once.
+    /// Opens a row group after `skipped` rows; decodes about `batch_bytes` at once.
     pub(super) fn open(
         &self,
         file: ParquetBytes,
@@ -143,20 +142,20 @@ impl Footer {
     }
 }
 
-/// What the parquet crate makes of bytes; of some that are damaged it panics.
+/// Calls the parquet crate, which panics on some damaged bytes.
 pub(super) fn checked<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(|error| format!("it is damaged: {error}")),
         Err(panic) => {
             let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("nothing was said");
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown error");
             Err(format!("it is damaged: {said}"))
         }
     }
 }
 
-/// Where a column of a row group lies; `None` where its footer makes no sense. A dictionary comes before the
-/// data, and some writers say 0 where there is none.
+/// Returns the range of a column; `None` if the footer is inconsistent. A dictionary precedes the data; some
+/// writers use offset 0 if there is none.
 fn chunk(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
     let data = column.data_page_offset();
     let start = column.dictionary_page_offset().filter(|at| *at > 0 && *at < data).unwrap_or(data);

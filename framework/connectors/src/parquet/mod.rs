@@ -1,6 +1,5 @@
-//! Parquet files, in both directions. Pages are those of the parquet crate, and values those of serde_arrow; here is which
-//! row groups belong to a range of a file, what of a footer is checked before it is relied on, and files whose bytes do not
-//! depend on where their writer was interrupted.
+//! Parquet files, in both directions. The parquet crate handles pages, and serde_arrow values. This module
+//! assigns row groups to splits, checks footers, and writes files whose bytes do not depend on interruptions.
 
 mod bytes;
 mod encoding;
@@ -22,33 +21,33 @@ use crate::bytes::{ReadAt, ReadError, SharedBytes};
 use crate::row::BadRow;
 
 const ENCRYPTED: &[u8; 4] = b"PARE";
-const OTHER_ROWS: &str = "it is damaged: a row group does not have as many rows as the footer says";
+const OTHER_ROWS: &str = "it is damaged: the rows of a row group do not match the footer";
 
 /// The rows of the row groups that begin in a range of a file.
 pub struct ParquetFile {
     bytes: ParquetBytes,
     footer: Footer,
     batch_bytes: u64,
-    /// Those that are not begun.
+    /// Row groups that are not open yet.
     groups: IntoIter<Group>,
     open: Option<OpenGroup>,
-    /// Rows to pass over.
+    /// Rows to skip.
     skipped: u64,
     rows_before: u64,
     rows: u64,
 }
 
-/// The row group that is being read.
+/// The current row group.
 struct OpenGroup {
     group: Group,
     batches: ParquetRecordBatchReader,
-    /// Rows that are still to come.
+    /// Remaining rows.
     left: u64,
 }
 
 /// Some rows of a row group.
 pub struct Batch {
-    /// Where the row group begins.
+    /// Offset of the row group.
     offset: u64,
     batch: RecordBatch,
 }
@@ -59,7 +58,7 @@ pub struct Rows<'b> {
     rows: Deserializer<'b>,
 }
 
-/// Refuses bytes that do not begin and end as such a file.
+/// Rejects files without the magic of Parquet at both ends.
 pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     let bad = |offset, reason: &str| Err(ReadError::damaged(offset, reason));
     let length = bytes.length().map_err(ReadError::Unreadable)?;
@@ -72,19 +71,19 @@ pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     };
     let end = length.saturating_sub(MAGIC.len() as u64);
     match (&read(0)?, &read(end)?) {
-        _ if length == 0 => bad(0, "it is empty, where a parquet file has a footer at least; write it again"),
+        _ if length == 0 => bad(0, "an empty file is not a Parquet file; write it again"),
         (MAGIC, MAGIC) if end > 0 => Ok(()),
-        (ENCRYPTED, _) | (_, ENCRYPTED) => bad(end, "it is encrypted, which is not read; decrypt it first"),
-        (MAGIC, _) => {
-            bad(length, "it does not end as a parquet file, so that it is incomplete; write it again")
+        (ENCRYPTED, _) | (_, ENCRYPTED) => {
+            bad(end, "it is encrypted, which is not supported; decrypt it first")
         }
-        _ => bad(0, "it does not begin as a parquet file"),
+        (MAGIC, _) => bad(length, "it does not end as a Parquet file; it is incomplete, so write it again"),
+        _ => bad(0, "not a Parquet file"),
     }
 }
 
 impl ParquetFile {
-    /// Opens the row groups in `range` of a file of `length` bytes for the columns that `T` names, and passes over the first
-    /// `skipped` rows. About `batch_bytes` of rows are decoded at once.
+    /// Opens the row groups that begin in `range` of a file of `length` bytes, for the columns that `T`
+    /// names, and skips `skipped` rows. Decodes about `batch_bytes` at once.
     pub fn open<'de, T: Deserialize<'de>>(
         bytes: SharedBytes,
         length: u64,
@@ -109,17 +108,17 @@ impl ParquetFile {
         })
     }
 
-    /// The number of rows of the file before the range.
+    /// Returns the number of rows before the range.
     pub fn rows_before(&self) -> u64 {
         self.rows_before
     }
 
-    /// The number of rows in the range.
+    /// Returns the number of rows in the range.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads the next rows that are not to be passed over.
+    /// Reads the next rows that are not skipped.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ReadError> {
         loop {
             if let Some(OpenGroup { group, batches, left }) = &mut self.open {
@@ -149,19 +148,19 @@ impl ParquetFile {
     }
 }
 
-/// The error of the last read, if one has failed, and otherwise one of bytes that are not valid.
+/// Returns the error of the last failed read, or else an error for invalid bytes.
 #[cold]
 fn failed(bytes: &ParquetBytes, offset: u64, reason: String) -> ReadError {
     bytes.take_error().map_or_else(|| ReadError::damaged(offset, reason), ReadError::Unreadable)
 }
 
 impl Batch {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn count(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// A decoder of the rows.
+    /// Returns a decoder of the rows.
     pub fn rows(&self) -> Result<Rows<'_>, ReadError> {
         let rows = Deserializer::from_record_batch(&self.batch);
         let rows = rows.map_err(|error| ReadError::damaged(self.offset, reason(&error)))?;
@@ -170,7 +169,7 @@ impl Batch {
 }
 
 impl Rows<'_> {
-    /// The row of this number, which is below [`Batch::count`].
+    /// Decodes the row with this number, which is below [`Batch::count`].
     pub fn get<'r, T: Deserialize<'r>>(&'r self, number: usize) -> Result<Result<T, BadRow>, ReadError> {
         let row = || self.rows.get(number).ok_or_else(|| ReadError::damaged(self.offset, OTHER_ROWS));
         match T::deserialize(row()?) {
@@ -184,7 +183,7 @@ impl Rows<'_> {
     }
 }
 
-/// The message of serde_arrow without its first word.
+/// Returns the message of serde_arrow without its prefix.
 fn reason(error: &serde_arrow::Error) -> String {
     let text = error.to_string();
     text.strip_prefix("Error: ").unwrap_or(&text).to_owned()

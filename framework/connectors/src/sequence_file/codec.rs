@@ -1,4 +1,4 @@
-//! The compressions of SequenceFiles, by the names of Hadoop's classes.
+//! The compressions of SequenceFiles, named by Hadoop's classes.
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
@@ -6,7 +6,7 @@ use crate::content::{ContentError, read_up_to};
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 use crate::decode::HadoopBlocks;
 
-/// How values or blocks are compressed.
+/// The compression of values or blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Default,
@@ -22,7 +22,7 @@ pub(super) enum Codec {
 }
 
 const PACKAGE: &str = "org.apache.hadoop.io.compress.";
-/// The classes that are features, each with its feature.
+/// Classes that need a feature, with the feature.
 const FEATURES: [(&str, &str); 4] =
     [("ZStandardCodec", "zstd"), ("BZip2Codec", "bzip2"), ("Lz4Codec", "lz4"), ("SnappyCodec", "snappy")];
 
@@ -44,13 +44,13 @@ impl Codec {
                     "it is compressed with {class}; build this program with the feature {feature} of napreduce"
                 ),
                 None => format!(
-                    "it is compressed with {class}, which is not read; write it with DefaultCodec or GzipCodec"
+                    "it is compressed with {class}, which is not supported; write it with DefaultCodec or GzipCodec"
                 ),
             }),
         }
     }
 
-    /// What is in these bytes, of at most `limit` bytes.
+    /// Decompresses at most `limit` bytes.
     pub(super) fn decompress(self, stored: &[u8], limit: usize) -> Result<Vec<u8>, ContentError> {
         match self {
             Codec::Default => read_up_to(ZlibDecoder::new(stored), limit),

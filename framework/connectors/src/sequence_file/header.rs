@@ -1,18 +1,18 @@
-//! What a SequenceFile says of itself at its start, and Hadoop's numbers.
+//! The header of a SequenceFile, and Hadoop's variable-length integers.
 
 use super::codec::Codec;
 
 pub(super) const MARKER_BYTES: usize = 16;
-/// How a file begins; one version is in use since 2006.
+/// Magic and version; version 6 is in use since 2006.
 pub(super) const MAGIC: &[u8; 4] = b"SEQ\x06";
 
-/// How the records of a file are laid out.
+/// The layout of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     Plain,
     /// Each value is compressed.
     Records(Codec),
-    /// Many keys and values together are.
+    /// Blocks of keys and values are compressed.
     Blocks(Codec),
 }
 
@@ -22,12 +22,12 @@ pub(super) struct Header {
     pub(super) value: String,
     pub(super) layout: Layout,
     pub(super) marker: [u8; MARKER_BYTES],
-    /// Its bytes, the marker included.
+    /// Length in bytes, with the marker.
     pub(super) length: usize,
 }
 
 impl Header {
-    /// `None` where the bytes, which begin with the magic, end before the header does.
+    /// Parses a header after the magic; `None` if the bytes end early.
     pub(super) fn parse(bytes: &[u8]) -> Option<Result<Header, String>> {
         let mut rest = bytes.get(MAGIC.len()..)?;
         let key = take_text(&mut rest)?;
@@ -62,8 +62,8 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Takes a number off the front, as Hadoop's `WritableUtils.writeVLong` has it: one byte, or a byte that says
-/// the sign and how many follow, the highest first.
+/// Takes an integer in the encoding of Hadoop's `WritableUtils.writeVLong`: one byte, or a byte with sign and
+/// length, followed by big-endian digits.
 pub fn take_number(bytes: &mut &[u8]) -> Option<i64> {
     let (first, rest) = bytes.split_first()?;
     let first = *first as i8;

@@ -1,4 +1,4 @@
-//! Hadoop's SequenceFiles, read record by record: pairs of a key and a value, as the bytes that Hadoop's types write.
+//! Hadoop's SequenceFiles: pairs of key and value, as the bytes that Hadoop's types write.
 
 mod codec;
 mod header;
@@ -15,24 +15,24 @@ use crate::bytes::{ReadAt, ReadError, SharedBytes};
 
 const SEARCH_BYTES: usize = 64 << 10;
 const LENGTH_BYTES: usize = 4;
-/// What stands where a length belongs, before a marker.
+/// A length of -1, which precedes a marker.
 const ESCAPE: [u8; LENGTH_BYTES] = [0xff; LENGTH_BYTES];
-const TOO_SHORT: &str = "it ends too early; the file is incomplete";
+const TOO_SHORT: &str = "it ends early; the file is incomplete";
 const RECORD: &str = "a record or a block";
 
-/// The records of a file that follow a marker which begins in a range of it.
+/// The records of a file after the markers that begin in a range.
 pub struct SequenceFile {
     container: Container,
     layout: Layout,
     /// The classes of keys and values; `None` in an empty file.
     classes: Option<(String, String)>,
     range: Range<u64>,
-    /// Where the next record, or the escape before a marker, begins.
+    /// Offset of the next record, or of the escape before a marker.
     next: u64,
     ended: bool,
-    /// Whether a block begins there, whose marker was passed.
+    /// Whether a block without its marker begins at `next`.
     begun: bool,
-    /// Records to pass over.
+    /// Records to skip.
     skipped: u64,
     block: Block,
     current: Current,
@@ -40,21 +40,21 @@ pub struct SequenceFile {
 
 /// A record.
 pub struct Record<'f> {
-    /// Where it begins, or the block that it is in.
+    /// Its offset, or that of its block.
     pub at: u64,
-    /// The key, as its class writes it.
+    /// The key in the encoding of its class.
     pub key: &'f [u8],
-    /// The value, as its class writes it.
+    /// The value in the encoding of its class.
     pub value: &'f [u8],
 }
 
-/// The file, without what its records mean.
+/// The file: reads of bytes, header and markers.
 struct Container {
     bytes: SharedBytes,
     length: u64,
     memory: usize,
     marker: [u8; MARKER_BYTES],
-    /// Where the bytes that were read last begin, and they.
+    /// The last read bytes and their offset.
     held: RefCell<(u64, Vec<u8>)>,
 }
 
@@ -63,41 +63,41 @@ struct Container {
 struct Block {
     at: u64,
     parts: [Vec<u8>; 4],
-    /// How much of each part is taken.
+    /// Bytes taken from each part.
     taken: [usize; 4],
-    /// Records of the block, and those that are still to come.
+    /// Records of the block, in total and remaining.
     count: i64,
     left: i64,
 }
 
-/// Where the current record lies.
+/// The position of the current record.
 #[derive(Default)]
 struct Current {
     at: u64,
-    /// Of a record that is not in a block, key and value as they are stored, and the value if it was compressed.
+    /// Without blocks: the stored key and value, and the decompressed value.
     stored: Vec<u8>,
     content: Vec<u8>,
     key: Range<usize>,
     value: Range<usize>,
 }
 
-/// Refuses bytes that do not begin as such a file.
+/// Rejects files without the magic of SequenceFiles.
 pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
     let bad = |reason: &str| Err(ReadError::damaged(0, reason));
     let mut first = [0; MAGIC.len()];
     match bytes.read_exact_at(&mut first, 0) {
         Ok(()) if first == *MAGIC => Ok(()),
         Ok(()) if first.starts_with(b"SEQ") => {
-            bad(&format!("it is a SequenceFile of version {}, this program reads version 6", first[3]))
+            bad(&format!("it is a SequenceFile of version {}, but this program reads version 6", first[3]))
         }
         Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
-        _ => bad("it does not begin as a SequenceFile"),
+        _ => bad("not a SequenceFile"),
     }
 }
 
 impl Container {
-    /// As many bytes as are there, at most `wanted`.
+    /// Returns at most `wanted` bytes at `at`.
     fn peek(&self, at: u64, wanted: usize) -> Result<Vec<u8>, ReadError> {
         let there = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
         let mut held = self.held.borrow_mut();
@@ -114,7 +114,7 @@ impl Container {
         Ok(bytes[..there.min(wanted)].to_vec())
     }
 
-    /// So many bytes, which must be there and fit the memory.
+    /// Returns exactly `wanted` bytes; fails if they exceed the file or the memory.
     fn read(&self, at: u64, wanted: u64) -> Result<Vec<u8>, ReadError> {
         if at.saturating_add(wanted) > self.length {
             return Err(ReadError::damaged(self.length, TOO_SHORT));
@@ -142,7 +142,7 @@ impl Container {
         }
     }
 
-    /// The first marker that begins at `from` or later and before `until`.
+    /// Returns the first marker that begins at `from` or later and before `until`.
     fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
         let finder = Finder::new(&self.marker);
         let mut at = from;
@@ -156,7 +156,7 @@ impl Container {
         Ok(None)
     }
 
-    /// A number and the bytes that it counts, at `at`, which is moved behind them.
+    /// Reads bytes with a length prefix at `at`, and moves `at` after them.
     fn counted(&self, at: &mut u64) -> Result<Vec<u8>, ReadError> {
         let count = self.number(at)?;
         let damaged = |_| ReadError::damaged(*at, format!("it is damaged: {count} bytes"));
@@ -176,8 +176,8 @@ impl Container {
 }
 
 impl SequenceFile {
-    /// Opens the records in `range` of a file of `length` bytes, and passes over the first `skipped` of them. A record, a
-    /// block and the header of the file may have up to `memory` bytes.
+    /// Opens the records after the markers in `range` of a file of `length` bytes and skips `skipped` of
+    /// them. A record, a block and the header may have `memory` bytes.
     pub fn open(
         bytes: SharedBytes,
         length: u64,
@@ -213,18 +213,18 @@ impl SequenceFile {
         })
     }
 
-    /// The classes of keys and of values; `None` in an empty file.
+    /// Returns the classes of keys and values; `None` for an empty file.
     pub fn classes(&self) -> Option<(&str, &str)> {
         self.classes.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// Stored bytes of the range that are done.
+    /// Returns the stored bytes of the range up to the current position.
     pub fn consumed(&self) -> u64 {
         let at = if self.ended { self.range.end } else { self.next };
         at.clamp(self.range.start, self.range.end) - self.range.start
     }
 
-    /// Reads the next record; `None` at the end of the range or of the file.
+    /// Returns the next record; `None` at the end of the range or of the file.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         loop {
             if self.block.left == 0 && !self.begin_records()? {
@@ -247,7 +247,7 @@ impl SequenceFile {
         Ok(Some(Record { at: *at, key: &keys[key.clone()], value: &values[value.clone()] }))
     }
 
-    /// Passes over a marker, if there is one, and reads the block behind it; false at the end of the range or of the file.
+    /// Skips a marker, if there is one, and reads the block after it; false at the end of the range or file.
     fn begin_records(&mut self) -> Result<bool, ReadError> {
         let is_blocked = matches!(self.layout, Layout::Blocks(_));
         if std::mem::take(&mut self.begun) && !self.ended {
@@ -260,7 +260,7 @@ impl SequenceFile {
             } else if first == ESCAPE {
                 let marker = self.next + LENGTH_BYTES as u64;
                 if self.container.read(marker, MARKER_BYTES as u64)? != self.container.marker {
-                    let reason = "it is damaged: no marker stands where one belongs";
+                    let reason = "it is damaged: a sync marker is missing";
                     return Err(ReadError::damaged(marker, reason));
                 }
                 self.ended = marker >= self.range.end;
@@ -269,8 +269,11 @@ impl SequenceFile {
                     self.read_block()?;
                 }
             } else if is_blocked {
-                // The first block has a marker of its own behind that of the header.
-                return Err(ReadError::damaged(self.next, "it is damaged: a block begins without a marker"));
+                // The first block has its own marker after that of the header.
+                return Err(ReadError::damaged(
+                    self.next,
+                    "it is damaged: a block begins without a sync marker",
+                ));
             } else {
                 return Ok(true);
             }
@@ -278,7 +281,7 @@ impl SequenceFile {
         Ok(self.block.left > 0)
     }
 
-    /// Reads one record that is not in a block; true if it was passed over.
+    /// Reads one record outside blocks; returns whether it was skipped.
     fn read_record(&mut self) -> Result<bool, ReadError> {
         let at = self.next;
         let lengths = self.container.read(at, 2 * LENGTH_BYTES as u64)?;
@@ -325,10 +328,10 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Takes the next record of the block; true if it was passed over.
+    /// Takes the next record of the block; returns whether it was skipped.
     fn take_from_block(&mut self) -> Result<bool, ReadError> {
         let (Some(key), Some(value)) = (self.block.take(0), self.block.take(2)) else {
-            let reason = format!("it is damaged: a block of {} records has not as many", self.block.count);
+            let reason = format!("it is damaged: a block has fewer than its {} records", self.block.count);
             return Err(ReadError::damaged(self.block.at, reason));
         };
         self.block.left -= 1;
@@ -342,7 +345,7 @@ impl SequenceFile {
 }
 
 impl Block {
-    /// Takes a length off part `lengths`, and so many bytes off the part behind it.
+    /// Takes a length from part `lengths`, and that many bytes from the next part.
     fn take(&mut self, lengths: usize) -> Option<Range<usize>> {
         let mut rest = &self.parts[lengths][self.taken[lengths]..];
         let length = usize::try_from(take_number(&mut rest)?).ok()?;

@@ -1,6 +1,4 @@
-//! Connections to buckets, one for each, with what the environment says.
-//!
-//! Credentials are there before anything else is asked for.
+//! Connections to buckets, one per bucket, configured by the environment. Credentials are checked first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -18,37 +16,36 @@ use crate::stores::crypto::PlainCrypto;
 use crate::stores::requests::{RetryBudget, TracingConnector, innermost, retried};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// How long credentials are looked for: where there are none, the address that hands them out answers nobody.
+/// Time to look for credentials: without any, the address of the metadata service does not answer.
 const CREDENTIALS_PATIENCE: Duration = Duration::from_secs(10);
-/// How long requests take at most: an answer may be long, but not silent for long.
+/// Timeouts of requests: a response may be long, but must not pause for long.
 const TIMES: [(ClientConfigKey, &str); 3] = [
     (ClientConfigKey::ConnectTimeout, "10 seconds"),
     (ClientConfigKey::ReadTimeout, "30 seconds"),
     (ClientConfigKey::Timeout, "1 hour"),
 ];
 
-/// Where Google answers those who name no other place.
+/// The default endpoint of Google.
 #[cfg(feature = "gcs")]
 const GOOGLE: &str = "https://storage.googleapis.com";
 
-/// A bucket, as the library has it.
+/// A bucket of `object_store`.
 #[derive(Clone)]
 pub(crate) struct Bucket {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) uploads: Arc<dyn MultipartStore>,
-    /// Lists by pages, each of which is asked for by itself; HDFS has none.
+    /// Lists pages, each with its own retries; HDFS has none.
     pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
     pub(crate) listing: Option<UploadListing>,
 }
 
-/// How uploads are asked for, by requests that the library does not make itself.
+/// Authentication of requests for lists of uploads, which `object_store` does not make.
 #[derive(Clone)]
 pub(crate) enum UploadListing {
-    /// With a signature in the address.
+    /// A signed URL.
     #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 alone is asked so"))]
     Signed(Arc<dyn Signer>),
-    /// With a token in the head. Google signs only for those who may do that beside reading and writing, and
-    /// by another service.
+    /// A bearer token. Google signs URLs only with a further permission and by another service.
     #[cfg(feature = "gcs")]
     Bearer { bucket: String, credentials: Option<object_store::gcp::GcpCredentialProvider> },
 }
@@ -68,7 +65,7 @@ impl Bucket {
         Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, pages: None, listing: None }
     }
 
-    /// One in the memory of a test.
+    /// An in-memory bucket for tests.
     #[cfg(test)]
     pub(crate) fn in_memory() -> Bucket {
         Bucket::without_pages(Arc::new(object_store::memory::InMemory::new()))
@@ -84,16 +81,16 @@ impl std::fmt::Debug for Bucket {
 static BUCKETS: Mutex<Option<HashMap<(StorageScheme, String), Bucket>>> = Mutex::new(None);
 static TLS: Once = Once::new();
 
-/// The bucket that an object is in, connected before or now.
+/// Returns the bucket of an object, connecting if necessary.
 pub(crate) fn bucket(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let key = (uri.scheme(), uri.bucket().to_owned());
-    // Held while connecting: others who want the bucket wait for this one.
+    // Held while connecting, so that others wait for the connection.
     let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = buckets.get_or_insert_default();
     if let Some(bucket) = known.get(&key) {
         return Ok(bucket.clone());
     }
-    // Another one that is there already serves as well.
+    // Keeps an existing crypto provider.
     TLS.call_once(|| drop(rustls_graviola::default_provider().install_default()));
     let bucket = connect(uri)?;
     known.insert(key, bucket.clone());
@@ -119,8 +116,8 @@ fn connect(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     }
 }
 
-/// What a builder makes, after what is said to all of them, which have no trait in common; and whether its
-/// requests are not signed.
+/// Builds a bucket from one of the builders, which have no common trait; also returns whether requests are
+/// unsigned.
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 macro_rules! built {
     ($builder:ident, $key:ident, $uri:expr) => {{
@@ -143,7 +140,7 @@ fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(uri.bucket());
-    // Whoever names an endpoint without TLS means it.
+    // An endpoint without TLS is explicit.
     let endpoints = [Key::Endpoint, Key::S3Endpoint].map(|key| builder.get_config_value(&key));
     if endpoints.iter().flatten().any(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
@@ -165,7 +162,7 @@ fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
 
     let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(uri.bucket());
     let base = builder.get_config_value(&Key::BaseUrl).unwrap_or_else(|| GOOGLE.to_owned());
-    // Whoever names an endpoint without TLS means it.
+    // An endpoint without TLS is explicit.
     if base.starts_with("http://") {
         builder = builder.with_config(Key::Client(ClientConfigKey::AllowHttp), "true");
     }
@@ -189,33 +186,33 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
 
     let mut builder = MicrosoftAzureBuilder::from_env().with_url(uri.with_key("").to_string());
     if let Some(endpoint) = builder.get_config_value(&Key::Endpoint) {
-        // Whoever names one without TLS means it.
+        // An endpoint without TLS is explicit.
         if endpoint.starts_with("http://") {
             builder = builder.with_allow_http(true);
         }
-        // The library writes a slash behind it.
+        // The library appends a slash.
         builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
     }
     let (bucket, is_public) = built!(builder, Key, uri);
     if !is_public {
         let provider = Arc::clone(bucket.credentials());
-        let remedy = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, run where an identity is given, or set \
+        let remedy = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, run on a host with a managed identity, or set \
                       AZURE_SKIP_SIGNATURE=true for a public container";
         credentials(uri, remedy, provider)?;
     }
-    // What is left of uploads goes by itself after a week.
+    // Azure discards uncommitted blocks after a week.
     Ok(Bucket::of(Arc::new(bucket), None))
 }
 
-/// Files are written by ways of their own, and nothing is asked for before the first is looked at.
+/// HDFS writes files through `hdfs_files`. No request is made before the first use.
 #[cfg(feature = "hdfs")]
 fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let files = Arc::new(crate::stores::hdfs::HdfsObjects(crate::stores::hdfs::connected(uri)?));
     Ok(Bucket::without_pages(files))
 }
 
-/// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the
-/// provider, which renews them.
+/// Checks the credentials, so that missing credentials are not reported as an unreachable store. The provider
+/// caches and renews them.
 fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
     uri: &ObjectUri,
     remedy: &'static str,
@@ -230,17 +227,17 @@ fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
     let none = |reason: String| StorageError::NoCredentials { uri: uri.to_string(), reason, remedy };
     match found? {
         Ok(()) => Ok(()),
-        Err(StorageError::Unreachable { reason, .. }) => {
-            Err(none(format!("the environment has none, and the address that hands them out says: {reason}")))
-        }
+        Err(StorageError::Unreachable { reason, .. }) => Err(none(format!(
+            "the environment contains none, and the metadata service is unreachable: {reason}"
+        ))),
         Err(StorageError::Denied { answer, .. } | StorageError::Refused { answer, .. }) => {
-            Err(none(format!("whoever hands them out answered {answer}")))
+            Err(none(format!("the metadata service returned {answer}")))
         }
-        Err(_) => Err(none("whoever hands them out knows none for this process".to_owned())),
+        Err(_) => Err(none("the metadata service has none for this process".to_owned())),
     }
 }
 
-/// What a request of one's own goes through: as the library's, with the same patience.
+/// Returns a client for our own requests, with the timeouts of `object_store`.
 pub(crate) fn client() -> object_store::Result<HttpClient> {
     let mut options = ClientOptions::new().with_allow_http(true);
     for (key, value) in TIMES {
@@ -249,7 +246,7 @@ pub(crate) fn client() -> object_store::Result<HttpClient> {
     TracingConnector.connect(&options)
 }
 
-/// `object_store` makes each request once: `requests` makes it again.
+/// Disables retries of `object_store`; `requests` retries.
 fn once() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }

@@ -1,6 +1,5 @@
-//! The few primitives that signing requests takes, without a C compiler.
-//!
-//! SHA-256, its HMAC, and RSA for the service accounts of Google; those of TLS are in `rustls-graviola`.
+//! The primitives for signing requests without a C compiler: SHA-256, HMAC, and RSA for Google's service
+//! accounts. `rustls-graviola` provides those of TLS.
 
 use hmac::{Hmac, Mac};
 use object_store::Result;
@@ -9,11 +8,11 @@ use object_store::client::{
 };
 use sha2::{Digest, Sha256};
 
-/// Signs with what is Rust, or Rust and assembly.
+/// A crypto provider in Rust and assembly.
 #[derive(Debug)]
 pub(crate) struct PlainCrypto;
 
-/// Bytes of a SHA-256.
+/// Length of a SHA-256 digest, in bytes.
 const DIGEST_BYTES: usize = 32;
 
 struct Sha256Context {
@@ -83,10 +82,10 @@ impl HmacContext for HmacSha256Context {
 }
 
 fn unknown(what: &str) -> object_store::Error {
-    object_store::Error::NotSupported { source: format!("{what} cannot be computed by this program").into() }
+    object_store::Error::NotSupported { source: format!("{what} is not supported").into() }
 }
 
-/// Signatures of service accounts.
+/// RSA signatures of service accounts.
 #[cfg(feature = "gcs")]
 mod rsa {
     use graviola::signing::rsa::SigningKey;
@@ -95,19 +94,15 @@ mod rsa {
     use rustls_pki_types::PrivateKeyDer;
     use rustls_pki_types::pem::PemObject;
 
-    /// Bytes of a signature by the largest key.
+    /// Length of the largest signature, in bytes.
     const SIGNATURE_BYTES_MAX: usize = 1024;
 
     pub(super) struct RsaSigner(SigningKey);
 
     impl RsaSigner {
         pub(super) fn of(pem: &[u8]) -> Result<RsaSigner> {
-            // Neither the key nor what is wrong inside of it is said.
-            let bad = || {
-                super::unknown(
-                    "a signature with the private key of the service account, which is no RSA key,",
-                )
-            };
+            // The error contains neither the key nor details of it.
+            let bad = || super::unknown("a signature with a service account key that is not RSA");
             let key = match PrivateKeyDer::from_pem_slice(pem).map_err(|_| bad())? {
                 PrivateKeyDer::Pkcs8(key) => SigningKey::from_pkcs8_der(key.secret_pkcs8_der()),
                 PrivateKeyDer::Pkcs1(key) => SigningKey::from_pkcs1_der(key.secret_pkcs1_der()),
@@ -121,7 +116,7 @@ mod rsa {
         fn sign(&self, string_to_sign: &[u8]) -> Result<Vec<u8>> {
             let mut signature = [0; SIGNATURE_BYTES_MAX];
             let signed = self.0.sign_pkcs1_sha256(&mut signature, string_to_sign);
-            signed.map(<[u8]>::to_vec).map_err(|_| super::unknown("a signature of the service account"))
+            signed.map(<[u8]>::to_vec).map_err(|_| super::unknown("a signature with the service account key"))
         }
     }
 }

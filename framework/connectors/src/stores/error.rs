@@ -1,20 +1,18 @@
-//! What can go wrong with an object, and what to do next.
-//!
-//! Errors leave out what a server or a library reports at length: it may hold parts of a credential.
+//! Errors of objects, with remedies. They omit the text of responses, which may contain credentials.
 
 use std::path::Path;
 
 use napreduce_protocol::StorageScheme;
 
-/// An object that cannot be found, read or written.
+/// The error for an object that cannot be found, read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
-    /// No name of an object.
-    #[error("{uri} is no name of an object: {reason}")]
+    /// An invalid name.
+    #[error("invalid object name {uri}: {reason}")]
     BadUri {
-        /// As it was given.
+        /// The name as given.
         uri: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// This program was built without the store.
@@ -24,85 +22,83 @@ pub enum StorageError {
     FeatureOff {
         /// The object.
         uri: String,
-        /// What people call the service.
+        /// The common name of the service.
         store: String,
-        /// The feature that knows it.
+        /// The feature that supports it.
         feature: &'static str,
     },
-    /// There is no such object.
+    /// The object does not exist.
     #[error("{uri} does not exist")]
     Missing {
         /// The object.
         uri: String,
     },
-    /// There is no such bucket.
+    /// The bucket does not exist.
     #[error(
-        "{uri} cannot be used: there is no {} {bucket}; check its name, and the {} in the environment",
+        "{uri}: {} {bucket} does not exist; check its name, and the {} in the environment",
         if is_of_azure(uri) { "container" } else { "bucket" },
         if is_of_azure(uri) { "endpoint" } else { "endpoint and region" }
     )]
     NoBucket {
-        /// What was asked for.
+        /// The object.
         uri: String,
         /// The bucket.
         bucket: String,
     },
-    /// It is another version than the one that was asked for, or gone.
-    #[error("{uri} is no longer the version that the job began with")]
+    /// The object was replaced or removed.
+    #[error("{uri} was changed after the job began")]
     Changed {
         /// The object.
         uri: String,
     },
-    /// The service knows who asks, and refuses.
+    /// The service denied access.
     #[error(
-        "access to {uri} is refused ({answer}); check the credentials in the environment, and what they may read and write"
+        "access to {uri} is denied ({answer}); check the credentials in the environment and their permissions"
     )]
     Denied {
-        /// What was asked for.
+        /// The object.
         uri: String,
-        /// The status and the code of the answer: `403 AccessDenied`.
+        /// Status and code of the response: `403 AccessDenied`.
         answer: String,
     },
     /// No credentials were found.
     #[error("no credentials for {uri}: {reason}; {remedy}")]
     NoCredentials {
-        /// What was asked for.
+        /// The object.
         uri: String,
-        /// What was found instead.
+        /// The result of the search.
         reason: String,
-        /// What to set.
+        /// The settings to make.
         remedy: &'static str,
     },
-    /// An answer that another try does not change.
-    #[error("{uri} cannot be used: the server answered {answer}{}", with_hint(hint))]
+    /// A permanent error response.
+    #[error("{uri}: the server returned {answer}{}", with_hint(hint))]
     Refused {
-        /// What was asked for.
+        /// The object.
         uri: String,
-        /// The status and the code of the answer.
+        /// Status and code of the response.
         answer: String,
-        /// What that usually means; may be empty.
+        /// A likely cause; may be empty.
         hint: &'static str,
     },
-    /// Tried again for as long as makes sense.
-    #[error(
-        "{uri} cannot be used: {reason}, also when tried {tries} times in {seconds} s; run the job again when the store answers"
-    )]
+    /// The retries failed.
+    #[error("{uri}: {reason} ({tries} tries in {seconds} s); run the job again when the store is available")]
     Unreachable {
-        /// What was asked for.
+        /// The object.
         uri: String,
-        /// What the last try ended with.
+        /// The last failure.
         reason: String,
-        /// How often it was tried.
+        /// The number of tries.
         tries: u32,
-        /// For how long.
+        /// The duration in seconds.
         seconds: u64,
     },
-    /// The environment says something that makes no sense.
-    #[error("{uri} cannot be used with the settings in the environment: {reason}")]
+    /// Invalid settings in the environment.
+    #[error("{uri}: invalid settings in the environment: {reason}")]
     Settings {
-        /// What was asked for.
+        /// The object.
         uri: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
@@ -116,7 +112,7 @@ fn with_hint(hint: &str) -> String {
 }
 
 impl StorageError {
-    /// What another try may mend: one of another process, later, on another machine.
+    /// Returns whether a retry may succeed later or on another machine.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,

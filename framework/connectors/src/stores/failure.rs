@@ -1,4 +1,4 @@
-//! Why a request has failed, and what that means.
+//! Failed requests, and their meaning for the caller.
 
 use std::error::Error;
 use std::fmt;
@@ -8,14 +8,14 @@ use object_store::client::HttpError;
 
 use crate::stores::{ObjectUri, StorageError};
 
-/// Why a request has failed.
+/// The reason of a failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The server said so.
+    /// The server returned an error.
     Answer { status: u16, code: Option<String> },
-    /// No answer, or not all of it.
+    /// The response is missing or incomplete.
     Broken(String),
-    /// An answer that makes no sense, or a request that could not be made.
+    /// The response is invalid, or the request could not be made.
     Odd(String),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Of a request that no connection was made for.
+    /// Converts the error of a request that is not traced.
     pub(crate) fn of(error: &object_store::Error) -> Failure {
         let status = match error {
             object_store::Error::NotFound { .. } => 404,
@@ -47,10 +47,10 @@ impl Failure {
         Failure::Answer { status, code: None }
     }
 
-    /// Whether the same request may be answered another time.
+    /// Returns whether a retry may succeed.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            // Somebody else writes the same object at this moment.
+            // Another process is writing the same object.
             Failure::Answer { status: 409, code } => {
                 matches!(code.as_deref(), Some("ConditionalRequestConflict" | "OperationAborted"))
             }
@@ -60,11 +60,11 @@ impl Failure {
         }
     }
 
-    /// What it means that an object, or a bucket, is not handed out.
+    /// Returns the error for users.
     pub(crate) fn explain(&self, uri: &ObjectUri) -> StorageError {
         let (object, answer) = (uri.to_string(), self.to_string());
         let Failure::Answer { status, code } = self else {
-            let answer = format!("what is not understood: {answer}");
+            let answer = format!("an unexpected response: {answer}");
             return StorageError::Refused { uri: object, answer, hint: "" };
         };
         match (status, code.as_deref()) {
@@ -85,8 +85,8 @@ impl Failure {
     }
 }
 
-/// Objects are removed by lists: the answer is a good one, and says inside what became of each. The library
-/// hands that out in words alone.
+/// Objects are deleted in batches: the response is a success and contains the result of each. The library
+/// reports these results only in its error text.
 fn answer_in_list(reason: &str) -> Option<Failure> {
     let (_, code) = reason.rsplit_once("(code: ")?;
     let code = code.strip_suffix(')')?;
@@ -94,13 +94,13 @@ fn answer_in_list(reason: &str) -> Option<Failure> {
         "AccessDenied" => 403,
         "InternalError" => 500,
         "ServiceUnavailable" | "SlowDown" => 503,
-        // Azure says the status itself.
+        // Azure returns the status.
         _ => return Some(Failure::Answer { status: code.parse().ok()?, code: None }),
     };
     Some(Failure::Answer { status, code: Some(code.to_owned()) })
 }
 
-/// Whether an answer broke off, which may end otherwise another time.
+/// Returns whether a connection failed, so that a retry may succeed.
 fn is_of_connection(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(current) = next {
@@ -112,7 +112,7 @@ fn is_of_connection(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What an error is about in the end, in lower case and without what was asked.
+/// Returns the innermost error in lower case, without the request.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -156,11 +156,11 @@ mod tests {
     fn permanent_failures_name_object_and_remedy() {
         for (failure, said) in [
             (answer(404, Some("NoSuchKey")), "s3://books/moby.txt does not exist"),
-            (answer(404, Some("NoSuchBucket")), "there is no bucket books; check its name"),
-            (answer(412, None), "no longer the version"),
-            (answer(403, Some("AccessDenied")), "is refused (403 AccessDenied); check the credentials"),
+            (answer(404, Some("NoSuchBucket")), "bucket books does not exist; check its name"),
+            (answer(412, None), "was changed after the job began"),
+            (answer(403, Some("AccessDenied")), "is denied (403 AccessDenied); check the credentials"),
             (answer(301, None), "AWS_REGION"),
-            (answer(400, None), "the server answered 400"),
+            (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&uri()).to_string();
             assert!(text.contains(said) && text.contains("s3://books/moby.txt"), "{text}");
@@ -170,11 +170,11 @@ mod tests {
         for (failure, said) in [
             (
                 answer(404, Some("ContainerNotFound")),
-                "there is no container books@a.dfs.core.windows.net; check",
+                "container books@a.dfs.core.windows.net does not exist; check",
             ),
-            (answer(409, Some("BlobAlreadyExists")), "no longer the version"),
-            (answer(409, Some("PublicAccessNotPermitted")), "is refused (409 PublicAccessNotPermitted)"),
-            (answer(400, None), "the server answered 400"),
+            (answer(409, Some("BlobAlreadyExists")), "was changed after the job began"),
+            (answer(409, Some("PublicAccessNotPermitted")), "is denied (409 PublicAccessNotPermitted)"),
+            (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&azure).to_string();
             assert!(text.contains(said) && !text.contains("AWS") && !text.contains("region"), "{text}");

@@ -1,12 +1,10 @@
-//! How much this process has read from stores, and written to them.
-//!
-//! A task process runs one task, and takes the counts for it.
+//! Counters of requests and bytes of this process. A task process runs one task and reports them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use napreduce_protocol::WrittenFigures;
 
-/// What is counted of requests of one direction.
+/// Counters of one direction.
 #[derive(Debug)]
 pub(crate) struct Figures {
     requests: AtomicU64,
@@ -14,23 +12,23 @@ pub(crate) struct Figures {
     retries: AtomicU64,
 }
 
-/// Of requests for bytes of objects; requests that only look are counted by nobody.
+/// Requests for bytes of objects; metadata requests are not counted.
 pub(crate) static READ: Figures = Figures::new();
-/// Of requests that write.
+/// Requests that write.
 pub(crate) static WRITTEN: Figures = Figures::new();
 
-/// What was read since somebody last took these figures.
+/// Reads since the last call of [`take_figures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StorageFigures {
-    /// Requests for the bytes of objects, those that failed included.
+    /// Requests for bytes of objects, including failed ones.
     pub requests: u64,
-    /// Bytes that came.
+    /// Received bytes.
     pub bytes: u64,
-    /// Requests that were made again, or went on where an answer had broken off.
+    /// Retried requests, and continuations of broken responses.
     pub retries: u64,
 }
 
-/// Takes the figures of this process, which begin again at 0.
+/// Returns the read counters and resets them.
 ///
 /// ```
 /// assert_eq!(napreduce_connectors::stores::take_figures().requests, 0);
@@ -40,7 +38,7 @@ pub fn take_figures() -> StorageFigures {
     StorageFigures { requests, bytes, retries }
 }
 
-/// The same of what was written.
+/// Returns the write counters and resets them.
 pub(crate) fn take_written() -> WrittenFigures {
     let (requests, bytes, retries) = WRITTEN.take();
     WrittenFigures { requests, bytes, retries }

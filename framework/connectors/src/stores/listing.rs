@@ -1,4 +1,4 @@
-//! What is under a name.
+//! Metadata and lists of objects.
 
 use futures_util::TryStreamExt;
 use napreduce_protocol::ObjectEntry;
@@ -12,16 +12,15 @@ use crate::stores::requests::{RetryBudget, retried};
 use crate::stores::upload::no_version;
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// An object that is there.
+/// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundObject {
-    /// Its name.
     pub uri: ObjectUri,
-    /// Bytes.
+    /// Its size in bytes.
     pub length: u64,
-    /// By what this version of it is known: its ETag.
+    /// Its version: the ETag.
     pub version: String,
-    /// When it was written by the clock of the store, in seconds since 1970.
+    /// Time of the last write by the clock of the store, in seconds since 1970.
     pub modified: i64,
 }
 
@@ -32,30 +31,30 @@ impl FoundObject {
         Ok(FoundObject { uri, length: found.size, version: quoted(version), modified })
     }
 
-    /// As the runtime has it.
+    /// Converts to the runtime's type.
     pub(crate) fn entry(self) -> ObjectEntry {
         let FoundObject { uri, length, version, modified } = self;
         ObjectEntry { object: uri.to_string(), bytes: length, version, modified }
     }
 }
 
-/// Looks at one object.
+/// Returns the metadata of one object.
 ///
 /// # Errors
 ///
-/// [`StorageError::Missing`] when there is none; what cannot be read, after it was tried for three minutes.
+/// [`StorageError::Missing`] if it does not exist; other errors after retries for three minutes.
 pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
     let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
     let head = async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await };
     FoundObject::of(uri.clone(), threads::wait(uri, head)??)
 }
 
-/// Lists the objects whose keys begin with that of `uri` and a slash, however deep; without a key, all of the
-/// bucket. They come in no particular order, and without those that only mark a folder.
+/// Lists all objects whose keys begin with that of `uri` and a slash, or the whole bucket if the key is
+/// empty, in no particular order and without folder markers.
 ///
 /// # Errors
 ///
-/// That there is no such bucket, or that it cannot be listed, after it was tried for three minutes.
+/// If the bucket does not exist, or cannot be listed after retries for three minutes.
 pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
     let (bucket, prefix, asked) = (bucket(uri)?, path_of(uri)?, uri.clone());
     let listed = threads::wait(uri, async move {
@@ -77,7 +76,7 @@ pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
     Ok(found)
 }
 
-/// A page that is not answered is asked for again, and none of those before it.
+/// Retries each page separately.
 async fn by_pages(
     pages: &dyn PaginatedListStore,
     prefix: Option<&Path>,
@@ -96,7 +95,7 @@ async fn by_pages(
     }
 }
 
-/// Empty objects called like a folder, which consoles make, come without their last slash.
+/// Consoles create empty objects as folder markers; `object_store` strips their final slash.
 fn remove_marks(found: &mut Vec<FoundObject>) {
     let mut folders = std::collections::HashSet::new();
     for object in found.iter() {
@@ -121,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Three pages of one object each, of which every one is answered when it is asked for again.
+    /// Three pages of one object each; the first request for each page fails.
     #[derive(Default)]
     struct Pages(Mutex<Vec<String>>);
 

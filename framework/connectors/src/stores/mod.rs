@@ -1,8 +1,8 @@
-//! Objects of S3, Google Cloud Storage and Azure, and files of HDFS, as inputs and outputs: looked at,
-//! listed, read by ranges, and written.
+//! Objects of S3, Google Cloud Storage and Azure, and files of HDFS, as inputs and outputs.
 //!
-//! Requests block, and run on two threads that start with the first. All that is read of an object is of one version of it.
-//! Credentials are found in the environment by each service's usual rules and stay in this process: no error names one.
+//! Calls block; requests run on two threads that start with the first request. Everything read from an object
+//! is of one version. Credentials come from the environment by each service's usual rules and never appear in
+//! errors.
 
 #[cfg_attr(
     not(any(feature = "s3", feature = "gcs", feature = "azure")),

@@ -1,6 +1,4 @@
-//! One version of one object.
-//!
-//! All that is read of it is of that version. An answer that breaks off goes on at its next byte.
+//! One version of one object. Reads return bytes of this version only and continue after broken responses.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
@@ -12,7 +10,7 @@ use crate::stores::figures::READ;
 use crate::stores::requests::{Failure, RetryBudget, innermost, traced};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// An object in one version. Opening it asks for nothing; the first read does.
+/// An object in one version. Opening makes no request; the first read does.
 ///
 /// ```no_run
 /// use napreduce_connectors::stores::{ObjectUri, StoredObject, stat};
@@ -34,35 +32,34 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The object under this name in this version, which has so many bytes: those that [`stat`](crate::stores::stat)
-    /// or [`list`](crate::stores::list) have said.
+    /// Opens the version of `length` bytes that [`stat`](crate::stores::stat) or
+    /// [`list`](crate::stores::list) has returned.
     ///
     /// # Errors
     ///
-    /// What is wrong with the settings in the environment, or that there are no credentials.
+    /// If the settings in the environment are invalid or there are no credentials.
     pub fn open(uri: ObjectUri, version: String, length: u64) -> Result<StoredObject, StorageError> {
         let bucket = bucket(&uri)?;
         let path = path_of(&uri)?;
         Ok(StoredObject { uri, bucket, path, version, length })
     }
 
-    /// Bytes in all.
+    /// Returns the number of bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn uri(&self) -> &ObjectUri {
         &self.uri
     }
 
-    /// Reads what stands at `offset`, by one request: all of `into`, or what there is up to the end.
-    /// How many bytes.
+    /// Reads bytes at `offset` with one request: all of `into`, or up to the end. Returns their number.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Changed`] when it is no longer the version that was opened; what cannot be read, after
-    /// it was tried for three minutes.
+    /// [`StorageError::Changed`] if the object has another version; other errors after retries for three
+    /// minutes.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize, StorageError> {
         let there = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = into.len().min(there);
@@ -76,7 +73,7 @@ impl StoredObject {
         Ok(wanted)
     }
 
-    /// All bytes of a range that lies in the object.
+    /// Reads a range, which must lie in the object.
     pub(crate) async fn fetch(&self, range: std::ops::Range<u64>) -> Result<Bytes, StorageError> {
         let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = BytesMut::with_capacity(wanted);
@@ -86,12 +83,12 @@ impl StoredObject {
             let rest = range.start + before as u64..range.end;
             let Err(failure) = self.fetch_into(&mut bytes, rest).await else { return Ok(bytes.freeze()) };
             if bytes.len() > before {
-                // It goes on, however slowly.
+                // Progress, however slow.
                 budget = RetryBudget::new();
             }
             if let Err(error) = budget.wait(&self.uri, &failure).await {
                 return Err(match error {
-                    // It was there when its version was noted down.
+                    // The object existed when its version was recorded.
                     StorageError::Missing { uri } => StorageError::Changed { uri },
                     other => other,
                 });
@@ -99,7 +96,7 @@ impl StoredObject {
         }
     }
 
-    /// Appends a range by one request; what came of it stays when it breaks off.
+    /// Appends a range with one request. Received bytes stay in `into` if the response ends early.
     async fn fetch_into(&self, bytes: &mut BytesMut, range: std::ops::Range<u64>) -> Result<(), Failure> {
         READ.count_request();
         let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
@@ -109,7 +106,7 @@ impl StoredObject {
             ..GetOptions::default()
         };
         let answer = traced(self.bucket.objects.get_opts(&self.path, options)).await?;
-        // Whoever ignores the condition hands out another version.
+        // A server that ignores the condition returns another version.
         if answer.meta.e_tag.clone().is_some_and(|found| quoted(found) != quoted(self.version.clone())) {
             return Err(Failure::Answer { status: 412, code: None });
         }
@@ -121,13 +118,13 @@ impl StoredObject {
             let Some(piece) = piece else { break };
             came += piece.len();
             if came > wanted {
-                return Err(Failure::Broken("the answer is longer than what was asked for".to_owned()));
+                return Err(Failure::Broken("the response is longer than requested".to_owned()));
             }
             READ.count_bytes(piece.len());
             bytes.extend_from_slice(&piece);
         }
         if came < wanted {
-            return Err(Failure::Broken("the answer broke off".to_owned()));
+            return Err(Failure::Broken("the response ended early".to_owned()));
         }
         Ok(())
     }
@@ -135,7 +132,7 @@ impl StoredObject {
 
 #[cfg(test)]
 impl StoredObject {
-    /// One in the memory of a test.
+    /// An in-memory store for tests.
     pub(crate) fn in_memory(bytes: &[u8]) -> StoredObject {
         let uri = ObjectUri::parse("s3://memory/object".as_ref()).expect("a name");
         let bucket = Bucket::in_memory();
@@ -146,7 +143,7 @@ impl StoredObject {
         object
     }
 
-    /// Puts another version there.
+    /// Replaces the object.
     pub(crate) fn replace(&self, bytes: &[u8]) -> String {
         use object_store::ObjectStoreExt as _;
 
@@ -157,12 +154,12 @@ impl StoredObject {
     }
 }
 
-/// A version as conditions want it. Azure lists versions without the quotes that it answers with.
+/// Returns a version as conditions need it. Azure lists versions without quotes.
 pub(crate) fn quoted(version: String) -> String {
     if version.starts_with('"') || version.starts_with("W/") { version } else { format!("\"{version}\"") }
 }
 
-/// The key as the library takes it.
+/// Returns the key as `object_store` needs it.
 pub(crate) fn path_of(uri: &ObjectUri) -> Result<Path, StorageError> {
     Path::parse(uri.key())
         .map_err(|error| StorageError::BadUri { uri: uri.to_string(), reason: innermost(&error) })

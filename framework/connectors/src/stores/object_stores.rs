@@ -1,4 +1,4 @@
-//! The stores of this program as the runtime knows them.
+//! The stores of this program, by the runtime's interface.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::stores::listing::{FoundObject, list};
 use crate::stores::upload::Upload;
 use crate::stores::{ObjectUri, StorageError, figures, small, upload, upload_listing};
 
-/// Those that an object is in; what was not built in says which feature it wants. HDFS has its own: its files
-/// are renamed, which no object can be.
+/// Returns the stores of an object. A store that is not built in reports the missing feature. HDFS has its
+/// own implementation, since its files can be renamed.
 ///
 /// ```
 /// let stores = napreduce_connectors::stores::stores_of("s3://bucket/key".as_ref());

@@ -1,7 +1,5 @@
-//! Trying again.
-//!
-//! `object_store` itself makes every request once here: it does not hand out the status of an answer, which is noted down on
-//! the way instead.
+//! Retries. `object_store` is configured to make every request once, since it does not report the status of a
+//! response; a connector records the status instead.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,21 +17,20 @@ pub(crate) use crate::stores::failure::{Failure, innermost};
 use crate::stores::figures::{Figures, READ, WRITTEN};
 use crate::stores::{ObjectUri, StorageError};
 
-/// For how long a request that fails is made again. A process may be stopped for hours in between: time that
-/// nobody tried in does not count.
+/// Time during which a failing request is retried. Time in which the process was stopped does not count.
 const PATIENCE: Duration = Duration::from_secs(180);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// An answer of which nothing comes for so long is given up.
+/// Timeout without any received bytes.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// What of an answer is looked at for the code of an error.
+/// Maximum bytes of an error response that are searched for its code.
 const ERROR_BYTES_MAX: usize = 4096;
 
 tokio::task_local! {
     static LAST: Arc<Mutex<Option<Failure>>>;
 }
 
-/// Makes a request, and says why it failed as a whole.
+/// Makes a request; returns the recorded failure.
 pub(crate) async fn traced<T>(request: impl Future<Output = object_store::Result<T>>) -> Result<T, Failure> {
     let last = Arc::new(Mutex::new(None));
     let answer = LAST.scope(Arc::clone(&last), request).await;
@@ -43,14 +40,14 @@ pub(crate) async fn traced<T>(request: impl Future<Output = object_store::Result
     })
 }
 
-/// How long it makes sense to go on trying.
+/// The remaining time for retries of a request.
 pub(crate) struct RetryBudget {
     left: Duration,
     spent: Duration,
     pause: Duration,
     tries: u32,
     began: Instant,
-    /// Where retries are counted.
+    /// The counters to which retries are added.
     figures: &'static Figures,
 }
 
@@ -70,25 +67,25 @@ impl RetryBudget {
         }
     }
 
-    /// For a request that writes.
+    /// Creates a budget for a request that writes.
     pub(crate) fn writing() -> RetryBudget {
         RetryBudget { figures: &WRITTEN, ..RetryBudget::new() }
     }
 
-    /// After a request that failed: waits until it may be made again, or says why it is not.
+    /// Waits before a retry; fails if the failure is permanent or the time is used up.
     pub(crate) async fn wait(&mut self, uri: &ObjectUri, failure: &Failure) -> Result<(), StorageError> {
         if !failure.is_passing() {
             return Err(failure.explain(uri));
         }
         self.tries += 1;
-        // However long this process was stopped meanwhile.
+        // Limits the time in which this process was stopped.
         let tried = self.began.elapsed().min(SILENCE_MAX);
         let pause = jittered(self.pause);
         self.spent += tried + pause;
         if self.spent > self.left {
             let (seconds, tries) = (self.spent.as_secs(), self.tries);
             let reason = match failure {
-                Failure::Answer { .. } => format!("the server answers {failure}"),
+                Failure::Answer { .. } => format!("the server returned {failure}"),
                 Failure::Broken(reason) | Failure::Odd(reason) => reason.clone(),
             };
             return Err(StorageError::Unreachable { uri: uri.to_string(), reason, tries, seconds });
@@ -101,13 +98,13 @@ impl RetryBudget {
     }
 }
 
-/// Between half of it and all of it: those who were refused together do not come back together.
+/// Returns half to all of the pause, so that clients do not retry in step.
 fn jittered(pause: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0)
 }
 
-/// Makes a request until it is answered, or no answer is to be expected.
+/// Makes a request with retries.
 pub(crate) async fn retried<T, F>(
     uri: &ObjectUri,
     budget: RetryBudget,
@@ -119,7 +116,7 @@ where
     insist(uri, budget, || traced(request())).await
 }
 
-/// The same of a request that says itself why it failed.
+/// Makes a request with retries that returns its own failures.
 pub(crate) async fn insist<T, F>(
     uri: &ObjectUri,
     mut budget: RetryBudget,
@@ -136,7 +133,7 @@ where
     }
 }
 
-/// Connections that note down what went wrong.
+/// Connections that record failures.
 #[derive(Debug)]
 pub(crate) struct TracingConnector;
 
@@ -165,7 +162,7 @@ impl HttpService for TracingService {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
-        // An answer to HEAD has none; Azure says it in its head, too.
+        // Responses to HEAD have no body; Azure repeats the code in a header.
         let body = body.bytes().await.unwrap_or_default();
         let in_head = || parts.headers.get("x-ms-error-code")?.to_str().ok().and_then(word);
         note(Failure::Answer { status: status.as_u16(), code: error_code(&body).or_else(in_head) });
@@ -174,11 +171,11 @@ impl HttpService for TracingService {
 }
 
 pub(crate) fn note(failure: Failure) {
-    // Requests for credentials are made outside of any that is traced, too.
+    // Requests for credentials are made outside of traced requests.
     let _ = LAST.try_with(|last| *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure));
 }
 
-/// The code in the answer of an error, which is the same for everybody; what stands beside it may name keys.
+/// Returns the code of an error response. The rest of the response may contain credentials.
 fn error_code(body: &Bytes) -> Option<String> {
     let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_BYTES_MAX)]);
     let (_, rest) = text.split_once("<Code>")?;
@@ -225,6 +222,6 @@ mod tests {
             }
         });
         let text = tried.expect("threads");
-        assert!(text.contains("the server answers 503 SlowDown") && text.contains("when tried"), "{text}");
+        assert!(text.contains("the server returned 503 SlowDown (") && text.contains(" tries in "), "{text}");
     }
 }

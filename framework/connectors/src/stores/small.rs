@@ -1,6 +1,6 @@
-//! Small objects as a whole: written under a condition, read, removed.
+//! Small objects, which are written conditionally, read and removed as a whole.
 //!
-//! A request whose answer was lost is not taken for another process's.
+//! If a response is lost, the object is read to find out whether this process wrote it.
 
 use bytes::Bytes;
 use napreduce_protocol::{ObjectEntry, PutCondition, StorageScheme};
@@ -13,10 +13,10 @@ use crate::stores::object::{path_of, quoted};
 use crate::stores::requests::{RetryBudget, retried};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// More than any of them has; a larger one is somebody else's.
+/// Size limit; a larger object is foreign.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// The whole of a small object, if there is one.
+/// Reads a small object, if it exists.
 pub(crate) fn get(uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
     get_in(&bucket(uri)?, uri)
 }
@@ -46,7 +46,7 @@ fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObje
     }
 }
 
-/// What there is of an object, if it is there.
+/// Returns the version and content of an object, if it exists.
 pub(crate) fn find(uri: &ObjectUri) -> Result<Option<ObjectEntry>, StorageError> {
     match stat(uri) {
         Ok(found) => Ok(Some(found.entry())),
@@ -55,7 +55,7 @@ pub(crate) fn find(uri: &ObjectUri) -> Result<Option<ObjectEntry>, StorageError>
     }
 }
 
-/// Writes an object. Its version; `None` when the condition is not met.
+/// Writes an object. Returns its version, or `None` if the condition is not met.
 pub(crate) fn put(
     uri: &ObjectUri,
     bytes: &[u8],
@@ -96,7 +96,7 @@ fn put_in(
                 None => Ok(get_in(bucket, uri)?.map(|(_, found)| found.version)),
             }
         }
-        // The first of several requests may have done it, and its answer been lost.
+        // An earlier request may have written it, and its response been lost.
         Err(StorageError::Changed { .. } | StorageError::Missing { .. })
             if condition != PutCondition::Always =>
         {
@@ -107,12 +107,12 @@ fn put_in(
     }
 }
 
-/// Conditions of Google go by what it calls the generation, those of others by the ETag.
+/// Google's conditions compare generations, others ETags.
 fn version_in(uri: &ObjectUri, generation: Option<String>) -> Option<String> {
     generation.filter(|_| uri.scheme() == StorageScheme::Gcs)
 }
 
-/// Removes an object; fine if there is none.
+/// Removes an object; succeeds if there is none.
 pub(crate) fn remove(uri: &ObjectUri) -> Result<(), StorageError> {
     let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
     let removed = threads::wait(uri, async move {

@@ -1,6 +1,4 @@
-//! Reading an object from one end to the other, ahead of whoever takes the bytes.
-//!
-//! Two requests are under way.
+//! Sequential reads of an object, with read-ahead by two concurrent requests.
 
 use std::collections::VecDeque;
 
@@ -10,38 +8,36 @@ use tokio::task::JoinHandle;
 use crate::stores::threads::{self, no_threads};
 use crate::stores::{StorageError, StoredObject};
 
-/// Bytes that one request asks for, at most.
+/// Maximum bytes of one request.
 pub const REQUEST_BYTES: u64 = 8 << 20;
-/// What a request asks for behind the end of what is certainly wanted.
+/// Bytes that a request asks for beyond the known end.
 const BEHIND_BYTES: u64 = 64 << 10;
-/// Requests at once.
+/// Concurrent requests.
 const UNDER_WAY: usize = 2;
 
 type Answer = Result<Bytes, StorageError>;
 
-/// The bytes of an object from an offset on, in order.
-///
-/// Up to `end` they are certainly wanted; of what comes behind, little is read ahead.
+/// The bytes of an object from an offset on, in order. Reads ahead up to `end`, and only a little beyond it.
 #[derive(Debug)]
 pub struct ObjectStream {
     object: StoredObject,
-    /// Where the next byte that is handed out is.
+    /// Offset of the next returned byte.
     position: u64,
-    /// Where the next request begins.
+    /// Offset of the next request.
     next: u64,
     end: u64,
-    /// What the next request asks for, and what any asks for at most.
+    /// Bytes of the next request, and their limit.
     request_bytes: u64,
     most: u64,
-    /// Whether somebody has read on, so that reading ahead pays.
+    /// Whether the caller has continued reading, so that read-ahead pays off.
     is_read: bool,
     under_way: VecDeque<JoinHandle<Answer>>,
     here: Bytes,
 }
 
 impl ObjectStream {
-    /// What stands at `offset` and behind it, by requests of at most `request_bytes`, which is at least 1.
-    /// Nothing is asked for before the first read.
+    /// Creates a stream from `offset` with requests of at most `request_bytes` (at least 1). Makes no request
+    /// before the first read.
     pub fn new(object: StoredObject, offset: u64, end: u64, request_bytes: u64) -> ObjectStream {
         let request_bytes = request_bytes.clamp(1, REQUEST_BYTES);
         ObjectStream {
@@ -57,8 +53,8 @@ impl ObjectStream {
         }
     }
 
-    /// The same for somebody who may want only little: requests begin with `first` bytes and grow up to
-    /// `most` as long as they are read.
+    /// Creates a stream for a caller that may need little: requests grow from `first` to `most` bytes while
+    /// the caller reads.
     pub fn growing(object: StoredObject, offset: u64, first: u64, most: u64) -> ObjectStream {
         let end = object.length();
         let most = most.clamp(1, REQUEST_BYTES);
@@ -67,17 +63,17 @@ impl ObjectStream {
         stream
     }
 
-    /// Where the next byte is.
+    /// Returns the offset of the next byte.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How far bytes are here or asked for.
+    /// Returns the end of received and requested bytes.
     pub fn asked(&self) -> u64 {
         self.next
     }
 
-    /// Passes over bytes; those that are not here or asked for yet are not asked for.
+    /// Skips bytes; makes no request for those that are not requested yet.
     ///
     /// # Errors
     ///
@@ -98,7 +94,7 @@ impl ObjectStream {
         Ok(())
     }
 
-    /// Hands out at most `into.len()` bytes, at least one unless the object ends here.
+    /// Reads at most `into.len()` bytes; at least one unless the object has ended.
     ///
     /// # Errors
     ///
@@ -122,7 +118,7 @@ impl ObjectStream {
         Ok(taken)
     }
 
-    /// Sees to it that as many requests are under way as make sense.
+    /// Starts requests up to the limit.
     fn ask(&mut self) -> Result<(), StorageError> {
         let wanted = if self.is_read { UNDER_WAY } else { 1 };
         while self.under_way.len() < wanted && self.next < self.object.length() {
@@ -147,7 +143,7 @@ impl ObjectStream {
         let answer =
             ended.unwrap_or_else(|_| Err(no_threads(self.object.uri(), std::io::ErrorKind::Interrupted)));
         if answer.is_err() {
-            // Whoever reads on all the same reads from here, and not behind what is missing.
+            // After an error, a further read starts at the missing byte.
             self.abort();
             self.next = self.position;
         }
@@ -175,7 +171,7 @@ mod tests {
         (0..length).map(|at| (at * 7 % 251) as u8).collect()
     }
 
-    /// All that a stream hands out, in pieces of at most so many bytes.
+    /// Reads a whole stream in pieces of at most this size.
     fn read_all(mut stream: ObjectStream, piece: usize) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
@@ -228,7 +224,7 @@ mod tests {
         assert_eq!(stream.read(&mut [0; 10]), Ok(10));
         object.replace(&bytes(99));
         let mut into = [0; 10];
-        // What was under way before may have come.
+        // Requests in flight may have completed.
         while stream.read(&mut into).is_ok() {}
         let position = stream.position();
         assert!(stream.read(&mut into).is_err() && stream.position() == position);

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::stores::{ObjectUri, StorageError};
 
-/// Enough for the requests of one reader: they wait most of the time.
+/// Enough for the requests of one reader, which mostly wait.
 const THREADS: usize = 2;
 
 static RUNTIME: OnceLock<Result<Runtime, io::ErrorKind>> = OnceLock::new();
@@ -22,7 +22,7 @@ fn runtime() -> Result<&'static Runtime, io::ErrorKind> {
     RUNTIME.get_or_init(start).as_ref().map_err(|kind| *kind)
 }
 
-/// Runs `work` on an object beside the caller.
+/// Runs `work` on an object concurrently.
 pub(crate) fn start<T: Send + 'static>(
     uri: &ObjectUri,
     work: impl Future<Output = T> + Send + 'static,
@@ -30,21 +30,23 @@ pub(crate) fn start<T: Send + 'static>(
     Ok(runtime().map_err(|kind| no_threads(uri, kind))?.spawn(work))
 }
 
-/// Waits for `work` on an object, from any thread: also from one of another runtime, where blocking calls of
-/// this crate are as bad a habit as those of files.
+/// Runs `work` on an object and waits for it. Callable from any thread, including those of another runtime.
 pub(crate) fn wait<T: Send + 'static>(
     uri: &ObjectUri,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, StorageError> {
     let (done, outcome) = mpsc::sync_channel(1);
     start(uri, async move {
-        // Whoever waits has not gone away.
+        // The receiver is still waiting.
         let _ = done.send(work.await);
     })?;
     outcome.recv().map_err(|_| no_threads(uri, io::ErrorKind::BrokenPipe))
 }
 
-/// There are no threads for requests.
+/// The error if the threads cannot start.
 pub(crate) fn no_threads(uri: &ObjectUri, kind: io::ErrorKind) -> StorageError {
-    StorageError::Settings { uri: uri.to_string(), reason: format!("no threads for requests: {kind}") }
+    StorageError::Settings {
+        uri: uri.to_string(),
+        reason: format!("cannot start threads for requests: {kind}"),
+    }
 }

@@ -1,4 +1,4 @@
-//! Uploads of many parts: an object that nobody sees until somebody who knows its parts completes it.
+//! Uploads in parts: the object appears when a process that knows the parts completes the upload.
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ use crate::stores::requests::{Failure, RetryBudget, retried, traced};
 use crate::stores::threads::{self, no_threads};
 use crate::stores::{ObjectUri, StorageError};
 
-/// Requests at once.
+/// Concurrent requests.
 const UNDER_WAY: usize = 2;
 
 type Answer = Result<PartId, StorageError>;
 
-/// An upload while it is written. Dropped, it stays begun until somebody aborts it.
+/// An upload in progress. Dropping it neither completes nor aborts it.
 #[derive(Debug)]
 pub(crate) struct Upload {
     uri: ObjectUri,
@@ -33,11 +33,11 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Begins one: in Azure by no request, since its blocks belong to the object.
+    /// Starts an upload. Azure needs no request, since its blocks belong to the object.
     ///
     /// # Errors
     ///
-    /// What the store does not do, after it was tried for three minutes.
+    /// If the store fails for three minutes.
     pub(crate) fn begin(uri: ObjectUri) -> Result<Upload, StorageError> {
         let bucket = bucket(&uri)?;
         Upload::begin_in(bucket, uri)
@@ -69,13 +69,13 @@ impl Upload {
     }
 }
 
-/// What the store does not take in three minutes, of a part or one before, is an error.
+/// Fails if the store has not accepted this or an earlier part within three minutes.
 impl UploadWriter for Upload {
     fn id(&self) -> &str {
         &self.id
     }
 
-    /// Waits while two are under way.
+    /// Waits while two requests are in flight.
     fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
         while self.under_way.len() >= UNDER_WAY {
             self.take_answer()?;
@@ -96,8 +96,7 @@ impl UploadWriter for Upload {
         Ok(())
     }
 
-    /// An object without bytes has one part, which is empty; in Azure, which takes no empty ones, it has
-    /// none.
+    /// An empty object has one empty part; in Azure, which rejects empty blocks, it has none.
     fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
         if self.sent == 0 && self.uri.scheme() != StorageScheme::Azure {
             self.send(Vec::new())?;
@@ -115,7 +114,7 @@ impl Drop for Upload {
     }
 }
 
-/// Makes an upload the object: the version of it; `None` when there is no such upload.
+/// Completes an upload. Returns the version of the object, or `None` if there is no such upload.
 pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
     complete_in(&bucket(uri)?, uri, upload)
 }
@@ -134,7 +133,7 @@ fn complete_in(
             let failure = match traced(bucket.uploads.complete_multipart(&path, &upload.id, parts)).await {
                 Ok(result) => return Ok(Some(result.e_tag)),
                 Err(Failure::Answer { status, code }) if is_gone(status, code.as_deref()) => return Ok(None),
-                // An answer may begin as a good one, and say in its body that it was none.
+                // A response may begin as a success and contain an error.
                 Err(Failure::Odd(reason)) => Failure::Broken(reason),
                 Err(failure) => failure,
             };
@@ -144,8 +143,8 @@ fn complete_in(
     completed??.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
 }
 
-/// Whether an answer says that there is no such upload. Azure has no ids of uploads: a block that is not
-/// among those that wait was made part of the object before, or dropped.
+/// Returns whether the upload does not exist. Azure has no upload ids: a missing block was committed or
+/// discarded.
 fn is_gone(status: u16, code: Option<&str>) -> bool {
     match status {
         404 => !matches!(code, Some("NoSuchBucket" | "ContainerNotFound")),
@@ -154,13 +153,13 @@ fn is_gone(status: u16, code: Option<&str>) -> bool {
     }
 }
 
-/// What is told of an object without a version.
+/// The error for an object without a version.
 pub(crate) fn no_version(uri: &ObjectUri) -> StorageError {
-    let answer = "without an ETag, by which versions are told apart".to_owned();
+    let answer = "no ETag, which identifies versions".to_owned();
     StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
 }
 
-/// Drops an upload; fine if there is none. In Azure it goes with the next commit to the object, or by itself
+/// Aborts an upload; succeeds if there is none. Azure discards blocks at the next commit of the object, or
 /// after a week.
 pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     if uri.scheme() == StorageScheme::Azure {
@@ -180,8 +179,8 @@ pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     }
 }
 
-/// What version the object of an upload will be: S3 makes it of those of the parts, unless it encrypts them
-/// by keys of its own.
+/// Predicts the version of an uploaded object. S3 derives it from the parts, unless it encrypts them with its
+/// own keys.
 pub(crate) fn version_of(uri: &ObjectUri, upload: &PendingUpload) -> Option<String> {
     if uri.scheme() != StorageScheme::S3 {
         return None;
@@ -261,7 +260,7 @@ mod tests {
             let upload = PendingUpload { id: "u".to_owned(), parts };
             version_of(&ObjectUri::parse(uri.as_ref()).expect("a name"), &upload)
         };
-        // Of the empty part: the MD5 of its MD5.
+        // The MD5 of the MD5 of the empty part.
         let empty = "\"d41d8cd98f00b204e9800998ecf8427e\"";
         assert_eq!(of("s3://b/k", &[empty]).as_deref(), Some("\"59adb24ef3cdbe0297f05b395827453f-1\""));
         assert_eq!(of("gs://b/k", &[empty]), None);

@@ -1,6 +1,4 @@
-//! Which uploads were begun and not brought to an end.
-//!
-//! The library does not make this request.
+//! Lists of incomplete uploads. `object_store` does not make this request.
 
 use std::time::Duration;
 
@@ -15,10 +13,10 @@ use crate::stores::object::path_of;
 use crate::stores::requests::{Failure, RetryBudget, innermost, traced};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// For how long a request may be on its way.
+/// Validity of a signed URL.
 const VALID: Duration = Duration::from_secs(300);
 
-/// One page of the answer.
+/// One page of the response.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Page {
@@ -36,7 +34,7 @@ struct Listed {
     upload_id: String,
 }
 
-/// Uploads of objects whose keys begin with that of `uri` and a slash: each with what the store calls it.
+/// Lists the uploads of objects whose keys begin with that of `uri` and a slash, with their upload ids.
 pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
     let bucket = bucket(uri)?;
     let Some(listing) = bucket.listing.clone() else { return Ok(Vec::new()) };
@@ -64,8 +62,8 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
                     let answer = client.execute(request).await.map_err(generic)?;
                     let is_good = answer.status().is_success();
                     let body = answer.into_body().bytes().await.map_err(generic)?;
-                    // What was wrong was noted down on the way.
-                    if is_good { Ok(body) } else { Err(generic("an answer that says no")) }
+                    // The tracing connector has recorded the failure.
+                    if is_good { Ok(body) } else { Err(generic("an error response")) }
                 };
                 match traced(request).await {
                     Ok(body) => return Ok(body),
@@ -78,7 +76,7 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
             StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
         })?;
         found.extend(page.uploads.into_iter().map(|listed| (uri.with_key(&listed.key), listed.upload_id)));
-        // A server that says that there is more, and not where, has none.
+        // A truncated page without a marker is the last one.
         if !page.is_truncated || page.next_key_marker.is_empty() {
             return Ok(found);
         }
@@ -86,7 +84,7 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
     }
 }
 
-/// The request for a page.
+/// Returns the request for a page.
 async fn question(listing: &UploadListing, query: &[(String, String)]) -> object_store::Result<HttpRequest> {
     let request = match listing {
         UploadListing::Signed(signer) => {
@@ -116,7 +114,7 @@ fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> objec
 
 fn parse(body: &[u8]) -> Result<Page, String> {
     let text = std::str::from_utf8(body).map_err(|_| "a list of uploads that is not UTF-8".to_owned())?;
-    quick_xml::de::from_str(text).map_err(|_| "a list of uploads that is none".to_owned())
+    quick_xml::de::from_str(text).map_err(|_| "an invalid list of uploads".to_owned())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use napreduce_protocol::StorageScheme;
 
 use crate::stores::StorageError;
 
-/// The name of an object, or of what begins with it. Keys are as they are, without escapes.
+/// The name of an object or prefix. Keys are literal, without escapes.
 ///
 /// ```
 /// use napreduce_connectors::stores::ObjectUri;
@@ -20,74 +20,73 @@ use crate::stores::StorageError;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObjectUri {
     scheme: StorageScheme,
-    /// All of it, as it was given.
+    /// The text as given.
     text: String,
-    /// Where bucket and key begin in it; both end where the next thing begins.
+    /// Byte offsets of bucket and key.
     bucket: usize,
     key: usize,
 }
 
 impl ObjectUri {
-    /// Takes a name apart.
+    /// Parses a name.
     ///
     /// # Errors
     ///
-    /// [`StorageError::BadUri`] of what names no bucket, is not UTF-8, or has a key that no
-    /// directory could have.
+    /// [`StorageError::BadUri`] if it has no bucket, is not UTF-8, or its key is not a valid file path.
     pub fn parse(path: &Path) -> Result<ObjectUri, StorageError> {
         let bad = |reason: &str| StorageError::BadUri {
             uri: path.display().to_string(),
             reason: reason.to_owned(),
         };
-        let Some(text) = path.to_str() else { return Err(bad("it is not UTF-8")) };
+        let Some(text) = path.to_str() else { return Err(bad("not UTF-8")) };
         let Some((scheme, rest)) = StorageScheme::split(path) else {
-            return Err(bad("it does not begin with s3://, gs://, abfss:// or hdfs://"));
+            return Err(bad("it must begin with s3://, gs://, abfss:// or hdfs://"));
         };
         let bucket = text.len() - rest.len();
         let key = text[bucket..].find('/').map_or(text.len(), |slash| bucket + slash + 1);
         let uri = ObjectUri { scheme, text: text.to_owned(), bucket, key };
         if uri.bucket().is_empty() && scheme == StorageScheme::Hdfs {
-            return Err(bad("it is to be hdfs://HOST:PORT/... or hdfs://NAMESERVICE/..."));
+            return Err(bad("expected hdfs://HOST:PORT/... or hdfs://NAMESERVICE/..."));
         }
         if uri.bucket().is_empty() {
-            return Err(bad("it names no bucket"));
+            return Err(bad("it has no bucket"));
         }
         if scheme == StorageScheme::Azure && !uri.bucket().contains('@') {
-            return Err(bad("it is to be abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/..."));
+            return Err(bad("expected abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/..."));
         }
         let parts = uri.key().strip_suffix('/').unwrap_or(uri.key());
         if !parts.is_empty() && parts.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Err(bad("keys with //, /./ or /../ are not read"));
+            return Err(bad("keys with //, /./ or /../ are not supported"));
         }
         Ok(uri)
     }
 
-    /// The object of a name that is text.
+    /// Parses a name given as text.
     pub(crate) fn of(name: &str) -> Result<ObjectUri, StorageError> {
         ObjectUri::parse(Path::new(name))
     }
 
-    /// The kind of store.
+    /// Returns the kind of store.
     pub fn scheme(&self) -> StorageScheme {
         self.scheme
     }
 
-    /// The bucket; of Azure the container and its account.
+    /// Returns the bucket; for Azure, the container and its account.
     pub fn bucket(&self) -> &str {
         self.text[self.bucket..self.key].trim_end_matches('/')
     }
 
-    /// What stands behind the bucket; empty for all of it.
+    /// Returns the key; empty for the whole bucket.
     pub fn key(&self) -> &str {
         &self.text[self.key..]
     }
 
-    /// That its bucket is not there.
+    /// The error for a missing bucket.
     pub(crate) fn no_bucket(&self) -> StorageError {
         StorageError::NoBucket { uri: self.to_string(), bucket: self.bucket().to_owned() }
     }
 
-    /// Another name in the same bucket.
+    /// Returns another name in the same bucket.
     #[must_use]
     pub fn with_key(&self, key: &str) -> ObjectUri {
         let root = self.text[..self.key].trim_end_matches('/');
@@ -131,13 +130,13 @@ mod tests {
     #[test]
     fn invalid_uri_is_rejected_with_reason() {
         for (text, reason) in [
-            ("s3://", "names no bucket"),
-            ("s3:///k", "names no bucket"),
+            ("s3://", "has no bucket"),
+            ("s3:///k", "has no bucket"),
             ("s3://b//k", "//"),
             ("s3://b/a/../k", "//"),
             ("abfss://c/k", "CONTAINER@ACCOUNT"),
             ("hdfs:///k", "hdfs://HOST:PORT/"),
-            ("/srv/x", "does not begin with s3://"),
+            ("/srv/x", "must begin with s3://"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(reason) && error.contains(text), "{error}");

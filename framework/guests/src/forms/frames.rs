@@ -31,33 +31,33 @@ pub struct GuestFrame {
 pub enum GuestFrameError {
     #[error("cannot read frames: {0}")]
     Io(#[from] io::Error),
-    #[error("cut short: a frame ends {missing} bytes before its end")]
+    #[error("cut short: {missing} bytes of a frame are missing")]
     CutShort { missing: u64 },
-    #[error("too long: a frame of {length} bytes, and {GUEST_FRAME_BYTES_MAX} are the most")]
+    #[error("too long: a frame of {length} bytes (limit {GUEST_FRAME_BYTES_MAX})")]
     TooLong { length: u32 },
-    #[error("other partition: a frame of map {map} is for partition {found}, and this task reduces {own}")]
+    #[error("other partition: a frame of map {map} is for partition {found} instead of {own}")]
     OtherPartition { map: u32, found: u32, own: u32 },
-    #[error("unknown map: a frame is of map {map}, and there are {maps} maps")]
+    #[error("unknown map: a frame of map {map} in a job of {maps} maps")]
     UnknownMap { map: u32, maps: u32 },
     #[error("missing extent: the first frame of map {map} is number {found}")]
     MissingExtent { map: u32, found: u32 },
-    #[error("second extent: map {map} has sent one before")]
+    #[error("second extent: of map {map}")]
     SecondExtent { map: u32 },
-    #[error("missing frame: number {found} of map {map} came where {expected} was to come")]
+    #[error("missing frame: number {found} of map {map} instead of {expected}")]
     MissingFrame { map: u32, found: u32, expected: u32 },
-    #[error("frame after report: map {map} had reported before frame {number} came")]
+    #[error("frame after report: frame {number} of map {map}")]
     AfterReport { map: u32, number: u32 },
-    #[error("second report: map {map} has sent one before")]
+    #[error("second report: of map {map}")]
     SecondReport { map: u32 },
-    #[error("other report: that of map {map} goes to reduce {taker}, and this is reduce {own}")]
+    #[error("other report: of map {map}, for reduce {taker} instead of {own}")]
     OtherReport { map: u32, taker: u32, own: u32 },
-    #[error("missing report: that of map {map} has not come")]
+    #[error("missing report: of map {map}")]
     MissingReport { map: u32 },
-    #[error("bad extent: that of map {map} cannot be used: {why}")]
+    #[error("bad extent: of map {map}: {why}")]
     BadExtent { map: u32, why: String },
-    #[error("bad block: map {map}: {why}")]
+    #[error("bad block: of map {map}: {why}")]
     BadBlock { map: u32, why: String },
-    #[error("bad report: that of map {map} cannot be used: {why}")]
+    #[error("bad report: of map {map}: {why}")]
     BadReport { map: u32, why: String },
 }
 

@@ -58,7 +58,7 @@ impl GuestPlan {
     /// Fails if the job's plan cannot be represented.
     pub fn of(job: JobId, plan: &JobPlan) -> Result<GuestPlan, String> {
         let parameters = String::from_utf8(plan.parameters.clone())
-            .map_err(|_| format!("the parameters of {} are no text", plan.definition))?;
+            .map_err(|_| format!("the parameters of {} are not UTF-8", plan.definition))?;
         Ok(GuestPlan {
             format: FORMAT.to_owned(),
             job,
@@ -139,12 +139,12 @@ mod tests {
     fn text_other_than_plan_is_rejected() {
         let text = String::from_utf8(plan().to_json().expect("it can be written")).expect("text");
         for (from, to, says) in [
-            ("plan/1", "plan/3", "it is of format \"napreduce-guest-plan/3\", and this program reads"),
-            ("plan/1", "plan/2", "it is of format \"napreduce-guest-plan/2\", and this program reads"),
+            ("plan/1", "plan/3", "its format is \"napreduce-guest-plan/3\", but this program reads"),
+            ("plan/1", "plan/2", "its format is \"napreduce-guest-plan/2\", but this program reads"),
             ("\"00ff10\"", "\"00ff1\"", "\"00ff1\" is no key"),
             ("\"00ff10\"", "\"é0\"", "is no key"),
             ("job_0003", "job-3", "is no job; write it as job_0007"),
-            ("{", "", "it is no JSON of a guest: "),
+            ("{", "", "invalid JSON: "),
         ] {
             let error = GuestPlan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to);
             assert!(error.to_string().contains(says), "{error}");
@@ -168,7 +168,7 @@ mod tests {
         let plan = JobPlan { parameters: vec![0xff], ..JobPlan::new("sort", "out") };
         assert_eq!(
             GuestPlan::of(JobId(1), &plan).expect_err("no text"),
-            "the parameters of sort are no text"
+            "the parameters of sort are not UTF-8"
         );
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serializer};
 /// The error for a text that is not a valid plan or report.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestTextError {
-    #[error("it is no JSON of a guest: {0}")]
+    #[error("invalid JSON: {0}")]
     Unreadable(#[from] serde_json::Error),
-    #[error("it is of format {found:?}, and this program reads {}", expected.join(" and "))]
+    #[error("its format is {found:?}, but this program reads {}", expected.join(" and "))]
     OtherFormat { found: String, expected: &'static [&'static str] },
 }
 
@@ -70,7 +70,7 @@ pub(super) mod keys {
         let texts = Vec::<String>::deserialize(deserializer)?;
         texts
             .iter()
-            .map(|text| key(text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no key"))))
+            .map(|text| key(text).ok_or_else(|| serde::de::Error::custom(format!("invalid key {text:?}"))))
             .collect()
     }
 

@@ -18,9 +18,9 @@ use super::request::{Failure, Shipment, read};
 use super::typed_bytes::Frame;
 
 /// Hadoop kills a task without progress for ten minutes.
-const ALIVE: Duration = Duration::from_secs(30);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval of checks whether Hadoop's task still runs.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Exit status of a terminated task.
 const ENDED: i32 = 143;
 /// Length of the end of a guest's output that is quoted on failure.
@@ -63,7 +63,7 @@ pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
         match side {
             Side::Map => maps(&shipment, &attempt),
             Side::Reduce => {
-                let task = attempt.partition.ok_or("Hadoop does not say which partition this reduce has")?;
+                let task = attempt.partition.ok_or("Hadoop has not set mapreduce_task_partition")?;
                 Bridge { side, shipment: &shipment, attempt: &attempt, task, input_file: None }.run()
             }
         }
@@ -76,16 +76,16 @@ pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
 
 /// Reports progress to Hadoop's task, and exits when that is gone; the guest exits with this process.
 fn stay_with(task: u32) -> ! {
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     loop {
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
         if parent_id() != task {
             process::exit(ENDED);
         }
-        if told.elapsed() >= ALIVE {
-            told = Instant::now();
+        if reported.elapsed() >= PROGRESS_INTERVAL {
+            reported = Instant::now();
             // The task may have just ended.
-            let _ = writeln!(io::stderr(), "reporter:status:at work");
+            let _ = writeln!(io::stderr(), "reporter:status:running");
         }
     }
 }
@@ -93,11 +93,11 @@ fn stay_with(task: u32) -> ! {
 /// Runs the map of each input line; Hadoop gives each task one.
 fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
     for line in io::stdin().lines() {
-        let line = line.map_err(|error| format!("cannot read which map to run: {error}"))?;
+        let line = line.map_err(|error| format!("cannot read the input line of this map: {error}"))?;
         // The text before a tab is the offset of the line in its file.
         let text = line.rsplit_once('\t').map_or(line.as_str(), |(_, text)| text);
         let (task, input_file): (Option<u32>, Option<String>) =
-            serde_json::from_str(text).map_err(|error| format!("{line:?} names no map: {error}"))?;
+            serde_json::from_str(text).map_err(|error| format!("invalid input line {line:?}: {error}"))?;
         if let Some(task) = task {
             let status = Bridge { side: Side::Map, shipment, attempt, task, input_file }.run()?;
             if status != 0 {
@@ -122,10 +122,10 @@ impl Attempt {
     fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Attempt, String> {
         let either = |new: &str, old: &str| variable(new).or_else(|| variable(old));
         let id = either("mapreduce_task_attempt_id", "mapred_task_id")
-            .ok_or("Hadoop does not say which attempt this is (mapreduce_task_attempt_id)")?;
+            .ok_or("Hadoop has not set mapreduce_task_attempt_id")?;
         let last = id.rsplit('_').next().and_then(|number| number.parse::<u32>().ok());
         let number = last.and_then(|number| number.checked_add(1));
-        let number = number.ok_or_else(|| format!("{id} is no id of an attempt"))?;
+        let number = number.ok_or_else(|| format!("invalid attempt id {id}"))?;
         let partition = either("mapreduce_task_partition", "mapred_task_partition");
         Ok(Attempt { id, number, partition: partition.and_then(|text| text.parse().ok()) })
     }
@@ -166,7 +166,7 @@ impl Bridge<'_> {
         let failure = Failure { task: self.name(), status, reason };
         if let Err(error) = failure.write(&self.shipment.parts, &self.attempt.id) {
             print_error(format_args!(
-                "cannot say in {} why it failed: {error}",
+                "cannot write the failure to {}: {error}",
                 self.shipment.parts.display()
             ));
         }
@@ -176,24 +176,22 @@ impl Bridge<'_> {
     fn run_in(&self, work: &Path) -> Result<(i32, String), String> {
         let mut guest = self.start(work)?;
         let errors = guest.stderr.take().ok_or("the guest has no standard error")?;
-        let said = thread::spawn(move || pass_on(errors, io::stderr()));
-        let moved = self.move_records(&mut guest);
-        if moved.is_err() {
+        let errors = thread::spawn(move || copy_errors(errors, io::stderr()));
+        let end = self.move_records(&mut guest);
+        if end.is_err() {
             // Its output is no longer read.
             let _ = guest.kill();
         }
-        let status = guest.wait().map_err(|error| format!("cannot await the guest: {error}"))?;
-        let said = said.join().unwrap_or_default();
-        match (status.code(), moved) {
+        let status = guest.wait().map_err(|error| format!("cannot wait for the guest: {error}"))?;
+        let errors = errors.join().unwrap_or_default();
+        match (status.code(), end) {
             // The guest's own error is the more specific one.
-            (Some(0), Ok(Moved::All)) => Ok((0, said)),
-            (Some(0), Ok(Moved::NoReport)) => {
-                Err(format!("{} broke a rule: there was no report", self.name()))
-            }
+            (Some(0), Ok(GuestEnd::Reported)) => Ok((0, errors)),
+            (Some(0), Ok(GuestEnd::NoReport)) => Err(format!("{} ended without a report", self.name())),
             (Some(0), Err(why)) => Err(why),
-            (Some(status @ (64..=66 | 143)), _) if !said.is_empty() => Ok((status, said)),
+            (Some(status @ (64..=66 | 143)), _) if !errors.is_empty() => Ok((status, errors)),
             (_, Err(why)) => Err(why),
-            (_, Ok(_)) => Ok((64, format!("ended by {status}; {said}").trim_end_matches("; ").to_owned())),
+            (_, Ok(_)) => Ok((64, format!("ended by {status}; {errors}").trim_end_matches("; ").to_owned())),
         }
     }
 
@@ -228,7 +226,7 @@ impl Bridge<'_> {
     }
 
     /// Copies the guest's output to Hadoop; for a reduce, first copies Hadoop's records to the guest.
-    fn move_records(&self, guest: &mut Child) -> Result<Moved, String> {
+    fn move_records(&self, guest: &mut Child) -> Result<GuestEnd, String> {
         let failed = |error: io::Error| format!("between Hadoop and {}: {error}", self.name());
         let output = guest.stdout.take().ok_or("the guest has no standard output")?;
         let mut output = BufReader::with_capacity(BUFFER_BYTES, output);
@@ -241,12 +239,12 @@ impl Bridge<'_> {
             if !report.is_empty() {
                 write_report(&mut hadoop, &report).map_err(failed)?;
             }
-            return hadoop.flush().map(|()| Moved::All).map_err(failed);
+            return hadoop.flush().map(|()| GuestEnd::Reported).map_err(failed);
         }
         let mut reported = false;
         while let Some(frame) = Frame::read(&mut output).map_err(failed)? {
             if reported {
-                return Err(format!("{} broke a rule: a frame came after the report", self.name()));
+                return Err(format!("{} sent a frame after its report", self.name()));
             }
             reported = frame.is_report();
             match self.shipment.reduces {
@@ -256,13 +254,13 @@ impl Bridge<'_> {
             .map_err(failed)?;
         }
         hadoop.flush().map_err(failed)?;
-        Ok(if reported { Moved::All } else { Moved::NoReport })
+        Ok(if reported { GuestEnd::Reported } else { GuestEnd::NoReport })
     }
 }
 
-/// The end of a guest's output.
-enum Moved {
-    All,
+/// How a guest's output ended.
+enum GuestEnd {
+    Reported,
     /// A failing guest closes its output first and then needs time to report the reason.
     NoReport,
 }
@@ -292,7 +290,7 @@ fn write_report(hadoop: &mut impl Write, report: &[u8]) -> io::Result<()> {
 }
 
 /// Copies the guest's messages to the log of its task; returns the last ones.
-fn pass_on(errors: impl Read, mut log: impl Write) -> String {
+fn copy_errors(errors: impl Read, mut log: impl Write) -> String {
     let mut errors = BufReader::new(errors);
     let (mut last, mut line) = (Vec::new(), Vec::new());
     loop {
@@ -323,7 +321,7 @@ pub(super) fn command_line(program: &str, marker: &str, side: Side, shipment: &s
 /// own names.
 pub(super) fn shipped_name(path: &Path) -> Result<String, String> {
     let name = path.file_name().and_then(OsStr::to_str);
-    name.map(str::to_owned).ok_or_else(|| format!("{} has no name that is text", path.display()))
+    name.map(str::to_owned).ok_or_else(|| format!("the file name of {} is not UTF-8", path.display()))
 }
 
 #[cfg(test)]
@@ -352,7 +350,7 @@ mod tests {
     fn last_stderr_lines_of_guest_are_kept() {
         let long = "a line of many\n".repeat(1_000) + "the reason\n";
         let mut log = Vec::new();
-        let said = pass_on(long.as_bytes(), &mut log);
+        let said = copy_errors(long.as_bytes(), &mut log);
         assert_eq!(log, long.as_bytes());
         assert!(said.ends_with("the reason") && said.len() <= QUOTED_BYTES, "{}", said.len());
     }

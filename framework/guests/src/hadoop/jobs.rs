@@ -16,7 +16,7 @@ use napreduce_protocol::printing::print_error;
 use serde_json::json;
 
 use super::bridge::{Side, command_line, shipped_name};
-use super::progress::{Said, done, parse};
+use super::progress::{ClientLine, done, parse};
 use super::request::{Failure, Shipment, read};
 use super::typed_bytes::PARTITIONS_MAX;
 use super::{Installed, JAR, MARKER};
@@ -33,7 +33,7 @@ const REPORTS: &str = "napreduce-reports";
 pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     let ran = read::<EngineDescription>(&directory.join("engine.json")).and_then(|engine| {
         if engine.format != ENGINE_FORMAT {
-            return Err(format!("this program reads {ENGINE_FORMAT}, and was told {}", engine.format));
+            return Err(format!("this program reads {ENGINE_FORMAT}, but received {}", engine.format));
         }
         let mut number = 1;
         while is_wanted(&engine, directory) {
@@ -73,7 +73,7 @@ struct Submission<'a> {
 }
 
 /// The result of Hadoop's client and its output.
-struct Answer {
+struct ClientResult {
     status: ExitStatus,
     last_lines: Vec<String>,
     failed_maps: u64,
@@ -81,7 +81,7 @@ struct Answer {
 }
 
 /// Writes an event; errors are ignored, because the submitter may have ended.
-fn say(event: &EngineEvent) {
+fn send(event: &EngineEvent) {
     let mut out = io::stdout().lock();
     let _ = event.write(&mut out).and_then(|()| out.flush());
 }
@@ -91,20 +91,20 @@ impl Submission<'_> {
     fn run(&self) {
         let number = self.request.number;
         let ended = self.prepare().and_then(|command| self.follow(command));
-        match ended.and_then(|answer| Ok((self.reports(&answer)?, answer))) {
-            Ok((reports, answer)) => {
+        match ended.and_then(|result| Ok((self.reports(&result)?, result))) {
+            Ok((reports, result)) => {
                 for report in reports {
-                    say(&EngineEvent::Report { number, report: Box::new(report) });
+                    send(&EngineEvent::Report { number, report: Box::new(report) });
                 }
-                let Answer { failed_maps, failed_reduces, .. } = answer;
-                say(&EngineEvent::Done { number, failed_maps, failed_reduces });
+                let ClientResult { failed_maps, failed_reduces, .. } = result;
+                send(&EngineEvent::Done { number, failed_maps, failed_reduces });
             }
             Err(why) => {
                 let (task, reason) = match Failure::worst(&self.request.parts) {
                     Some(Failure { task, reason, .. }) => (Some(task), reason),
                     None => (None, why),
                 };
-                say(&EngineEvent::Failed { number, task, reason });
+                send(&EngineEvent::Failed { number, task, reason });
             }
         }
     }
@@ -113,11 +113,11 @@ impl Submission<'_> {
     fn prepare(&self) -> Result<Command, String> {
         let JobRequest { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
         if format != ENGINE_FORMAT {
-            return Err(format!("this program reads {ENGINE_FORMAT}, and was told {format}"));
+            return Err(format!("this program reads {ENGINE_FORMAT}, but received {format}"));
         }
         if *reduces > PARTITIONS_MAX {
             return Err(format!(
-                "a job on Hadoop has at most {PARTITIONS_MAX} reduces, and this one {reduces}"
+                "too many reduces for Hadoop: {reduces} (limit {PARTITIONS_MAX}); pass a smaller --reduces"
             ));
         }
         let mut lines = String::new();
@@ -148,7 +148,8 @@ impl Submission<'_> {
             files: named,
         };
         let path = self.directory.join(format!("napreduce-shipment-{number}.json"));
-        let text = serde_json::to_vec(&shipment).map_err(|error| format!("no JSON for Hadoop: {error}"))?;
+        let text = serde_json::to_vec(&shipment)
+            .map_err(|error| format!("cannot encode the job for Hadoop: {error}"))?;
         fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         shipped.push(path.clone());
         Ok(self.command(&shipment.program, &shipped_name(&path)?, &shipped))
@@ -197,7 +198,7 @@ impl Submission<'_> {
     }
 
     /// Runs the command to its end, or kills the job when it is no longer needed.
-    fn follow(&self, mut command: Command) -> Result<Answer, String> {
+    fn follow(&self, mut command: Command) -> Result<ClientResult, String> {
         let shown = self.installed.command.display();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {shown}: {error}"))?;
@@ -205,16 +206,16 @@ impl Submission<'_> {
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         let readers =
             [output.map(|output| listen(output, said.clone())), errors.map(|errors| listen(errors, said))];
-        let mut heard = Heard::default();
+        let mut output_so_far = ClientOutput::default();
         let status = loop {
-            heard.take(&lines, self.request);
+            output_so_far.take(&lines, self.request);
             match child.try_wait() {
                 Ok(Some(status)) => break status,
                 Ok(None) => thread::sleep(TICK),
-                Err(error) => return Err(format!("cannot await {shown}: {error}")),
+                Err(error) => return Err(format!("cannot wait for {shown}: {error}")),
             }
-            if let Some(why) = self.why_end() {
-                self.end(&mut child, heard.job.as_deref());
+            if let Some(why) = self.kill_reason() {
+                self.kill(&mut child, output_so_far.job.as_deref());
                 return Err(why);
             }
         };
@@ -222,27 +223,27 @@ impl Submission<'_> {
             // The lines are already in the channel.
             let _ = reader.join();
         }
-        heard.take(&lines, self.request);
-        let Heard { last_lines, failed_maps, failed_reduces, .. } = heard;
-        Ok(Answer { status, last_lines, failed_maps, failed_reduces })
+        output_so_far.take(&lines, self.request);
+        let ClientOutput { last_lines, failed_maps, failed_reduces, .. } = output_so_far;
+        Ok(ClientResult { status, last_lines, failed_maps, failed_reduces })
     }
 
     /// Returns the reason to kill a running job, if any.
-    fn why_end(&self) -> Option<String> {
+    fn kill_reason(&self) -> Option<String> {
         let cancel = self.directory.join(format!("jobs/{}.cancel", self.request.number));
         if cancel.exists() || !is_wanted(self.engine, self.directory) {
-            return Some("it is cancelled".to_owned());
+            return Some("the job was cancelled".to_owned());
         }
         Failure::worst(&self.request.parts).filter(Failure::is_fatal).map(|failure| failure.reason)
     }
 
     /// Kills the job on the cluster, if it is known yet, and its client.
-    fn end(&self, child: &mut Child, job: Option<&str>) {
+    fn kill(&self, child: &mut Child, job: Option<&str>) {
         if let Some(job) = job {
             let mut kill = Command::new(&self.installed.command);
             kill.args(["job", "-kill", job]).stdin(Stdio::null()).stdout(Stdio::null());
             if let Err(error) = kill.status() {
-                print_error(format_args!("cannot end {job}: {error}"));
+                print_error(format_args!("cannot kill {job}: {error}"));
             }
         }
         // It may have ended with its job.
@@ -251,9 +252,9 @@ impl Submission<'_> {
     }
 
     /// Returns the reports of the tasks that wrote parts: the output of Hadoop's job, one per line.
-    fn reports(&self, answer: &Answer) -> Result<Vec<GuestReport>, String> {
-        if !answer.status.success() {
-            return Err(format!("Hadoop: {}\n{}", answer.status, answer.last_lines.join("\n")));
+    fn reports(&self, result: &ClientResult) -> Result<Vec<GuestReport>, String> {
+        if !result.status.success() {
+            return Err(format!("Hadoop: {}\n{}", result.status, result.last_lines.join("\n")));
         }
         let folder = self.request.parts.join(REPORTS);
         let unread = |error: io::Error| format!("cannot read {}: {error}", folder.display());
@@ -266,7 +267,7 @@ impl Submission<'_> {
             let text = fs::read_to_string(entry.path()).map_err(unread)?;
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
                 let report = GuestReport::from_json(line.as_bytes());
-                reports.push(report.map_err(|error| format!("{line:?} is no report: {error}"))?);
+                reports.push(report.map_err(|error| format!("invalid report {line:?}: {error}"))?);
             }
         }
         Ok(reports)
@@ -275,25 +276,25 @@ impl Submission<'_> {
 
 /// The output of a client so far.
 #[derive(Default)]
-struct Heard {
+struct ClientOutput {
     job: Option<String>,
     last_lines: Vec<String>,
     failed_maps: u64,
     failed_reduces: u64,
 }
 
-impl Heard {
+impl ClientOutput {
     fn take(&mut self, lines: &Receiver<String>, request: &JobRequest) {
         for line in lines.try_iter() {
             match parse(&line) {
-                Some(Said::Job(id)) => self.job = Some(id),
-                Some(Said::FailedMaps(count)) => self.failed_maps = count,
-                Some(Said::FailedReduces(count)) => self.failed_reduces = count,
-                Some(Said::Percent { maps, reduces }) => {
+                Some(ClientLine::Job(id)) => self.job = Some(id),
+                Some(ClientLine::FailedMaps(count)) => self.failed_maps = count,
+                Some(ClientLine::FailedReduces(count)) => self.failed_reduces = count,
+                Some(ClientLine::Percent { maps, reduces }) => {
                     let count = |tasks, percent| PhaseCounts { done: done(tasks, percent), running: 0 };
                     let all = u32::try_from(request.inputs.len()).unwrap_or(u32::MAX);
                     let (maps, reduces) = (count(all, maps), count(request.reduces, reduces));
-                    say(&EngineEvent::Progress { number: request.number, maps, reduces });
+                    send(&EngineEvent::Progress { number: request.number, maps, reduces });
                 }
                 None => {}
             }

@@ -70,7 +70,7 @@ impl Hadoop {
             return if named.is_file() {
                 Ok(Installed { command, jar: named.clone() })
             } else {
-                Err(format!("--on-conf {JAR}={} is no file; name Hadoop's streaming jar", named.display()))
+                Err(format!("--on-conf {JAR}={}: not a file; name Hadoop's streaming jar", named.display()))
             };
         }
         // For a command in a folder `bin`, the home is the parent of that.
@@ -81,7 +81,7 @@ impl Hadoop {
         let folders = below.chain(SYSTEM_JAR_FOLDERS.map(PathBuf::from));
         let jar = folders.into_iter().find_map(|folder| streaming_jar(&folder));
         jar.map(|jar| Installed { command, jar }).ok_or_else(|| {
-            format!("there is no hadoop-streaming*.jar in HADOOP_HOME; name it with --on-conf {JAR}=PATH")
+            format!("hadoop-streaming*.jar not found in HADOOP_HOME; name it with --on-conf {JAR}=PATH")
         })
     }
 
@@ -90,7 +90,7 @@ impl Hadoop {
             return if named.is_file() {
                 Ok(named.clone())
             } else {
-                Err(format!("--on-submit {} is no file; name a hadoop command", named.display()))
+                Err(format!("--on-submit {}: not a file; name a hadoop command", named.display()))
             };
         }
         if let Some(home) = home {
@@ -98,11 +98,11 @@ impl Hadoop {
             return if command.is_file() {
                 Ok(command)
             } else {
-                Err(format!("HADOOP_HOME is {}, and there is no bin/{NAME} in it", home.display()))
+                Err(format!("HADOOP_HOME {} has no bin/{NAME}; correct or unset it", home.display()))
             };
         }
         env::split_paths(path).map(|folder| folder.join(NAME)).find(|path| path.is_file()).ok_or_else(|| {
-            "there is no Hadoop: no hadoop command in PATH and no HADOOP_HOME; name a command with --on-submit".to_owned()
+            "Hadoop not found: no hadoop command in PATH and no HADOOP_HOME; name a command with --on-submit".to_owned()
         })
     }
 }
@@ -150,7 +150,9 @@ pub(super) fn main() -> ExitCode {
 }
 
 fn unknown() -> i32 {
-    print_error(format_args!("{MARKER} is for processes that Hadoop starts; run a job with --on {NAME}"));
+    print_error(format_args!(
+        "{MARKER} is internal to processes that Hadoop starts; run a job with --on {NAME}"
+    ));
     2
 }
 
@@ -169,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (home, tools) = (folder.path(), folder.path().join("share/hadoop/tools/lib"));
         let unnamed = Hadoop::of(None, &BTreeMap::new());
-        assert!(found(&unnamed, &[]).expect_err("nowhere").starts_with("there is no Hadoop: "));
+        assert!(found(&unnamed, &[]).expect_err("nowhere").starts_with("Hadoop not found: "));
         assert!(
             found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("empty").contains("no bin/hadoop in it")
         );
@@ -201,10 +203,10 @@ mod tests {
         let error = found(&Hadoop::of(Some("/bin/true".into()), &settings), &[]).expect_err("no jar");
         assert_eq!(
             error,
-            "--on-conf napreduce.streaming.jar=/nowhere/a.jar is no file; name Hadoop's streaming jar"
+            "--on-conf napreduce.streaming.jar=/nowhere/a.jar: not a file; name Hadoop's streaming jar"
         );
         let error =
             found(&Hadoop::of(Some("/nowhere/hadoop".into()), &settings), &[]).expect_err("no command");
-        assert_eq!(error, "--on-submit /nowhere/hadoop is no file; name a hadoop command");
+        assert_eq!(error, "--on-submit /nowhere/hadoop: not a file; name a hadoop command");
     }
 }

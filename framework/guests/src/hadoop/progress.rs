@@ -2,7 +2,7 @@
 
 /// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ClientLine {
     /// The id that Hadoop gave the job.
     Job(String),
     /// Progress of maps and reduces in percent.
@@ -16,20 +16,20 @@ pub(super) enum Said {
 }
 
 /// Parses a line; returns `None` for any other text.
-pub(super) fn parse(line: &str) -> Option<Said> {
+pub(super) fn parse(line: &str) -> Option<ClientLine> {
     if let Some((_, id)) = line.split_once("Running job: ") {
-        return Some(Said::Job(id.trim().to_owned()));
+        return Some(ClientLine::Job(id.trim().to_owned()));
     }
     if let Some((_, id)) = line.split_once("Failed map tasks=") {
-        return id.trim().parse().ok().map(Said::FailedMaps);
+        return id.trim().parse().ok().map(ClientLine::FailedMaps);
     }
     if let Some((_, id)) = line.split_once("Failed reduce tasks=") {
-        return id.trim().parse().ok().map(Said::FailedReduces);
+        return id.trim().parse().ok().map(ClientLine::FailedReduces);
     }
     let (_, rest) = line.split_once(" map ")?;
     let (maps, rest) = rest.trim_start().split_once("% reduce ")?;
     let reduces = rest.trim().strip_suffix('%')?;
-    Some(Said::Percent { maps: maps.parse().ok()?, reduces: reduces.parse().ok()? })
+    Some(ClientLine::Percent { maps: maps.parse().ok()?, reduces: reduces.parse().ok()? })
 }
 
 /// Estimates the number of completed tasks from a percentage; in Hadoop's figure running tasks count by their
@@ -47,12 +47,12 @@ mod tests {
         for (line, expected) in [
             (
                 "26/11/26 10:00:00 INFO mapreduce.Job: Running job: job_1_0001",
-                Said::Job("job_1_0001".to_owned()),
+                ClientLine::Job("job_1_0001".to_owned()),
             ),
-            ("INFO mapreduce.Job:  map 50% reduce 0%", Said::Percent { maps: 50, reduces: 0 }),
-            ("mapred.JobClient:  map 100% reduce 33%", Said::Percent { maps: 100, reduces: 33 }),
-            ("\t\tFailed map tasks=2", Said::FailedMaps(2)),
-            ("\t\tFailed reduce tasks=1", Said::FailedReduces(1)),
+            ("INFO mapreduce.Job:  map 50% reduce 0%", ClientLine::Percent { maps: 50, reduces: 0 }),
+            ("mapred.JobClient:  map 100% reduce 33%", ClientLine::Percent { maps: 100, reduces: 33 }),
+            ("\t\tFailed map tasks=2", ClientLine::FailedMaps(2)),
+            ("\t\tFailed reduce tasks=1", ClientLine::FailedReduces(1)),
         ] {
             assert_eq!(parse(line), Some(expected), "{line}");
         }

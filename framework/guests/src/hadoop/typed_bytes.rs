@@ -85,7 +85,7 @@ impl Frame {
         let mut length = [0; 5];
         hadoop.read_exact(&mut length)?;
         if key[0] != BYTES_CODE || key[1..5] != (KEY_BYTES as u32).to_be_bytes() || length[0] != BYTES_CODE {
-            return Err(io::Error::new(ErrorKind::InvalidData, "what came is no frame in typed bytes"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "the record is not a frame in typed bytes"));
         }
         let payload = payload(hadoop, u32::from_be_bytes(array(&length[1..])))?;
         Ok(Some(Frame { place: array(&key[5..5 + PLACE_BYTES]), payload }))
@@ -100,7 +100,7 @@ impl Frame {
         unsalted[5..].copy_from_slice(&self.place);
         let found = salt_for(hash(1, unsalted), self.partition(partitions), partitions);
         salt.copy_from_slice(&found.ok_or_else(|| {
-            io::Error::new(ErrorKind::InvalidInput, format!("no key leads to one of {partitions} reduces"))
+            io::Error::new(ErrorKind::InvalidInput, format!("no salt found for one of {partitions} reduces"))
         })?);
         hadoop.write_all(&key)?;
         hadoop.write_all(&[BYTES_CODE])?;
@@ -152,7 +152,10 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 
 fn payload(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
     if length > PAYLOAD_MAX {
-        return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame has {length} bytes")));
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            format!("a frame of {length} bytes (limit {PAYLOAD_MAX})"),
+        ));
     }
     let mut payload = vec![0; length as usize];
     from.read_exact(&mut payload)?;
@@ -162,7 +165,10 @@ fn payload(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
 fn length_of(payload: &[u8]) -> io::Result<[u8; 4]> {
     let length = u32::try_from(payload.len()).ok().filter(|length| *length <= PAYLOAD_MAX);
     length.map(u32::to_be_bytes).ok_or_else(|| {
-        io::Error::new(ErrorKind::InvalidInput, format!("a frame has {} bytes", payload.len()))
+        io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("a frame of {} bytes (limit {PAYLOAD_MAX})", payload.len()),
+        )
     })
 }
 

@@ -57,7 +57,7 @@ impl SubmissionCheckpoints {
         }
         if !directory.is_dir() {
             let what = format!(
-                "--checkpoints {} is no directory; make one that every host of the engine sees under this path",
+                "--checkpoints {} is not a directory; create one that every host of the engine sees under this path",
                 directory.display()
             );
             return Err(JobError::Plan(what));
@@ -113,7 +113,9 @@ fn remove_from_store(submission: &Path) -> Result<(), String> {
         stores.remove_below(place).map_err(in_words)?;
         let listed = stores.list(place).map_err(in_words)?;
         if listed.is_empty() || began.elapsed() > REMOVAL_MAX {
-            return listed.first().map_or(Ok(()), |left| Err(format!("{} is written still", left.object)));
+            return listed
+                .first()
+                .map_or(Ok(()), |left| Err(format!("{} is still being written", left.object)));
         }
     }
 }
@@ -129,8 +131,8 @@ fn refusal(kind: TaskKind, name: &str) -> String {
         TaskKind::Reduce => "reducer",
     };
     format!(
-        "--checkpoints has {kind}s saved, and the {code} of {name} may keep a state that it does not save; implement `save` and \
-         `restore` for it, or have `save` answer Save::Stateless if it keeps none, or leave out --checkpoints"
+        "--checkpoints: the {code} of {name} does not save its state, so its {kind}s cannot be checkpointed; implement `save` and \
+         `restore`, or return Save::Stateless from `save` if it has no state, or remove --checkpoints"
     )
 }
 
@@ -167,9 +169,9 @@ mod tests {
     fn unsupported_checkpoints_are_rejected_with_remedy() {
         let folder = tempfile::tempdir().expect("a folder");
         for (plan, directory, says) in [
-            (plan(false, true), folder.path().to_owned(), "the mapper of sort may keep a state"),
-            (plan(true, false), folder.path().to_owned(), "the reducer of sort may keep a state"),
-            (plan(true, true), folder.path().join("missing"), "is no directory; make one"),
+            (plan(false, true), folder.path().to_owned(), "the mapper of sort does not save its state"),
+            (plan(true, false), folder.path().to_owned(), "the reducer of sort does not save its state"),
+            (plan(true, true), folder.path().join("missing"), "is not a directory; create one"),
             (plan(true, true), "s3://b/saved".into(), "build it with the feature s3 of napreduce"),
         ] {
             let error = SubmissionCheckpoints::make(Some(&settings(&directory)), &plan).expect_err(says);

@@ -25,6 +25,18 @@ pub(super) struct EngineDirectory {
     program: Option<PathBuf>,
 }
 
+/// A job to submit.
+pub(super) struct Submission<'a> {
+    pub(super) number: u32,
+    pub(super) job: JobId,
+    pub(super) plan: &'a JobPlan,
+    pub(super) checkpoints: Option<GuestCheckpoints>,
+    /// Side files by name.
+    pub(super) files: &'a BTreeMap<String, PathBuf>,
+    /// The directory for parts.
+    pub(super) parts: &'a Path,
+}
+
 impl EngineDirectory {
     pub(super) fn make(settings: &GuestEngineSettings) -> Result<EngineDirectory, JobError> {
         let failed = |error| JobError::io("make a directory for the engine", error);
@@ -59,7 +71,7 @@ impl EngineDirectory {
     }
 
     /// Returns the last lines of the engine's output.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_output(&self) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.path.join("log"))?;
             let length = file.metadata()?.len();
@@ -69,24 +81,19 @@ impl EngineDirectory {
             Ok(bytes)
         };
         let text = read().map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-        text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "it has printed nothing".to_owned())
+        text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "no output".to_owned())
     }
 
     /// Writes the request of a job.
-    pub(super) fn request(
-        &mut self,
-        (number, job): (u32, JobId),
-        (plan, checkpoints): (&JobPlan, Option<GuestCheckpoints>),
-        files: &BTreeMap<String, PathBuf>,
-        parts: &Path,
-    ) -> Result<(), JobError> {
+    pub(super) fn request(&mut self, submission: Submission<'_>) -> Result<(), JobError> {
+        let Submission { number, job, plan, checkpoints, files, parts } = submission;
         let guest_plan = GuestPlan::of(job, plan).map_err(JobError::Plan)?;
         let guest_plan = match checkpoints {
             Some(checkpoints) => guest_plan.saving(checkpoints),
             None => guest_plan,
         };
         let text = guest_plan.to_json();
-        let text = text.map_err(|error| JobError::Plan(format!("the plan cannot be written: {error}")))?;
+        let text = text.map_err(|error| JobError::Plan(format!("cannot encode the plan: {error}")))?;
         let plan_name = format!("napreduce-plan-{number}.json");
         self.write(&plan_name, &text)?;
         let unlinked = |error| JobError::io("hand a file to the engine", error);
@@ -97,7 +104,7 @@ impl EngineDirectory {
             side_files.push(SideFile { name: name.clone(), path: link });
         }
         if parts.to_str().is_none() {
-            let what = format!("{} is no text, and an engine needs to be told it", parts.display());
+            let what = format!("the path {} is not UTF-8; engines need UTF-8 paths", parts.display());
             return Err(JobError::Plan(what));
         }
         let request = JobRequest {
@@ -162,7 +169,7 @@ impl Drop for EngineDirectory {
 
 fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, JobError> {
     serde_json::to_vec_pretty(value)
-        .map_err(|error| JobError::Internal(format!("no JSON for an engine: {error}")))
+        .map_err(|error| JobError::Internal(format!("cannot encode the job for the engine: {error}")))
 }
 
 /// Returns the file of a split; `None` if there are several.

@@ -54,19 +54,17 @@ impl GuestOutcome {
         let GuestReport { task, counters, frames, maps, part, .. } = report;
         if task.job != self.job || task.kind != kind || task.index >= tasks {
             return Err(format!(
-                "the engine has reported {task}, which is no task of {} that writes a part",
+                "the engine reported {task}, which is not a part-writing task of {}",
                 self.job
             ));
         }
-        let Some(part) = part else { return Err(format!("the report of {task} names no part")) };
+        let Some(part) = part else { return Err(format!("the report of {task} has no part")) };
         if self.parts.insert(task.index, part).is_some() {
-            return Err(format!("the engine has reported {task} twice"));
+            return Err(format!("the engine reported {task} twice"));
         }
         for map in &maps.indices {
             if *map >= self.maps || !self.reported.insert(*map) {
-                return Err(format!(
-                    "{task} has reported map {map}, which is not there or was reported before"
-                ));
+                return Err(format!("{task} reported map {map}, which is unknown or was reported before"));
             }
         }
         self.counters.merge(&counters);
@@ -84,20 +82,20 @@ impl GuestOutcome {
         let (kind, tasks) = self.writers();
         if let Some(index) = (0..tasks).find(|index| !self.parts.contains_key(index)) {
             let task = TaskId { job: self.job, kind, index };
-            return Err(format!("the engine says that it has done all tasks, and has not reported {task}"));
+            return Err(format!("the engine completed the job without a report of {task}"));
         }
         if kind == TaskKind::Map {
             return Ok(());
         }
         if let Some(index) = (0..self.maps).find(|map| !self.reported.contains(map)) {
             let task = TaskId { job: self.job, kind: TaskKind::Map, index };
-            return Err(format!("the report of {task} has come to no reduce"));
+            return Err(format!("no reduce received the report of {task}"));
         }
         match (self.frames_written, self.frames_read) {
             (written, read) if written == read => Ok(()),
             (written, read) => Err(format!(
-                "maps have written {written} frames, and reduces have read {read}: the engine has lost some, or a map that \
-                 was run again has emitted something else"
+                "maps wrote {written} frames, but reduces read {read}: the engine lost some, or a retried map \
+                 emitted different output"
             )),
         }
     }

@@ -13,6 +13,7 @@ use tokio::runtime::Builder;
 use tokio::time::{interval, timeout};
 
 use super::checkpoints::SubmissionCheckpoints;
+use super::directory::Submission;
 use super::engine::GuestEngine;
 use super::outcome::GuestOutcome;
 use crate::forms::{EngineEvent, PendingPart, PhaseCounts};
@@ -73,11 +74,12 @@ impl GuestEngine {
         let output = GuestOutput::claim(job, plan)?;
         self.jobs += 1;
         let number = self.jobs;
-        let saves = checkpoints.as_ref().map(|made| made.0.clone());
-        let told = output
-            .make_parts()
-            .and_then(|parts| self.directory.request((number, job), (plan, saves), files, &parts));
-        if let Err(error) = told {
+        let checkpoints_of_guests = checkpoints.as_ref().map(|made| made.0.clone());
+        let requested = output.make_parts().and_then(|parts| {
+            let checkpoints = checkpoints_of_guests;
+            self.directory.request(Submission { number, job, plan, checkpoints, files, parts: &parts })
+        });
+        if let Err(error) = requested {
             output.discard()?;
             return Err(error);
         }
@@ -122,7 +124,7 @@ impl Running<'_> {
                     return Err(self.failed(ended));
                 }
                 Some(Err(why)) => {
-                    return Err(self.failed(format!("the engine has said what cannot be read: {why}")));
+                    return Err(self.failed(format!("the engine sent an invalid event: {why}")));
                 }
                 // An event of a cancelled job.
                 Some(Ok(event)) if event.number() != self.number => {}
@@ -160,7 +162,10 @@ impl Running<'_> {
                 None => std::thread::sleep(Duration::from_millis(10)),
             }
         };
-        format!("the engine ended ({status}) before the job; it said: {}", self.engine.directory.last_words())
+        format!(
+            "the engine ended ({status}) before the job; its last output: {}",
+            self.engine.directory.last_output()
+        )
     }
 
     fn show(&mut self, maps: PhaseCounts, reduces: PhaseCounts) {

@@ -7,12 +7,12 @@ use napreduce_engine::TaskKind;
 
 use crate::forms::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX};
 
-/// What a guest is told.
+/// The arguments of a guest.
 #[derive(Debug, PartialEq, Eq, Parser)]
 #[command(
     no_binary_name = true,
     disable_help_flag = true,
-    override_usage = "a guest is told what docs/guests.md says"
+    override_usage = "see docs/guests.md for the arguments of guests"
 )]
 pub(super) struct GuestArguments {
     kind: GuestKind,
@@ -20,19 +20,19 @@ pub(super) struct GuestArguments {
     pub(super) plan: PathBuf,
     #[arg(long)]
     pub(super) task: u32,
-    /// A directory for this attempt alone, made if it is missing.
+    /// Directory for this attempt only; created if missing.
     #[arg(long)]
     pub(super) scratch: PathBuf,
-    /// The part file to write, in a directory that is there.
+    /// The part file to write, in an existing directory.
     #[arg(long)]
     pub(super) part: Option<PathBuf>,
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) attempt: u32,
-    /// The longest chunk that a map writes.
+    /// Maximum length of a chunk that a map writes.
     #[arg(long, default_value_t = GUEST_CHUNK_BYTES as u32,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(GUEST_FRAME_BYTES_MAX)))]
     pub(super) chunk: u32,
-    /// The process whose end is to be this one's.
+    /// The process with which this one ends.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) die_with: Option<u32>,
 }

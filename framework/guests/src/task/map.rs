@@ -16,7 +16,7 @@ use crate::forms::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapsReport};
 
 pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) -> Result<(), GuestError> {
     let segment = guest.scratch("map.segment");
-    // A plan divides the input once.
+    // The splits of a plan never change, so any name identifies them.
     let (part, context) =
         guest.work(definitions, "split", |body, round| map(guest, body, round, &segment))?;
     let mut out = BufWriter::new(out);
@@ -24,15 +24,15 @@ pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) 
         0 => 0,
         _ => send(&segment, guest, &mut out)?,
     };
-    let report = guest.report(&context, (frames, MapsReport::default()), part)?;
+    let report = guest.report(&context, frames, MapsReport::default(), part)?;
     let length = u32::try_from(report.len()).ok().filter(|length| *length <= GUEST_FRAME_BYTES_MAX);
     let length =
-        length.ok_or_else(|| TaskError::fatal("the counters of this task are too many for a report"))?;
-    GuestFrame::of_report(guest.arguments.task, length).write(&report, &mut out).map_err(unheard)?;
-    out.flush().map_err(unheard)
+        length.ok_or_else(|| TaskError::fatal("the counters of this task exceed the size of a report"))?;
+    GuestFrame::of_report(guest.arguments.task, length).write(&report, &mut out).map_err(write_error)?;
+    out.flush().map_err(write_error)
 }
 
-/// The part of a map-only job; the segment of any other.
+/// Runs the map. It writes a part in a map-only job, otherwise the segment.
 fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> Result<MapResult, TaskError> {
     let (plan, arguments) = (&guest.plan, &guest.arguments);
     let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
@@ -53,7 +53,7 @@ fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> R
 }
 
 /// Converts a write error: the reader of the frames is gone.
-pub(super) fn unheard(error: io::Error) -> GuestError {
+pub(super) fn write_error(error: io::Error) -> GuestError {
     GuestError::io("write to the engine")(error)
 }
 
@@ -83,13 +83,14 @@ fn send_partition(
     let described = extent.encode();
     let mut frame =
         GuestFrame { partition: extent.partition(), map: guest.arguments.task, number: 0, length: 0 };
-    let too_long =
-        || TaskError::fatal("a partition of this map has too many blocks for one frame; use more reduces");
+    let too_long = || {
+        TaskError::fatal("a partition of this map has too many blocks for one frame; pass a larger --reduces")
+    };
     frame.length = u32::try_from(described.len())
         .ok()
         .filter(|length| *length <= GUEST_FRAME_BYTES_MAX)
         .ok_or_else(too_long)?;
-    frame.write(&described, out).map_err(unheard)?;
+    frame.write(&described, out).map_err(write_error)?;
     let range = extent.range();
     let mut chunk = Vec::new();
     let mut at = range.start;
@@ -98,11 +99,11 @@ fn send_partition(
         chunk.resize(length as usize, 0);
         let read = file.read_exact_at(&mut chunk, at);
         read.map_err(|error| {
-            TaskError::local(format!("cannot read what this map has sealed: {error}"), &error)
+            TaskError::local(format!("cannot read the output of this map: {error}"), &error)
         })?;
         frame.number = frame.number.checked_add(1).ok_or_else(too_long)?;
         frame.length = length as u32;
-        frame.write(&chunk, out).map_err(unheard)?;
+        frame.write(&chunk, out).map_err(write_error)?;
         at += length;
     }
     Ok(u64::from(frame.number) + 1)

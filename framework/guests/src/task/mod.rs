@@ -43,7 +43,7 @@ const FATAL: i32 = 65;
 /// The input of a reduce is lost or damaged.
 const INPUT_LOST: i32 = 66;
 /// Terminated by SIGTERM, with the status of a shell.
-const TOLD_TO_END: i32 = 143;
+const TERMINATED: i32 = 143;
 
 /// The error of a guest.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +54,12 @@ enum GuestError {
     Plan { path: String, why: String },
     #[error("{0}")]
     Task(TaskError),
-    #[error("the frames of this reduce break a rule: {0}")]
+    #[error("invalid frames for this reduce: {0}")]
     Frames(#[from] GuestFrameError),
     #[error("cannot {doing}: {source}")]
     Io { doing: String, source: io::Error },
-    #[error("told to end; {left}")]
-    ToldToEnd { left: String },
+    #[error("terminated; {left}")]
+    Terminated { left: String },
 }
 
 impl GuestError {
@@ -77,7 +77,7 @@ impl GuestError {
                 FAILED
             }
             GuestError::Frames(_) => INPUT_LOST,
-            GuestError::ToldToEnd { .. } => TOLD_TO_END,
+            GuestError::Terminated { .. } => TERMINATED,
         }
     }
 }
@@ -157,13 +157,13 @@ impl Guest {
             TaskKind::Reduce => (self.plan.reduces, true),
         };
         if *task >= tasks {
-            let why = format!("there is no {kind} {task}: the plan has {tasks}");
+            let why = format!("--task {task}: the plan has {tasks} {kind}s");
             return Err(GuestError::Arguments(why));
         }
         match (writes, part) {
             (true, None) => Err(GuestError::Arguments("--part is missing".to_owned())),
             (false, Some(_)) => Err(GuestError::Arguments(
-                "--part is for tasks that write a part, and this map's output goes to the reduces".to_owned(),
+                "--part: this map writes no part; its output goes to the reduces".to_owned(),
             )),
             (true, Some(_)) | (false, None) => Ok(()),
         }
@@ -186,7 +186,8 @@ impl Guest {
     fn report(
         &self,
         context: &TaskContext,
-        (frames, maps): (u64, MapsReport),
+        frames: u64,
+        maps: MapsReport,
         part: Option<PartOutput>,
     ) -> Result<Vec<u8>, GuestError> {
         let path = &self.arguments.part;
@@ -201,10 +202,9 @@ impl Guest {
                 Some(GuestPart::in_file(part, path.clone()))
             }
             (part, _) if part.is_some() != path.is_some() => {
-                return Err(TaskError::fatal(
-                    "the task wrote a part where there is none, or none where there is one",
-                )
-                .into());
+                return Err(
+                    TaskError::fatal("the task wrote an unexpected part, or did not write its part").into()
+                );
             }
             (_, _) => None,
         };
@@ -213,7 +213,7 @@ impl Guest {
         (report.maps, report.part) = (maps, part);
         report
             .to_json()
-            .map_err(|error| TaskError::fatal(format!("the report cannot be written: {error}")).into())
+            .map_err(|error| TaskError::fatal(format!("cannot encode the report: {error}")).into())
     }
 
     /// Returns a path for a file of this attempt.

@@ -11,7 +11,7 @@ use napreduce_protocol::{Digest, ReduceTask, TaskError};
 use napreduce_task::Definitions;
 use sha2::{Digest as _, Sha256};
 
-use super::map::unheard;
+use super::map::write_error;
 use super::{Guest, GuestError};
 use crate::forms::{
     GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport, MapsReport,
@@ -55,9 +55,9 @@ pub(super) fn run(
         };
         body.run_reduce(&task, &round.context)
     })?;
-    let mut report = guest.report(&context, (frames, maps), Some(part))?;
+    let mut report = guest.report(&context, frames, maps, Some(part))?;
     report.push(b'\n');
-    out.write_all(&report).map_err(unheard)
+    out.write_all(&report).map_err(write_error)
 }
 
 /// Returns a name for the input from all maps: their attempts and the checksums of their blocks.
@@ -96,8 +96,9 @@ impl<'a> Intake<'a> {
         let attempt = self.writer_of(map, &extent).map_err(bad)?;
         self.described.insert(map, Digest(Sha256::digest(described).into()));
         let path = self.path(map);
-        let assembly = SegmentAssembly::create(&path, extent)
-            .map_err(|error| TaskError::retryable(format!("cannot keep what map {map} has sent: {error}")))?;
+        let assembly = SegmentAssembly::create(&path, extent).map_err(|error| {
+            TaskError::retryable(format!("cannot store the output of map {map}: {error}"))
+        })?;
         self.keep(map, attempt, assembly)
     }
 
@@ -106,12 +107,12 @@ impl<'a> Intake<'a> {
         let Guest { plan, arguments, .. } = self.guest;
         let attempt: AttemptId = extent.label().parse().map_err(|error| format!("{error}"))?;
         if attempt.task != (TaskId { job: plan.job, kind: TaskKind::Map, index: map }) {
-            return Err(format!("it is of {attempt}"));
+            return Err(format!("it belongs to {attempt}"));
         }
         let (own, found) = ((arguments.task, plan.reduces), (extent.partition(), extent.partitions()));
         if own != found {
             return Err(format!(
-                "it is of partition {} of {}, and this is {} of {}",
+                "it belongs to partition {} of {} instead of {} of {}",
                 found.0, found.1, own.0, own.1
             ));
         }
@@ -147,7 +148,7 @@ impl<'a> Intake<'a> {
         let bad = |why| GuestFrameError::BadReport { map, why };
         let report = GuestReport::from_json(text).map_err(|error| bad(error.to_string()))?;
         if report.task != (TaskId { job: self.guest.plan.job, kind: TaskKind::Map, index: map }) {
-            return Err(bad(format!("it is of {}", report.task)).into());
+            return Err(bad(format!("it belongs to {}", report.task)).into());
         }
         self.maps.indices.push(map);
         self.maps.counters.merge(&report.counters);

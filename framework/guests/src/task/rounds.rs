@@ -14,16 +14,16 @@ use napreduce_task::{
     user_counters,
 };
 
-use super::saves::{Saves, bytes_in};
-use super::stored::StoredSaves;
-use super::watch::{Asked, Watch};
+use super::saves::{TaskCheckpoints, bytes_in};
+use super::stored::StoredCheckpoints;
+use super::watch::{Requests, Watch};
 use super::{Guest, GuestError};
 use crate::forms::GuestCheckpoints;
 
 /// The directories and settings of a round.
 pub(super) struct Round {
     pub(super) context: Arc<TaskContext>,
-    /// A directory that is there.
+    /// An existing directory.
     pub(super) scratch: PathBuf,
     /// Path of the next checkpoint.
     pub(super) checkpoint: PathBuf,
@@ -69,18 +69,19 @@ impl Guest {
         };
         match self.call(definitions, &round, body)? {
             Ended::Done { part } => Ok((part, round.context)),
-            Ended::Checkpointed(_) => Err(unasked().into()),
+            Ended::Checkpointed(_) => Err(unrequested().into()),
         }
     }
 
     fn work_in_rounds<T>(
         &self,
-        Saving { checkpoints, watch }: &Saving,
+        saving: &Saving,
         definitions: &dyn Definitions,
         inputs: &str,
         body: impl Fn(&dyn TaskRunner, &Round) -> Result<Ended<T>, TaskError>,
     ) -> Result<(T, Arc<TaskContext>), GuestError> {
-        let mut saves = Saves::open(checkpoints, self.attempt, inputs, &self.scratch("saved"))?;
+        let Saving { checkpoints, watch } = saving;
+        let mut saves = TaskCheckpoints::open(checkpoints, self.attempt, inputs, &self.scratch("saved"))?;
         let counted = user_counters();
         let mut restore = saves.furthest()?;
         for number in 1_u64.. {
@@ -92,30 +93,30 @@ impl Guest {
             // The counters of a round are in its checkpoint.
             set_user_counters(&counted);
             if !watch.enter(&round.context) {
-                return Err(GuestError::ToldToEnd { left: "all of its work is saved".to_owned() });
+                return Err(GuestError::Terminated { left: "its work is saved".to_owned() });
             }
             if round.restore.is_none() {
-                watch.moves_on();
+                watch.schedule();
             }
             let ended = self.call(definitions, &round, &body);
-            let asked = watch.leave();
+            let requests = watch.leave();
             match ended {
                 Ok(Ended::Done { part }) => {
                     watch.end();
                     return Ok((part, round.context));
                 }
-                Ok(Ended::Checkpointed(_)) if !asked.to_save => return Err(unasked().into()),
+                Ok(Ended::Checkpointed(_)) if !requests.save => return Err(unrequested().into()),
                 Ok(Ended::Checkpointed(_)) => match saves.made() {
                     Ok(made) => restore = Some(made),
                     Err(error) => {
-                        self.go_on_unsaved(error, asked)?;
+                        self.continue_unsaved(error, requests)?;
                         watch.switch_off();
                         // The checkpoint is of use to this process only.
-                        restore = Some(saves.begun_last());
+                        restore = Some(saves.last_begun());
                     }
                 },
                 Err(error) => {
-                    self.go_on_unsaved(error, asked)?;
+                    self.continue_unsaved(error, requests)?;
                     watch.switch_off();
                     restore = saves.furthest()?;
                 }
@@ -123,7 +124,7 @@ impl Guest {
             // The next round does not need the rest.
             let _ = fs::remove_dir_all(&round.scratch);
         }
-        Err(unasked().into())
+        Err(unrequested().into())
     }
 
     /// Returns the context of a round. The first one includes the time before it as work.
@@ -137,15 +138,15 @@ impl Guest {
 
     /// Handles an error of saving: unsaved work is repeated from the previous checkpoint and is not a failure
     /// of the task. Any other error is.
-    fn go_on_unsaved(&self, error: TaskError, asked: Asked) -> Result<(), GuestError> {
-        if !asked.to_save || error.place != FaultPlace::SharedStorage {
+    fn continue_unsaved(&self, error: TaskError, requests: Requests) -> Result<(), GuestError> {
+        if !requests.save || error.place != FaultPlace::SharedStorage {
             return Err(error.into());
         }
-        if asked.to_end {
-            return Err(GuestError::ToldToEnd { left: error.to_string() });
+        if requests.end {
+            return Err(GuestError::Terminated { left: error.to_string() });
         }
         print_error(format_args!(
-            "{}: goes on from what it has saved before, and saves no more: {error}",
+            "{}: continues from its last checkpoint without further checkpoints: {error}",
             self.attempt
         ));
         Ok(())
@@ -153,33 +154,34 @@ impl Guest {
 }
 
 /// Observes whether a round restores its checkpoint.
-fn listen(round: &Round, watch: &Arc<Watch>, saves: &Saves) {
-    let from = round.restore.clone().map(|directory| Origin {
+fn listen(round: &Round, watch: &Arc<Watch>, saves: &TaskCheckpoints) {
+    let from = round.restore.clone().map(|directory| RestoredCheckpoint {
         bytes: bytes_in(&directory),
-        is_of_another: saves.is_of_another(&directory),
+        is_of_other_process: saves.is_of_other_process(&directory),
         stored: saves.stored(),
         directory,
     });
-    let ear = Ear { watch: Arc::clone(watch), context: Arc::downgrade(&round.context), from };
-    round.context.gate().attach(Box::new(ear));
+    let listener =
+        RestoreListener { watch: Arc::clone(watch), context: Arc::downgrade(&round.context), from };
+    round.context.gate().attach(Box::new(listener));
 }
 
 /// The checkpoint that a round restores.
-struct Origin {
+struct RestoredCheckpoint {
     directory: PathBuf,
     bytes: u64,
-    is_of_another: bool,
-    stored: Option<StoredSaves>,
+    is_of_other_process: bool,
+    stored: Option<StoredCheckpoints>,
 }
 
 /// The task's channel in place of a worker.
-struct Ear {
+struct RestoreListener {
     watch: Arc<Watch>,
     context: Weak<TaskContext>,
-    from: Option<Origin>,
+    from: Option<RestoredCheckpoint>,
 }
 
-impl Supervisor for Ear {
+impl Supervisor for RestoreListener {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         let (Some(from), Some(context)) = (&self.from, self.context.upgrade()) else { return Ok(()) };
         match message {
@@ -187,7 +189,7 @@ impl Supervisor for Ear {
                 let counters = context.counters();
                 counters.add(Counter::Checkpoints, 1);
                 counters.add(Counter::CheckpointBytes, from.bytes);
-                counters.add(Counter::CheckpointRestores, u64::from(from.is_of_another));
+                counters.add(Counter::CheckpointRestores, u64::from(from.is_of_other_process));
             }
             // Do not retry it.
             FromTask::RestoreRefused { .. } => {
@@ -201,7 +203,7 @@ impl Supervisor for Ear {
             }
             _ => return Ok(()),
         }
-        self.watch.moves_on();
+        self.watch.schedule();
         Ok(())
     }
 
@@ -210,6 +212,6 @@ impl Supervisor for Ear {
 }
 
 /// Only a guest's own watch requests checkpoints.
-fn unasked() -> TaskError {
-    TaskError::fatal("the task saved a checkpoint that nobody has asked for; please report it")
+fn unrequested() -> TaskError {
+    TaskError::fatal("the task saved a checkpoint without a request; please report it")
 }

@@ -16,36 +16,35 @@ use napreduce_protocol::{IoResult, TaskError};
 use napreduce_task::{Checkpoint, create_scratch};
 use rustix::fs::{FlockOperation, flock};
 
-use super::stored::StoredSaves;
+use super::stored::StoredCheckpoints;
 use crate::forms::GuestCheckpoints;
 
 /// The checkpoints of one task with certain inputs.
 #[derive(Debug)]
-pub(super) struct Saves {
+pub(super) struct TaskCheckpoints {
     attempt: AttemptId,
     base: PathBuf,
-    /// What names of directories of this process begin with.
+    /// Prefix of this process's directories.
     own: String,
-    /// How many it has begun.
+    /// Number of checkpoints begun by this process.
     begun: u32,
-    /// The last that it has made.
+    /// The last completed one.
     last: Option<PathBuf>,
-    stored: Option<StoredSaves>,
-    /// Locked for as long as this process may need what is in it.
+    stored: Option<StoredCheckpoints>,
+    /// Locked while this process may need the checkpoints.
     _in_use: File,
 }
 
-impl Saves {
-    /// Finds the place for a task whose inputs are known by this name, and removes what was saved
-    /// for other ones; in a store that stays until the job has ended. `here` is a place of this attempt
-    /// alone.
+impl TaskCheckpoints {
+    /// Opens the checkpoints of a task for the inputs with this name. Removes local checkpoints for other
+    /// inputs; those in a store remain until the job ends. `here` is a directory of this attempt.
     pub(super) fn open(
         checkpoints: &GuestCheckpoints,
         attempt: AttemptId,
         inputs: &str,
         here: &Path,
-    ) -> Result<Saves, TaskError> {
-        let stored = StoredSaves::of(&checkpoints.directory, attempt.task, inputs)?;
+    ) -> Result<TaskCheckpoints, TaskError> {
+        let stored = StoredCheckpoints::of(&checkpoints.directory, attempt.task, inputs)?;
         let submission = match &stored {
             None => &checkpoints.directory,
             Some(_) => {
@@ -59,48 +58,47 @@ impl Saves {
         make(&base)?;
         let opened = File::open(&base);
         let in_use = opened.map_err(|error| unusable(format!("open {}", base.display()), &error))?;
-        // Where nothing can be locked, nothing is removed either.
+        // A file system without locks also fails the lock in `remove_others`, so nothing is removed.
         let _ = flock(&in_use, FlockOperation::LockShared);
         remove_others(&task, inputs, attempt);
         let random = getrandom::u64().map_err(|error| TaskError::retryable(error.to_string()))?;
         let own = format!("{attempt}-{random:016x}");
-        Ok(Saves { attempt, base, own, begun: 0, last: None, stored, _in_use: in_use })
+        Ok(TaskCheckpoints { attempt, base, own, begun: 0, last: None, stored, _in_use: in_use })
     }
 
-    /// The checkpoint that is furthest, of whichever attempt.
+    /// Returns the most advanced checkpoint of any attempt.
     pub(super) fn furthest(&mut self) -> Result<Option<PathBuf>, TaskError> {
         if let Some(stored) = &mut self.stored {
             return stored.bring_furthest(&self.base, self.attempt);
         }
         let found = Checkpoint::furthest(&self.base, self.attempt.task, |error| {
-            print_error(format_args!("{}: {error}; it is left out", self.attempt));
+            print_error(format_args!("{}: {error}; ignored", self.attempt));
         });
         found.map_err(|error| TaskError::retryable(error.to_string()).at(FaultPlace::SharedStorage))
     }
 
-    /// Where the next checkpoint is to be made.
+    /// Returns the path of the next checkpoint.
     pub(super) fn next(&mut self) -> PathBuf {
         self.begun += 1;
-        self.begun_last()
+        self.last_begun()
     }
 
-    /// The one that was begun last.
-    pub(super) fn begun_last(&self) -> PathBuf {
+    /// Returns the path of the last checkpoint that was begun.
+    pub(super) fn last_begun(&self) -> PathBuf {
         self.base.join(format!("{}.{}", self.own, self.begun))
     }
 
-    /// The one that was begun last is made. The one before it is not needed any more, unless others have
-    /// taken it already.
+    /// Completes the last begun checkpoint, and removes the previous one.
     ///
     /// # Errors
-    /// It does not come to the store, and is on this host alone.
+    /// Fails if it cannot be written to the store; it is then on this host only.
     pub(super) fn made(&mut self) -> Result<PathBuf, TaskError> {
-        let made = self.begun_last();
+        let made = self.last_begun();
         if let Some(stored) = &mut self.stored {
             stored.put(&made, self.attempt)?;
         }
         if let Some(before) = self.last.replace(made.clone()) {
-            // Who comes next finds a later one.
+            // The next attempt finds the later one.
             if let Some(Err(error)) = self.stored.as_ref().map(|stored| stored.set_aside(&before)) {
                 print_error(format_args!("{}: {error}", self.attempt));
             }
@@ -111,24 +109,24 @@ impl Saves {
         Ok(made)
     }
 
-    /// What is in a store, if that is where it is saved.
-    pub(super) fn stored(&self) -> Option<StoredSaves> {
+    /// Returns the checkpoints in the store, if one is used.
+    pub(super) fn stored(&self) -> Option<StoredCheckpoints> {
         self.stored.clone()
     }
 
-    /// Whether it is of an attempt before, or of one beside this.
-    pub(super) fn is_of_another(&self, directory: &Path) -> bool {
+    /// Returns whether another process has made the checkpoint.
+    pub(super) fn is_of_other_process(&self, directory: &Path) -> bool {
         self.last.as_deref() != Some(directory)
     }
 }
 
-/// Bytes of the files that were made for a checkpoint; 0 if that cannot be known.
+/// Returns the size of a checkpoint's files, or 0 if they cannot be read.
 pub(super) fn bytes_in(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// Not with what it lies in: that is made by the submitter, and is gone when the job has ended.
+/// Creates a directory but not its parent, which the submitter creates and removes with the job.
 fn make(directory: &Path) -> Result<(), TaskError> {
     let made = create_dir(directory).unless_there();
     made.map_err(|error| unusable(format!("create {}", directory.display()), &error))
@@ -137,24 +135,23 @@ fn make(directory: &Path) -> Result<(), TaskError> {
 fn unusable(doing: String, error: &io::Error) -> TaskError {
     let message = match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "cannot {doing}: {error}; the directory that --checkpoints names has to be seen by every host of the engine"
+            "cannot {doing}: {error}; the directory of --checkpoints must be visible to every host of the engine"
         ),
         _ => format!("cannot {doing}: {error}"),
     };
     TaskError::retryable(message).at(FaultPlace::SharedStorage)
 }
 
-/// Removes what was saved with inputs that are not those of now, unless an attempt is at work with them.
+/// Removes checkpoints for other inputs, unless an attempt uses them.
 fn remove_others(task: &Path, inputs: &str, attempt: AttemptId) {
-    // What cannot be removed now is removed with the job.
+    // The rest is removed with the job.
     for entry in fs::read_dir(task).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else { continue };
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
             print_error(format_args!(
-                "{attempt}: does not go on from what was saved before: its inputs are by other attempts now"
+                "{attempt}: starts over: its checkpoint belongs to other attempts of its inputs"
             ));
-            // As above.
             let _ = fs::remove_dir_all(&path);
         }
     }
@@ -169,11 +166,12 @@ mod tests {
 
     use super::*;
 
-    fn open(directory: &Path, number: u32, inputs: &str) -> Saves {
+    fn open(directory: &Path, number: u32, inputs: &str) -> TaskCheckpoints {
         let checkpoints = GuestCheckpoints { directory: directory.to_owned(), interval_millis: 1 };
         let task = TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 };
         let here = directory.join("unused");
-        Saves::open(&checkpoints, AttemptId { task, number }, inputs, &here).expect("it can be used")
+        TaskCheckpoints::open(&checkpoints, AttemptId { task, number }, inputs, &here)
+            .expect("it can be used")
     }
 
     #[test]
@@ -184,7 +182,7 @@ mod tests {
         let names = [one.next(), one.next(), other.next()];
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
         let made = one.made().expect("a directory takes it");
-        assert!(made == names[1] && !one.is_of_another(&made) && other.is_of_another(&made));
+        assert!(made == names[1] && !one.is_of_other_process(&made) && other.is_of_other_process(&made));
     }
 
     #[test]
@@ -214,7 +212,7 @@ mod tests {
         let checkpoints = GuestCheckpoints { directory, interval_millis: 1 };
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
         let attempt = AttemptId { task, number: 1 };
-        let error = Saves::open(&checkpoints, attempt, "a", folder.path()).expect_err("it is gone");
+        let error = TaskCheckpoints::open(&checkpoints, attempt, "a", folder.path()).expect_err("it is gone");
         assert!(error.message.contains("has to be seen by every host"), "{error}");
     }
 }

@@ -14,22 +14,22 @@ use napreduce_task::{Checkpoint, CheckpointObjects, ObjectsError, StoredFile};
 
 /// The checkpoints of one task with certain inputs.
 #[derive(Debug, Clone)]
-pub(super) struct StoredSaves {
+pub(super) struct StoredCheckpoints {
     objects: CheckpointObjects,
-    /// The files of the checkpoint that the task went on from last.
+    /// The files of the last restored checkpoint.
     known: Vec<StoredFile>,
 }
 
-impl StoredSaves {
-    /// Those below `submission`, if that is in a store.
+impl StoredCheckpoints {
+    /// Returns the checkpoints below `submission`, if that is in a store.
     ///
     /// # Errors
-    /// What to do for a program that knows no such store.
+    /// Fails if this program does not support the store.
     pub(super) fn of(
         submission: &Path,
         task: TaskId,
         inputs: &str,
-    ) -> Result<Option<StoredSaves>, TaskError> {
+    ) -> Result<Option<StoredCheckpoints>, TaskError> {
         if StorageScheme::of(submission).is_none() {
             return Ok(None);
         }
@@ -37,20 +37,20 @@ impl StoredSaves {
         let objects = CheckpointObjects::of(&prefix).map_err(|reason| {
             TaskError::fatal(format!("cannot use --checkpoints: {reason}")).at(FaultPlace::SharedStorage)
         })?;
-        Ok(Some(StoredSaves { objects, known: Vec::new() }))
+        Ok(Some(StoredCheckpoints { objects, known: Vec::new() }))
     }
 
-    /// Brings the checkpoint that is furthest into `base`. What is damaged is said and taken out of use.
+    /// Downloads the most advanced checkpoint to `base`. Damaged ones are logged and set aside.
     pub(super) fn bring_furthest(
         &mut self,
         base: &Path,
         attempt: AttemptId,
     ) -> Result<Option<PathBuf>, TaskError> {
-        let unread = |error: &ObjectsError| failed("what was saved before cannot be read", error);
+        let unread = |error: &ObjectsError| failed("cannot read the checkpoint", error);
         for name in self.objects.furthest_first().map_err(|error| unread(&error))? {
             let directory = base.join(&name);
             let brought = self.objects.fetch(&directory).and_then(|files| {
-                // Its attempt may have saved anew meanwhile.
+                // Its attempt may have replaced it meanwhile.
                 if files.is_empty() {
                     return Ok(None);
                 }
@@ -65,7 +65,7 @@ impl StoredSaves {
                 }
                 Err(error @ ObjectsError::Store(_)) => return Err(unread(&error)),
                 Err(error) => {
-                    print_error(format_args!("{attempt}: {error}; it is left out"));
+                    print_error(format_args!("{attempt}: {error}; ignored"));
                     self.objects.set_aside(&directory).map_err(|error| unread(&error))?;
                 }
             }
@@ -74,15 +74,14 @@ impl StoredSaves {
         Ok(None)
     }
 
-    /// Puts there what was saved in a directory of this host.
+    /// Uploads the checkpoint in a local directory.
     pub(super) fn put(&mut self, directory: &Path, attempt: AttemptId) -> Result<(), TaskError> {
         let put = self.objects.save(directory, attempt, &self.known);
-        self.known = put.map_err(|error| failed("what is saved cannot be put into the store", &error))?;
+        self.known = put.map_err(|error| failed("cannot write the checkpoint to the store", &error))?;
         Ok(())
     }
 
-    /// Takes a checkpoint out of use: it is damaged, or there is a later one. Files that a later one names
-    /// stay.
+    /// Removes a damaged or superseded checkpoint, except for files that a later one uses.
     pub(super) fn set_aside(&self, directory: &Path) -> Result<(), ObjectsError> {
         self.objects.set_aside(directory)
     }

@@ -10,56 +10,54 @@ use napreduce_task::{StopSignals, TaskContext};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::TOLD_TO_END;
+use super::TERMINATED;
 
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// Of all time at most this part goes into saving and going on from it: a reader that cannot seek takes
-/// longer each time.
+/// Checkpoints and restores take at most 1/10 of the time: restoring takes longer each time if the input
+/// cannot seek.
 const SHARE: u32 = 10;
 
-/// Asks the round that runs to save its work.
+/// Requests checkpoints of the current round.
 #[derive(Debug)]
 pub(super) struct Watch {
     interval: Duration,
-    state: Mutex<Watched>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchState {
     stage: GuestStage,
-    /// While one runs.
+    /// The current round.
     round: Option<Arc<TaskContext>>,
-    /// It does what is not saved: since when, and when that is to be saved.
+    /// The time of the next checkpoint, if there is unsaved work.
     due: Option<Instant>,
-    /// Since when nothing new was done.
+    /// Start of the time spent on saving and restoring.
     idle_since: Option<Instant>,
-    /// What was asked of the round.
-    asked: Asked,
-    /// No more is saved, since that has failed.
+    requests: Requests,
+    /// Set after a checkpoint has failed.
     off: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum GuestStage {
-    /// The work has not begun.
     #[default]
     Before,
     AtWork,
-    /// It is done, and is being reported.
+    /// The result is being reported.
     After,
 }
 
-/// What was asked of a round.
+/// Requests to a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked {
-    /// To save its work.
-    pub(super) to_save: bool,
-    /// And to end then.
-    pub(super) to_end: bool,
+pub(super) struct Requests {
+    /// Save a checkpoint.
+    pub(super) save: bool,
+    /// End after the checkpoint.
+    pub(super) end: bool,
 }
 
 impl Watch {
-    /// Takes over SIGTERM.
+    /// Starts the watch, which handles SIGTERM.
     pub(super) fn begin(interval: Duration) -> io::Result<Arc<Watch>> {
         let terminations = StopSignals::install(Signal::TERM)?;
         let watch = Arc::new(Watch { interval, state: Mutex::default() });
@@ -71,43 +69,43 @@ impl Watch {
     fn attend(&self, terminations: &StopSignals) {
         loop {
             let mut interest = [PollFd::from_borrowed_fd(terminations.as_fd(), PollFlags::IN)];
-            // Interrupted by a signal: it is looked at here all the same.
+            // A signal interrupts `poll`; it is handled below.
             let _ = poll(&mut interest, Some(&TICK));
             if terminations.take() {
-                self.tell_to_end();
+                self.terminate();
             }
-            self.look_at_the_time();
+            self.request_if_due();
         }
     }
 
-    /// Ends the process where there is nothing to save, or somebody is in a hurry.
-    fn tell_to_end(&self) {
+    /// Requests a last checkpoint. Exits if there is nothing to save, or at the second signal.
+    fn terminate(&self) {
         let mut state = self.lock();
-        if state.asked.to_end || state.off || state.stage == GuestStage::Before {
-            print_error(format_args!("told to end; nothing is saved"));
-            std::process::exit(TOLD_TO_END);
+        if state.requests.end || state.off || state.stage == GuestStage::Before {
+            print_error(format_args!("terminated; nothing is saved"));
+            std::process::exit(TERMINATED);
         }
-        state.asked.to_end = true;
+        state.requests.end = true;
         if let Some(round) = state.round.clone() {
-            state.asked.to_save = true;
+            state.requests.save = true;
             round.gate().checkpoint();
         }
     }
 
-    fn look_at_the_time(&self) {
+    fn request_if_due(&self) {
         let mut state = self.lock();
         let is_due = state.due.is_some_and(|due| due <= Instant::now());
         if let Some(round) = state.round.clone().filter(|_| is_due && !state.off) {
             (state.due, state.idle_since) = (None, Some(Instant::now()));
-            state.asked.to_save = true;
+            state.requests.save = true;
             round.gate().checkpoint();
         }
     }
 
-    /// A round begins. Answers false if there is to be none.
+    /// Begins a round; returns false if the process was told to terminate.
     pub(super) fn enter(&self, round: &Arc<TaskContext>) -> bool {
         let mut state = self.lock();
-        if state.asked.to_end {
+        if state.requests.end {
             return false;
         }
         state.stage = GuestStage::AtWork;
@@ -116,35 +114,35 @@ impl Watch {
         true
     }
 
-    /// The round does something new.
-    pub(super) fn moves_on(&self) {
+    /// Registers that the round does new work, and schedules a checkpoint.
+    pub(super) fn schedule(&self) {
         let mut state = self.lock();
         let idle = state.idle_since.take().map_or(Duration::ZERO, |since| since.elapsed());
-        // Beyond the end of time it is never due.
+        // Never due if the time overflows.
         state.due = Instant::now().checked_add(self.interval.max(idle * (SHARE - 1)));
     }
 
-    /// The round has ended.
-    pub(super) fn leave(&self) -> Asked {
+    /// Ends a round; returns its requests.
+    pub(super) fn leave(&self) -> Requests {
         let mut state = self.lock();
         (state.round, state.due) = (None, None);
-        let asked = state.asked;
-        state.asked.to_save = false;
-        asked
+        let requests = state.requests;
+        state.requests.save = false;
+        requests
     }
 
-    /// The work is done: there is nothing more to save.
+    /// Ends the watch when the work is done.
     pub(super) fn end(&self) {
         self.lock().stage = GuestStage::After;
     }
 
-    /// Nothing more is saved.
+    /// Requests no more checkpoints.
     pub(super) fn switch_off(&self) {
         self.lock().off = true;
     }
 
-    /// Nothing is left half-changed under this lock.
-    fn lock(&self) -> MutexGuard<'_, Watched> {
+    /// A panic cannot leave the state inconsistent.
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -81,11 +81,11 @@ fn subdirectories_need_recursive() {
     let refusal = |argument: &str| expanded(&root, &[argument]).expect_err("files would be left out");
     assert_eq!(
         refusal("tree"),
-        "input tree holds the directory tree/one, whose files would be left out; pass --recursive to read them too, \
+        "input tree contains the directory tree/one; pass --recursive to read its files too, \
          or name files by a glob such as 'tree/*.*', or 'tree/**/*.*' at any depth"
     );
     // Also where there is nothing else in it, and where a glob has matched it.
-    assert!(refusal("tree/on*").starts_with("input tree/one holds the directory tree/one/two, "));
+    assert!(refusal("tree/on*").starts_with("input tree/one contains the directory tree/one/two; "));
     let all = ["tree/a.txt", "tree/one/b.txt", "tree/one/two/c.txt"];
     assert_eq!(expanded_to(&root, &["tree"], true).as_deref(), Ok(&all.map(String::from)[..]));
     for glob in ["tree/**", "tree/**/*", "tr*/**/*.txt", "tree/**/**/[abc].txt", "tree/**/"] {
@@ -140,7 +140,7 @@ fn missing_and_special_files_are_named() {
     let _socket = UnixListener::bind(root.path().join("socket")).expect("a socket");
     assert_eq!(
         error("socket"),
-        "input socket is neither a file nor a directory; give its data as standard input, whose name is -"
+        "input socket is neither a file nor a directory; pipe its data to standard input, named -"
     );
     symlink(root.path().join("gone"), root.path().join("in/link")).expect("a link");
     assert_eq!(error("in"), "input in/link does not exist");

@@ -90,7 +90,9 @@ impl ClusterArguments {
             return cluster(by, &place, self, following).map(Some);
         }
         match self.cluster_only() {
-            Some(flag) => Err(Error::Usage(format!("{flag} is for clusters; name one with --cluster"))),
+            Some(flag) => Err(Error::Usage(format!(
+                "{flag} has no effect without --cluster; name a cluster or remove {flag}"
+            ))),
             None => Ok(None),
         }
     }
@@ -217,7 +219,8 @@ mod tests {
             // Explicitly embedded, since the environment of the test run may set the variable.
             let refused = cluster(&parse(&[&["--cluster", ""], arguments].concat()));
             let error = refused.err().expect("no cluster");
-            let expected = format!("{} is for clusters; name one with --cluster", arguments[0]);
+            let expected =
+                format!("{0} has no effect without --cluster; name a cluster or remove {0}", arguments[0]);
             assert_eq!((error.exit_status(), error.to_string()), (2, expected));
         }
         assert!(matches!(cluster(&parse(&["--cluster", "", "--files", "a,b#c"])), Ok(None)));

@@ -107,8 +107,8 @@ impl<'p> Driver<'p> {
         };
         if cluster.is_some() && run.slots.is_some() && !run.quiet {
             print_error(format_args!(
-                "{name}: the workers of a cluster have their own slots; --slots only says how many reduces there are \
-                 unless --reduces does"
+                "{name}: --slots does not change the slots of a cluster's workers; it only sets the number of reduces \
+                 unless --reduces is given"
             ));
         }
         let chain = Chain::beside(&chain_place(&run))?;
@@ -248,15 +248,15 @@ impl<'p> Driver<'p> {
             self.run.intermediate.is_none() && StorageScheme::of(&self.run.output).is_some();
         if self.cluster.is_some() && is_beside_nothing {
             return Err(Error::Usage(
-                "this program runs several jobs, and what passes between them has to lie where all workers of the cluster \
-                 see it, which is not beside an output in a store; name a directory with --intermediate DIR"
+                "this program runs several jobs, so it needs a directory for intermediate data that all workers \
+                 see, and the output is in a store; name the directory with --intermediate DIR"
                     .to_owned(),
             ));
         }
         if let Some(directory) = self.run.intermediate.as_ref().filter(|directory| !directory.is_dir()) {
             let directory = directory.display();
             return Err(Error::Usage(format!(
-                "--intermediate {directory} is no directory; make it, or name another"
+                "--intermediate {directory} is not a directory; create it, or name another"
             )));
         }
         let is_due = self.reservation.is_none() && !self.output_used;
@@ -289,7 +289,7 @@ impl<'p> Driver<'p> {
             let shown =
                 if name == Path::new(DASH) { "standard input (-)".into() } else { name.to_string_lossy() };
             return Err(Error::Usage(format!(
-                "{shown} is not where the tasks of a cluster are; write it to a file that all workers see, and give its \
+                "{shown} is not visible to the tasks of a cluster; write it to a file that all workers see, and name \
                  path"
             )));
         }
@@ -311,7 +311,7 @@ impl<'p> Driver<'p> {
         if self.engine.is_none() {
             let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
             let attempts_max = self.settings.attempts_max;
-            self.engine = Some(Engine::start(kind, self.name, attempts_max, (progress, quiet))?);
+            self.engine = Some(Engine::start(kind, self.name, attempts_max, progress, quiet)?);
         }
         Ok(self.engine.as_mut())
     }
@@ -351,7 +351,7 @@ impl<'p> Driver<'p> {
         let Some(cluster) = &mut self.cluster else { return Ok(run_embedded(plan, &settings)?) };
         if self.run.cluster.detach && feeds_another {
             return Err(Error::Usage(
-                "this program runs several jobs, one on the output of the other, and must stay for that; leave out \
+                "this program runs several jobs and must keep running to start each one; remove \
                  --detach"
                     .to_owned(),
             ));

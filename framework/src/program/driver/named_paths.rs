@@ -25,8 +25,8 @@ pub(super) fn by_input(
         paths[number].push(path.clone());
     }
     match paths.iter().zip(names).find(|(paths, _)| paths.is_empty()) {
-        Some((_, Some(name))) => Err(format!("the input {name} has no path; give {name}=PATH")),
-        Some((_, None)) => Err("the job has no input; give the path of a file".to_owned()),
+        Some((_, Some(name))) => Err(format!("input {name} has no path; pass {name}=PATH")),
+        Some((_, None)) => Err("the job has no input; pass the path of a file".to_owned()),
         None => Ok(paths),
     }
 }
@@ -44,7 +44,7 @@ fn resolve(names: &[Option<String>], typed: &Path) -> Result<(usize, PathBuf), S
     match (named, plain, split) {
         (Some((number, path)), _, _) if path.as_os_str().is_empty() => {
             let name = names[number].as_deref().unwrap_or_default();
-            Err(format!("the input {name} has an empty path; give {name}=PATH"))
+            Err(format!("input {name} has an empty path; pass {name}=PATH"))
         }
         (Some((number, path)), _, _) => Ok((number, path.to_owned())),
         (None, Some(number), _) => Ok((number, typed.to_owned())),
@@ -61,13 +61,13 @@ fn unknown(names: &[Option<String>], name: &str) -> String {
     format!("the job has no input {name:?}; {}", forms(names))
 }
 
-/// `give users=PATH or orders=PATH`.
+/// `pass users=PATH or orders=PATH`.
 fn forms(names: &[Option<String>]) -> String {
     let forms: Vec<String> = names.iter().flatten().map(|name| format!("{name}=PATH")).collect();
     if forms.is_empty() {
-        "its inputs have no names; give PATH alone".to_owned()
+        "its inputs have no names; pass PATH alone".to_owned()
     } else {
-        format!("give {}", forms.join(" or "))
+        format!("pass {}", forms.join(" or "))
     }
 }
 
@@ -103,17 +103,17 @@ mod tests {
     #[test]
     fn invalid_named_path_is_reported() {
         let names = &["users", "orders"];
-        refused(names, &["users=a"], "the input orders has no path; give orders=PATH");
-        refused(names, &["users=a", "orders="], "the input orders has an empty path; give orders=PATH");
-        refused(names, &["a.csv"], "a.csv has no name; give users=a.csv or orders=a.csv");
-        let unknown = "the job has no input \"user\"; give users=PATH or orders=PATH";
+        refused(names, &["users=a"], "input orders has no path; pass orders=PATH");
+        refused(names, &["users=a", "orders="], "input orders has an empty path; pass orders=PATH");
+        refused(names, &["a.csv"], "a.csv has no name; pass users=a.csv or orders=a.csv");
+        let unknown = "the job has no input \"user\"; pass users=PATH or orders=PATH";
         refused(names, &["user=a", "orders=b"], unknown);
-        refused(&[""], &[], "the job has no input; give the path of a file");
+        refused(&[""], &[], "the job has no input; pass the path of a file");
         let given = [(Some("users".to_owned()), PathBuf::from("a"))];
         let plain = by_input(&[None], &[], &given);
         assert_eq!(
             plain,
-            Err("the job has no input \"users\"; its inputs have no names; give PATH alone".to_owned())
+            Err("the job has no input \"users\"; its inputs have no names; pass PATH alone".to_owned())
         );
     }
 }

@@ -55,9 +55,7 @@ impl SpooledInput {
         }
         let shown = name.display().to_string();
         let mut from = File::open(name).map_err(|error| {
-            Error::Usage(format!(
-                "cannot read {shown}: {error}; give its data as standard input, whose name is -"
-            ))
+            Error::Usage(format!("cannot read {shown}: {error}; pipe its data to standard input, named -"))
         })?;
         SpooledInput::spool(&shown, &mut from)
     }
@@ -72,7 +70,7 @@ impl SpooledInput {
         spooled.map_err(|error| {
             let directory = directory.display();
             Error::Usage(format!(
-                "cannot keep {name} in {directory}: {error}; set TMPDIR to a directory with room for it"
+                "cannot copy {name} to {directory}: {error}; set TMPDIR to a directory with enough space"
             ))
         })
     }

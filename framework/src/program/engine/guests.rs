@@ -35,10 +35,11 @@ impl Engine {
         kind: &EngineKind,
         name: &str,
         attempts_max: u32,
-        shown: (ProgressMode, bool),
+        progress: ProgressMode,
+        quiet: bool,
     ) -> Result<Engine, Error> {
         let paths = TypedPaths::from_here()?;
-        let engine = kind.start(name, attempts_max, shown).map_err(|error| match error {
+        let engine = kind.start(name, attempts_max, progress, quiet).map_err(|error| match error {
             EngineError::NotFound(why) => Error::Usage(why),
             EngineError::Job(error) => Error::from(error),
         })?;

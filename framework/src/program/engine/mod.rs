@@ -57,9 +57,9 @@ impl EngineArguments {
                 ("--checkpoint-interval", self.checkpoint_interval.is_some()),
             ];
             return match given.into_iter().find(|(_, given)| *given) {
-                Some((flag, _)) => {
-                    Err(Error::Usage(format!("{flag} is for another engine; name one with --on")))
-                }
+                Some((flag, _)) => Err(Error::Usage(format!(
+                    "{flag} has no effect without --on; name an engine with --on or remove {flag}"
+                ))),
                 None => Ok(None),
             };
         };
@@ -72,9 +72,7 @@ impl EngineArguments {
         let given = cluster.named().then_some("--cluster").or_else(|| cluster.cluster_only());
         let given = given.or(slots.map(|_| "--slots"));
         match given {
-            Some(flag) => Err(Error::Usage(format!(
-                "{flag} is nothing to the engine that --on names; leave one of them out"
-            ))),
+            Some(flag) => Err(Error::Usage(format!("{flag} has no effect with --on; remove one of them"))),
             None => Ok(()),
         }
     }
@@ -109,21 +107,18 @@ mod tests {
     #[test]
     fn flags_without_effect_are_rejected() {
         for (arguments, says) in [
-            (&["--on-conf", "a=b"][..], "--on-conf is for another engine; name one with --on"),
-            (&["--on-submit", "x"], "--on-submit is for another engine; name one with --on"),
-            (&["--checkpoints", "c"], "--checkpoints is for another engine; name one with --on"),
+            (
+                &["--on-conf", "a=b"][..],
+                "--on-conf has no effect without --on; name an engine with --on or remove --on-conf",
+            ),
+            (&["--on-submit", "x"], "--on-submit has no effect without --on; name an engine with --on or remove --on-submit"),
+            (&["--checkpoints", "c"], "--checkpoints has no effect without --on; name an engine with --on or remove --checkpoints"),
             (
                 &["--checkpoint-interval", "1s"],
-                "--checkpoint-interval is for another engine; name one with --on",
+                "--checkpoint-interval has no effect without --on; name an engine with --on or remove --checkpoint-interval",
             ),
-            (
-                &["--on", "local", "--queue", "a"],
-                "--queue is nothing to the engine that --on names; leave one of them out",
-            ),
-            (
-                &["--on", "local", "--cluster", "a"],
-                "--cluster is nothing to the engine that --on names; leave one of them out",
-            ),
+            (&["--on", "local", "--queue", "a"], "--queue has no effect with --on; remove one of them"),
+            (&["--on", "local", "--cluster", "a"], "--cluster has no effect with --on; remove one of them"),
         ] {
             assert_eq!(refused(arguments), says);
         }

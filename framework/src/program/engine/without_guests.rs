@@ -38,7 +38,7 @@ pub(in crate::program) fn requested() -> bool {
 /// Fails with a message that the feature is missing.
 pub(in crate::program) fn run(_: &dyn Definitions) -> ExitCode {
     print_error(
-        "to run on another engine needs the feature `guests` of napreduce; build this program with it",
+        "running on another engine needs the feature `guests` of napreduce; build this program with it",
     );
     ExitCode::from(FATAL)
 }
@@ -48,7 +48,8 @@ impl Engine {
         kind: &EngineKind,
         _: &str,
         _: u32,
-        _: (ProgressMode, bool),
+        _: ProgressMode,
+        _: bool,
     ) -> Result<Engine, Error> {
         match *kind {}
     }

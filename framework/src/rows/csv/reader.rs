@@ -15,10 +15,10 @@ use crate::input::{
 use super::CsvRows;
 
 const UNCLOSED_LINE: &str =
-    "a quoted field is not closed on its line; where fields hold newlines, read them with multiline()";
-const UNCLOSED_FILE: &str = "a quoted field is not closed up to the end of the file";
+    "a quoted field does not end on its line; if fields contain newlines, use multiline()";
+const UNCLOSED_FILE: &str = "a quoted field does not end before the end of the file";
 const LONE_RETURN: &str =
-    "a carriage return outside quotes ends it before its line; end all lines in the same way";
+    "a carriage return outside quotes ends the row inside a line; use one kind of line end";
 
 /// Reads [`CsvRows`].
 pub struct CsvRowReader<R> {
@@ -124,7 +124,7 @@ fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Begi
             }
             Ok(None) => reader.fill()?,
             Err(_) if dialect.header => {
-                let reason = "the header has a quoted field that is not closed".to_owned();
+                let reason = "a quoted field of the header does not end".to_owned();
                 return Err(bad_table(&split.path, at, reason));
             }
             Err(_) => return Ok(beginning),

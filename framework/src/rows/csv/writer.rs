@@ -96,7 +96,7 @@ impl OutputFormat for Csv {
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         match state {
             [begun @ (0 | 1)] => self.begun = *begun == 1,
-            _ => return Err(TaskError::task("csv output was saved in another form than this program's")),
+            _ => return Err(TaskError::task("the saved csv output does not match this program")),
         }
         Ok(())
     }

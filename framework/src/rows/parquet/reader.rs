@@ -1,4 +1,5 @@
-//! Reading the rows of Parquet files. Positions count rows: the offset of a split and the rows of it that are done.
+//! Reading the rows of Parquet files. Positions count rows: the offset of a split and the rows of it that are
+//! done.
 
 use std::marker::PhantomData;
 

@@ -100,7 +100,7 @@ impl<R: TypedRow> Parquet<R> {
         let group_rows = self.group_rows;
         match self.part() {
             Some(part) => part.push(row, group_rows, out),
-            None => Err("the part was not begun".to_owned()),
+            None => Err("a row was written before the part began".to_owned()),
         }
     }
 }
@@ -110,15 +110,14 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
         match Self::open() {
             Ok(part) => *self.part() = Some(part),
             Err(reason) => {
-                panic!("rows of {} cannot be written as Parquet: {reason}", std::any::type_name::<R>())
+                panic!("row type {} has no Parquet columns: {reason}", std::any::type_name::<R>())
             }
         }
         out.extend_from_slice(MAGIC);
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        let unsaved =
-            |reason| TaskError::task(format!("the rows of a parquet part cannot be saved: {reason}"));
+        let unsaved = |reason| TaskError::task(format!("cannot save the rows of a parquet part: {reason}"));
         if let Some(part) = self.part.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             part.save(state).map_err(unsaved)?;
         }
@@ -131,14 +130,14 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
             Ok(part)
         });
         *self.part() = Some(restored.map_err(|reason| {
-            TaskError::task(format!("parquet output was saved in another form than this program's: {reason}"))
+            TaskError::task(format!("the saved parquet output does not match this program: {reason}"))
         })?);
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(Err(reason)) = self.part().take().map(|part| part.end(out)) {
-            panic!("a part cannot be ended as Parquet: {reason}");
+            panic!("cannot finish a Parquet part: {reason}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Batches: many byte strings, or pairs of them, in one payload.
 //!
-//! Strings: `u32 n`, `n` lengths (`u32`), all strings. Pairs: `u32 n`, the lengths of the keys, the lengths of
-//! the values, all keys, all values.
+//! Strings: `u32 n`, `n` lengths (`u32`), all strings. Pairs: `u32 n`, the lengths of the keys, the lengths
+//! of the values, all keys, all values.
 
 use thiserror::Error;
 

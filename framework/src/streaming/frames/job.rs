@@ -161,7 +161,8 @@ pub fn main(program: Program) -> ExitCode {
     })
 }
 
-/// Ships the program and asks for its description. It runs as in its tasks: in a directory with all side files.
+/// Ships the program and asks for its description. It runs as in its tasks: in a directory with all side
+/// files.
 fn ship_program(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
     let parameters = arguments.parameter.iter().map(|text| parameter(text)).collect::<Result<_, _>>()?;
     let name = ship(driver, "--program", &arguments.program)?;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::input::{InputPlace, Split};
 
-/// Batches whose offsets are kept. Pipes and well-behaved programs buffer less; a failure in an older batch is
-/// reported without an offset.
+/// Batches whose offsets are kept. Pipes and well-behaved programs buffer less; a failure in an older batch
+/// is reported without an offset.
 const BATCHES_MAX: usize = 16;
 
 /// The records of one conversation, counted from 0.

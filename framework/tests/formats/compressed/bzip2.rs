@@ -78,7 +78,7 @@ fn bzip2_streams_after_garbage_are_rejected() {
             let read = read.map(|lines| lines.map(|lines| lines.len())).collect::<Result<Vec<_>, _>>();
             let error = read.expect_err("lines would be left out").to_string();
             let expected =
-                format!("at byte {} is not valid (no stream begins there, but blocks follow)", first.len());
+                format!("at byte {} is not valid (no stream there, but blocks follow)", first.len());
             assert!(error.ends_with(&expected), "{error}");
         }
     }

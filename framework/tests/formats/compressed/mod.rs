@@ -64,7 +64,7 @@ fn cut_anywhere(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) {
             assert_eq!(said, None, "{name} cut at {cut}");
         } else {
             let said = said.unwrap_or_else(|| panic!("{name} cut at byte {cut} is taken for whole"));
-            assert!(said.ends_with("ends too early; the file is incomplete"), "cut at byte {cut}: {said}");
+            assert!(said.ends_with("ends early; the file is incomplete"), "cut at byte {cut}: {said}");
         }
     }
 }
@@ -142,10 +142,10 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
     ] {
         for memory in [1 << 20, 64 << 20] {
             let error = said(other, memory);
-            assert!(error.contains("is not valid (it does not begin as "), "{error}");
+            assert!(error.contains(" header expected)"), "{error}");
         }
     }
-    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "holds gzip data"), (b"PK\x03\x04", "with zip")] {
+    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "contains gzip data"), (b"PK\x03\x04", "with zip")] {
         let error = ByteLines.check(&TestFile::new(name, other).path).expect_err("it is something else");
         assert!(error.to_string().contains(what), "{error}");
     }

@@ -26,8 +26,7 @@ fn snappy_frames_are_read_and_damage_is_detected() {
     for garbage in [&b"x"[..], b"a line\n"] {
         let file = TestFile::new("a.sz", [&compressed[..], garbage].concat());
         let error = read(&ByteLines, &file.whole(), false, show).expect_err("no chunk begins so").to_string();
-        let expected =
-            format!("snappy data at byte {} is not valid (no chunk begins there)", compressed.len());
+        let expected = format!("snappy data at byte {} is not valid (no chunk there)", compressed.len());
         assert!(error.ends_with(&expected), "{error}");
     }
 }

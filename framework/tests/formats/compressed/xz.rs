@@ -51,13 +51,13 @@ fn xz_trailing_data_is_rejected_with_offset() {
     let large = vec![b'x'; 300_000];
     for behind in 1..4 {
         let error = said([&first[..], &vec![0; behind]].concat());
-        assert!(error.ends_with(&format!("(no stream begins there, and {behind} bytes follow)")), "{error}");
+        assert!(error.ends_with(&format!("(no stream there, and {behind} bytes follow)")), "{error}");
     }
     for other in [&b"x"[..], b"a line\n", &[0xff; 5000], &large] {
         for padding in [0, 4, 400] {
             let error = said([&first[..], &vec![0; padding], other].concat());
             let expected = format!(
-                "xz data at byte {} is not valid (no stream begins there, and {} bytes follow)",
+                "xz data at byte {} is not valid (no stream there, and {} bytes follow)",
                 first.len() + padding,
                 other.len()
             );
@@ -68,6 +68,6 @@ fn xz_trailing_data_is_rejected_with_offset() {
     }
     for cut in 1..second.len() {
         let error = said([&first[..], &[0; 8], &second[..cut]].concat());
-        assert!(error.ends_with("ends too early; the file is incomplete"), "cut at byte {cut}: {error}");
+        assert!(error.ends_with("ends early; the file is incomplete"), "cut at byte {cut}: {error}");
     }
 }

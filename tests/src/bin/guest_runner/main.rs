@@ -202,7 +202,7 @@ impl EngineJob {
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();
             let status = ended.status.code();
             if self.is_cancelled() {
-                return Err((name, "it is cancelled".to_owned()));
+                return Err((name, "the job was cancelled".to_owned()));
             }
             if status == Some(65) || attempt == attempts || !self.breaks.is_empty() {
                 return Err((name, format!("{} {said}", ended.status)));

@@ -76,7 +76,7 @@ fn missing_or_failing_hadoop_is_named() {
     let mut command = without_cluster("wordcount", &folder);
     command.env("PATH", "/nowhere").env_remove("HADOOP_HOME");
     let ended = run(command.args(["in.txt", "--output", "out", "--on", "hadoop"]));
-    ended.failed(2, &["there is no Hadoop: ", "name a command with --on-submit"]);
+    ended.failed(2, &["Hadoop not found: ", "name a command with --on-submit"]);
     assert!(!folder.path("out").exists());
     let jar = format!("napreduce.streaming.jar={}", folder.write("streaming.jar", "").display());
     let mut command = without_cluster("wordcount", &folder);

@@ -124,7 +124,7 @@ fn missing_spark_reports_what_to_install() {
         .env_remove("PYSPARK_PYTHON")
         .args(on("local[2]"));
     let ended = run(command.args(["in.txt", "--output", "out"]));
-    ended.failed(2, &["there is no Spark: ", "pip install pyspark"]);
+    ended.failed(2, &["Spark not found: ", "pip install pyspark"]);
     assert!(!Path::new(&folder.path("out")).exists());
 }
 

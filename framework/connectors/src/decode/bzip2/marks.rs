@@ -1,17 +1,17 @@
-//! The bits of a bzip2 file: where blocks begin, and one block as a file of its own.
+//! The bits of a bzip2 file: marks of blocks, and one block as a file.
 
 use crate::bytes::{ReadError, StoredFile};
 
 /// Bits of a mark.
 pub(crate) const MARK_BITS: u64 = 48;
-/// Bits of a checksum, which follows each mark.
+/// Bits of the checksum after each mark.
 pub(crate) const CRC_BITS: u64 = 32;
 const BLOCK_MARK: u64 = 0x3141_5926_5359;
 const END_MARK: u64 = 0x1772_4538_5090;
 const MASK: u64 = (1 << MARK_BITS) - 1;
 const READ_BYTES: usize = 256 << 10;
 
-/// What a mark begins.
+/// The kind of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Block,
@@ -19,15 +19,14 @@ pub(crate) enum Kind {
     End,
 }
 
-/// A mark, and the bit of the file that it begins at.
+/// A mark and its bit position in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) bit: u64,
     pub(crate) kind: Kind,
 }
 
-/// What the byte before the last two of 64 bits must be for a mark to end so many bits before their end: a
-/// bit for each.
+/// For each value of a byte: the shifts (a bit each) at which a mark may end in a window of 64 bits.
 const CANDIDATES: [u8; 256] = candidates();
 
 const fn candidates() -> [u8; 256] {
@@ -45,7 +44,7 @@ const fn candidates() -> [u8; 256] {
 pub(crate) struct Bits {
     file: StoredFile,
     bytes: Vec<u8>,
-    /// Where in the file `bytes` begins.
+    /// Offset of `bytes` in the file.
     base: u64,
 }
 
@@ -55,7 +54,7 @@ impl Bits {
         Bits { file, bytes: Vec::new(), base }
     }
 
-    /// Forgets the bytes before, and goes to `byte`, which lies in the file.
+    /// Moves to `byte`, which lies in the file, and discards earlier bytes.
     pub(crate) fn go_to(&mut self, byte: u64) {
         match usize::try_from(byte.wrapping_sub(self.base)) {
             Ok(done) if byte >= self.base && done <= self.bytes.len() => drop(self.bytes.drain(..done)),
@@ -67,12 +66,12 @@ impl Bits {
         self.base = byte;
     }
 
-    /// Where in the file the bytes end that were read.
+    /// Returns the end of the bytes in memory.
     pub(crate) fn read_up_to(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file.
     pub(crate) fn file_length(&self) -> u64 {
         self.file.length()
     }
@@ -85,14 +84,14 @@ impl Bits {
         Ok(read? > 0)
     }
 
-    /// The bytes from `byte` on, as many as `wanted` unless the file ends before.
+    /// Returns `wanted` bytes from `byte` on, or fewer at the end of the file.
     pub(crate) fn peek(&mut self, byte: u64, wanted: usize) -> Result<&[u8], ReadError> {
         while self.read_up_to() < byte + wanted as u64 && self.read_more()? {}
         let from = self.bytes.len().min((byte - self.base) as usize);
         Ok(&self.bytes[from..self.bytes.len().min(from + wanted)])
     }
 
-    /// So many bits from `bit` on, at most 57; `None` where the file ends before.
+    /// Returns `count` bits from `bit` on, at most 57; `None` at the end of the file.
     pub(crate) fn bits(&mut self, bit: u64, count: u64) -> Result<Option<u64>, ReadError> {
         let bytes = (bit % 8 + count).div_ceil(8) as usize;
         let found = self.peek(bit / 8, bytes)?;
@@ -103,7 +102,7 @@ impl Bits {
         Ok(Some((all >> (bytes as u64 * 8 - bit % 8 - count)) & ((1 << count) - 1)))
     }
 
-    /// The mark that begins at this bit, if one does.
+    /// Returns the mark at this bit, if there is one.
     pub(crate) fn mark_at(&mut self, bit: u64) -> Result<Option<Mark>, ReadError> {
         Ok(match self.bits(bit, MARK_BITS)? {
             Some(BLOCK_MARK) => Some(Mark { bit, kind: Kind::Block }),
@@ -112,7 +111,7 @@ impl Bits {
         })
     }
 
-    /// The first mark that begins at `from` or later, and before the bit `until`.
+    /// Returns the first mark that begins at `from` or later and before `until`.
     pub(crate) fn find(&mut self, from: u64, until: u64) -> Result<Option<Mark>, ReadError> {
         let mut at = from / 8;
         let mut window = 0u64;
@@ -121,7 +120,7 @@ impl Bits {
             for (byte, index) in self.bytes.get(start..).unwrap_or_default().iter().zip(start as u64..) {
                 window = window << 8 | u64::from(*byte);
                 let mut shifts = CANDIDATES[(window >> 16) as u8 as usize];
-                // The mark that begins first ends at the largest shift.
+                // The earliest mark has the largest shift.
                 while shifts != 0 {
                     let shift = 7 - u64::from(shifts.leading_zeros());
                     shifts &= !(1 << shift);
@@ -146,8 +145,8 @@ impl Bits {
         }
     }
 
-    /// The block between two marks as a bzip2 file of its own: a head, the block, and an end with the block's
-    /// own checksum.
+    /// Returns the block between two marks as a bzip2 file: a header, the block, and an end with the block's
+    /// checksum.
     pub(crate) fn stand_alone(&mut self, block: u64, next: u64) -> Result<Vec<u8>, ReadError> {
         let crc = self.bits(block + MARK_BITS, CRC_BITS)?.unwrap_or_default();
         let (first, shift) = (block / 8, block % 8);

@@ -1,7 +1,6 @@
-//! Bzip2 input, also of a split: blocks begin at any bit with a mark of 48 bits.
+//! Bzip2 input, also of splits: a mark of 48 bits begins each block, at any bit.
 //!
-//! A mark that stands in compressed data by chance (one in 2^48 bits) is not a block, and is seen not to be one. Hadoop does
-//! the same.
+//! A mark that occurs in compressed data by chance (one in 2^48 bits) is detected and skipped, as in Hadoop.
 
 mod marks;
 
@@ -13,21 +12,21 @@ use self::marks::{Bits, CRC_BITS, Kind, MARK_BITS, Mark};
 use super::decoder::{Decoder, Garbage, SplitBlocks, TOO_SHORT};
 use crate::bytes::{ReadError, StoredFile};
 
-/// Bytes that a compressed block has at most: 900,000 symbols of 20 bits each, and its tables.
+/// Maximum bytes of a compressed block: 900,000 symbols of 20 bits, and the tables.
 const BLOCK_BYTES_MAX: u64 = 3 << 20;
 const HEAD_BYTES: u64 = 4;
-/// Bytes that are searched for blocks at a time.
+/// Bytes searched for marks at a time.
 const SEARCHED_BYTES: usize = 256 << 10;
 
-/// The decompressed bytes of the blocks of a split, and of those behind them.
+/// The decompressed bytes of the blocks of a split and beyond.
 pub(crate) struct Bzip2Stream {
     bits: Bits,
     block: Option<Block>,
-    /// What comes behind the block.
+    /// The data after the block.
     next: Option<Mark>,
     blocks: SplitBlocks,
     position: u64,
-    /// The checksum of the stream so far, if it was read from its start.
+    /// Checksum of the stream so far, if it was read from its start.
     combined: Option<u32>,
     garbage: Option<Garbage>,
 }
@@ -35,16 +34,16 @@ pub(crate) struct Bzip2Stream {
 struct Block {
     mark: u64,
     decoder: Decompress,
-    /// A file with this block only.
+    /// A file that contains only this block.
     file: Vec<u8>,
     taken: usize,
-    /// A block gives no byte before all of it was taken.
+    /// A block returns no byte before all of it was taken.
     given: bool,
-    /// Whether it was given whole, and has its checksum.
+    /// Whether the whole block was returned and matches its checksum.
     whole: bool,
 }
 
-/// What a stream has behind its head or its end.
+/// The data after a header or an end of a stream.
 enum Behind {
     Mark(Mark),
     Nothing,
@@ -81,14 +80,14 @@ impl Bzip2Stream {
         Ok(stream)
     }
 
-    /// The first block of the file, which empty streams may come before.
+    /// Finds the first block of the file, after any empty streams.
     fn first_block(&mut self) -> Result<Option<Mark>, ReadError> {
         match self.behind_head(0)? {
             Behind::Mark(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
             Behind::Mark(block) => self.next = Some(block),
             Behind::Nothing => return Err(self.damaged(0, TOO_SHORT)),
             Behind::Garbage(_) => {
-                return Err(self.damaged(0, "is not valid (it does not begin with BZh and a digit)"));
+                return Err(self.damaged(0, "is not valid (BZh and a digit expected)"));
             }
         }
         while let Some(Mark { kind: Kind::End, bit }) = self.next {
@@ -97,7 +96,7 @@ impl Bzip2Stream {
         Ok(self.next.take())
     }
 
-    /// Begins with the first block whose mark lies between these bits, passing over marks that are none.
+    /// Starts with the first block whose mark is in this range of bits; skips false marks.
     fn search(&mut self, from: u64, until: u64) -> Result<(), ReadError> {
         let mut from = from;
         self.bits.go_to(from / 8);
@@ -109,7 +108,7 @@ impl Bzip2Stream {
             };
             match begun {
                 Ok(()) if self.is_block()? => return Ok(()),
-                // Whoever reads the block before comes to this one too, and knows whether it is one.
+                // The reader of the previous block reaches this one and decides.
                 Ok(()) | Err(ReadError::Damaged { .. }) => {}
                 Err(trouble) => return Err(trouble),
             }
@@ -120,7 +119,7 @@ impl Bzip2Stream {
         Ok(())
     }
 
-    /// Whether the block that was begun is one, as far as that can be seen before its first byte.
+    /// Checks the started block as far as possible before its first byte.
     fn is_block(&mut self) -> Result<bool, ReadError> {
         loop {
             match self.decode(&mut []) {
@@ -134,7 +133,7 @@ impl Bzip2Stream {
         }
     }
 
-    /// Reads the head of a stream at this byte.
+    /// Reads the header of a stream.
     fn behind_head(&mut self, byte: u64) -> Result<Behind, ReadError> {
         let head = self.bits.peek(byte, HEAD_BYTES as usize)?;
         match head {
@@ -148,11 +147,11 @@ impl Bzip2Stream {
         match self.bits.mark_at(bit)? {
             Some(mark) => Ok(Behind::Mark(mark)),
             None if self.bits.bits(bit, MARK_BITS)?.is_none() => Err(self.cut_off()),
-            None => Err(self.damaged(bit / 8, "is not valid (no block begins there)")),
+            None => Err(self.damaged(bit / 8, "is not valid (no block there)")),
         }
     }
 
-    /// Checks the end of a stream, and goes on with what follows it.
+    /// Checks the end of a stream and continues after it.
     fn end_stream(&mut self, mark: u64) -> Result<(), ReadError> {
         let Some(crc) = self.bits.bits(mark + MARK_BITS, CRC_BITS)? else { return Err(self.cut_off()) };
         if self.combined.is_some_and(|combined| u64::from(combined) != crc) {
@@ -175,16 +174,14 @@ impl Bzip2Stream {
         Ok(())
     }
 
-    /// Refuses other data before blocks, which tasks that begin behind them would read.
+    /// Rejects other data before further blocks, which tasks with later splits would read.
     fn check_garbage(&mut self, offset: u64, length: u64) -> Result<(), ReadError> {
         for from in (offset..length).step_by(SEARCHED_BYTES) {
             self.bits.go_to(from);
             let mut bit = from * 8;
             while let Some(mark) = self.bits.find(bit, (from + SEARCHED_BYTES as u64) * 8)? {
                 if mark.kind == Kind::Block {
-                    return Err(
-                        self.damaged(offset, "is not valid (no stream begins there, but blocks follow)")
-                    );
+                    return Err(self.damaged(offset, "is not valid (no stream there, but blocks follow)"));
                 }
                 bit = mark.bit + 1;
             }
@@ -192,7 +189,7 @@ impl Bzip2Stream {
         Ok(())
     }
 
-    /// Begins the block at this bit.
+    /// Starts the block at this bit.
     fn begin(&mut self, mark: u64) -> Result<(), ReadError> {
         self.bits.go_to(mark / 8);
         self.block = None;
@@ -218,7 +215,8 @@ impl Bzip2Stream {
         }
     }
 
-    /// Takes the mark behind a block that is not whole for a part of it; false where there is no other.
+    /// Treats the mark after an incomplete block as part of the block; returns false if there is no later
+    /// mark.
     fn extend(&mut self) -> Result<bool, ReadError> {
         let (Some(block), Some(next)) = (&self.block, self.next) else { return Ok(false) };
         let mark = block.mark;
@@ -249,7 +247,7 @@ impl Bzip2Stream {
         Ok(Decoded::Whole)
     }
 
-    /// The block has been given whole, and has its checksum.
+    /// Handles the end of a complete block with the right checksum.
     fn end_block(&mut self) -> Result<(), ReadError> {
         let Some(block) = self.block.take() else { return Ok(()) };
         let crc = self.bits.bits(block.mark + MARK_BITS, CRC_BITS)?.unwrap_or_default();
@@ -270,11 +268,11 @@ impl Bzip2Stream {
 
 enum Decoded {
     Bytes(usize),
-    /// There are bytes to be given.
+    /// There are bytes to return.
     Ready,
-    /// All that there is was taken, and no byte was given.
+    /// All bytes were taken, and none returned.
     Wanting,
-    /// The block is whole, and was given.
+    /// The block is complete.
     Whole,
 }
 

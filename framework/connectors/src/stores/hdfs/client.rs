@@ -1,6 +1,4 @@
-//! Connections to NameNodes, one for each, and files that are open for reading.
-//!
-//! All that is read of a file is of one version of it.
+//! Connections to NameNodes, one per NameNode, and open files. Everything read from a file is of one version.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,22 +11,21 @@ use hdfs_native::{Client, ClientBuilder, HdfsError};
 use crate::stores::requests::{Failure, SILENCE_MAX, innermost};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is
-/// to be done about it is up to `requests`.
+/// Limits the library's own retries, which take minutes, to two per NameNode; `requests` retries.
 const OWN_TRIES: (&str, &str) = ("dfs.client.failover.max.attempts", "3");
-/// Open files whose blocks are known. Each holds as much as it has blocks.
+/// Maximum number of open files; each holds its list of blocks.
 const OPEN_MAX: usize = 8;
 
 static CLIENTS: Mutex<Option<HashMap<String, Arc<Hdfs>>>> = Mutex::new(None);
 
-/// A file system: one NameNode, or several of one name.
+/// A file system: one NameNode, or several with one name.
 pub(crate) struct Hdfs {
     pub(crate) client: Client,
-    /// The one that was used last comes last.
+    /// Open files, most recently used last.
     open: Mutex<VecDeque<Arc<OpenFile>>>,
 }
 
-/// A file in one version, and where its blocks are.
+/// A file in one version, and the locations of its blocks.
 pub(crate) struct OpenFile {
     pub(crate) path: String,
     pub(crate) status: FileStatus,
@@ -41,7 +38,7 @@ impl fmt::Debug for Hdfs {
     }
 }
 
-/// The file system that a file is in, as it was made before or now. Nobody is asked for anything yet.
+/// Returns the file system of a file, creating a client if necessary. Makes no request.
 pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
     let mut clients = locked(&CLIENTS);
     let known = clients.get_or_insert_default();
@@ -49,7 +46,7 @@ pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
         return Ok(Arc::clone(hdfs));
     }
     let url = format!("hdfs://{}", uri.bucket());
-    // It notes down on which threads it is made: those of requests.
+    // The client belongs to the threads that create it: those of requests.
     let making = async { ClientBuilder::new().with_url(url).with_config([OWN_TRIES]).build() };
     let client = threads::wait(uri, making)?.map_err(|error| settings(uri, &error))?;
     let hdfs = Arc::new(Hdfs { client, open: Mutex::default() });
@@ -60,7 +57,7 @@ pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
 fn settings(uri: &ObjectUri, error: &HdfsError) -> StorageError {
     let reason = match error {
         HdfsError::InvalidArgument(_) => {
-            format!("{} is neither HOST:PORT nor a nameservice of the files in HADOOP_CONF_DIR", uri.bucket())
+            format!("{} is neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR", uri.bucket())
         }
         other => innermost(other),
     };
@@ -71,25 +68,25 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// By what a version of a file is known. Its number is not told to clients of this library.
+/// Identifies a version of a file. The library does not report file ids.
 pub(crate) fn version_of(status: &FileStatus) -> String {
     format!("\"{}-{}\"", status.modification_time, status.length)
 }
 
-/// Asks for something once; an answer that does not come is given up.
+/// Makes a call with a timeout.
 pub(crate) async fn ask<T>(call: impl Future<Output = hdfs_native::Result<T>>) -> Result<T, Failure> {
     match tokio::time::timeout(SILENCE_MAX, call).await {
         Ok(answer) => answer.map_err(|error| failure(&error)),
-        Err(_) => Err(Failure::Broken(format!("no answer for {} s", SILENCE_MAX.as_secs()))),
+        Err(_) => Err(Failure::Broken(format!("no response for {} s", SILENCE_MAX.as_secs()))),
     }
 }
 
-/// That there is nothing of this name.
+/// The failure for a missing file.
 pub(crate) const MISSING: Failure = Failure::Answer { status: 404, code: None };
-/// That there is something of this name, or not what was expected.
+/// The failure for an existing or changed file.
 pub(crate) const CHANGED: Failure = Failure::Answer { status: 412, code: None };
 
-/// What an error means. Of what a server says, only the kind is kept.
+/// Classifies an error. Only the kind of a server's error is kept.
 pub(crate) fn failure(error: &HdfsError) -> Failure {
     match error {
         HdfsError::FileNotFound(_) => MISSING,
@@ -100,22 +97,22 @@ pub(crate) fn failure(error: &HdfsError) -> Failure {
         }
         HdfsError::IOError(error) => Failure::Broken(innermost(error)),
         HdfsError::DataTransferError(_) => {
-            Failure::Broken("a DataNode did not do what it was asked".to_owned())
+            Failure::Broken("a data transfer from a DataNode failed".to_owned())
         }
-        HdfsError::ChecksumError => Failure::Broken("bytes arrived with another checksum".to_owned()),
-        HdfsError::BlocksNotFound(_) => Failure::Broken("no DataNode has its blocks".to_owned()),
+        HdfsError::ChecksumError => Failure::Broken("received bytes do not match their checksum".to_owned()),
+        HdfsError::BlocksNotFound(_) => Failure::Broken("no DataNode has the blocks of the file".to_owned()),
         HdfsError::OperationFailed(_) => {
-            Failure::Broken("the NameNode did not carry it out in time".to_owned())
+            Failure::Broken("the NameNode did not complete the operation in time".to_owned())
         }
-        HdfsError::InvalidRPCResponse(_) => Failure::Broken("an answer that cannot be decoded".to_owned()),
+        HdfsError::InvalidRPCResponse(_) => Failure::Broken("the response cannot be decoded".to_owned()),
         HdfsError::UnsupportedFeature(_) => {
-            Failure::Odd("it is encrypted or stored in a way that is not supported".to_owned())
+            Failure::Odd("the file is encrypted or stored in an unsupported way".to_owned())
         }
         other => Failure::Odd(innermost(other)),
     }
 }
 
-/// The exceptions of a NameNode by their classes.
+/// Classifies exceptions of a NameNode.
 fn of_class(class: &str) -> Failure {
     let name = class.rsplit(['.', '$']).next().unwrap_or_default();
     match name {
@@ -124,26 +121,26 @@ fn of_class(class: &str) -> Failure {
         "AccessControlException" | "AuthorizationException" | "InvalidToken" => {
             Failure::Answer { status: 403, code: Some(name.to_owned()) }
         }
-        // Among them: it starts, another one takes over, there is no DataNode at this moment.
+        // Among the reasons: the NameNode starts or fails over, or has no DataNode.
         "SafeModeException"
         | "StandbyException"
         | "RetriableException"
         | "IOException"
         | "NotReplicatedYetException"
-        | "ObserverRetryOnActiveException" => Failure::Broken(format!("the NameNode says {name}")),
-        _ => Failure::Odd(format!("the NameNode says {name}")),
+        | "ObserverRetryOnActiveException" => Failure::Broken(format!("the NameNode returned {name}")),
+        _ => Failure::Odd(format!("the NameNode returned {name}")),
     }
 }
 
 impl Hdfs {
-    /// Looks at a file; a directory is none.
+    /// Returns the status of a file; a directory counts as missing.
     pub(crate) async fn status(&self, path: &str) -> Result<FileStatus, Failure> {
         let status = ask(self.client.get_file_info(path)).await?;
         if status.isdir { Err(MISSING) } else { Ok(status) }
     }
 
-    /// Opens a file, in the version that is wanted if there is one. What is read of it is of that version, or
-    /// cannot be read: the blocks of another version are others.
+    /// Opens a file, in the expected version if one is given. Reads return bytes of this version or fail,
+    /// since another version has other blocks.
     pub(crate) async fn open(&self, path: &str, wanted: Option<&str>) -> Result<Arc<OpenFile>, Failure> {
         if let Some(file) = wanted.and_then(|version| self.known(path, version)) {
             return Ok(file);
@@ -153,14 +150,14 @@ impl Hdfs {
             None => version_of(&self.status(path).await?),
         };
         let reader = ask(self.client.read(path)).await?;
-        // What it is behind the look at its blocks and what it was before, it was in between.
+        // The version before and after reading the list of blocks is the same, so the blocks are of it.
         let status = self.status(path).await?;
         if version_of(&status) != expected {
-            let replaced = || Failure::Broken("it was replaced while it was opened".to_owned());
+            let replaced = || Failure::Broken("the file was replaced while it was opened".to_owned());
             return Err(if wanted.is_some() { CHANGED } else { replaced() });
         }
         if reader.file_length() < status.length {
-            return Err(Failure::Broken("not all of its blocks are known".to_owned()));
+            return Err(Failure::Broken("some blocks of the file are missing".to_owned()));
         }
         let file = Arc::new(OpenFile { path: path.to_owned(), status, reader });
         let mut open = locked(&self.open);
@@ -179,12 +176,12 @@ impl Hdfs {
         Some(file)
     }
 
-    /// Opens a file anew when it is read again: something went wrong with it.
+    /// Closes a file after an error, so that the next read opens it again.
     pub(crate) fn forget(&self, path: &str) {
         locked(&self.open).retain(|file| file.path != path);
     }
 
-    /// All files below a directory, however deep; none if there is no such directory.
+    /// Lists all files below a directory; none if it does not exist.
     pub(crate) async fn files_below(&self, directory: &str) -> Result<Vec<FileStatus>, Failure> {
         let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
         while let Some(directory) = left.pop() {
@@ -199,13 +196,13 @@ impl Hdfs {
         Ok(found)
     }
 
-    /// What is directly in a directory; `None` if there is no such directory.
+    /// Lists a directory; `None` if it does not exist.
     pub(crate) async fn entries(&self, directory: &str) -> Result<Option<Vec<FileStatus>>, Failure> {
         let mut entries = Vec::new();
         let listing = self.client.list_status_iter(directory, false);
         loop {
             match ask(async { listing.next().await.transpose() }).await {
-                // That of a file is the file itself.
+                // The listing of a file is the file.
                 Ok(Some(status)) if status.path == directory => return Ok(None),
                 Ok(Some(status)) => entries.push(status),
                 Ok(None) => return Ok(Some(entries)),
@@ -237,9 +234,6 @@ mod tests {
     fn name_without_port_is_nameservice() {
         let uri = ObjectUri::parse("hdfs://nobody-knows/k".as_ref()).expect("a name");
         let error = connected(&uri).expect_err("there are no settings").to_string();
-        assert!(
-            error.contains("neither HOST:PORT nor a nameservice of the files in HADOOP_CONF_DIR"),
-            "{error}"
-        );
+        assert!(error.contains("neither HOST:PORT nor a nameservice of HADOOP_CONF_DIR"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Files of HDFS as the library of stores has objects, to be read.
+//! Reading files of HDFS as objects of `object_store`.
 
 mod client;
 mod objects;

@@ -1,6 +1,4 @@
-//! Files as the library of stores has objects: looked at, listed, read by ranges.
-//!
-//! Written files go other ways, since one process writes a file from one end to the other.
+//! Files of HDFS as objects of `object_store`: metadata, lists and reads of ranges. Writes use `hdfs_files`.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,7 +17,7 @@ use object_store::{
 use super::client::{Hdfs, failure, version_of};
 use crate::stores::requests::{Failure, note};
 
-/// A file system, as `connection` wants it.
+/// An HDFS file system as an `ObjectStore`.
 #[derive(Debug, Clone)]
 pub(crate) struct HdfsObjects(pub(crate) Arc<Hdfs>);
 
@@ -29,7 +27,7 @@ impl std::fmt::Display for HdfsObjects {
     }
 }
 
-/// What `requests` looks at is what was noted down.
+/// `requests` reads the recorded failure instead.
 fn failed(failure: Failure) -> Error {
     let source = failure.to_string().into();
     note(failure);

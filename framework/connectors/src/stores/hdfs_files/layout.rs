@@ -1,11 +1,10 @@
-//! Where things are that are no objects yet, or more than a file.
-//!
-//! All names are in a directory of the output's `_temporary`, which readers pass over as all that begins with `_`.
+//! The directory layout of unfinished objects and files with versions. All are in `_temporary` of the output,
+//! which readers skip like all names that begin with `_`.
 //!
 //! ```text
 //! OUT/_temporary/napreduce/uploads/part-r-00000.ID   an upload: renamed to OUT/part-r-00000 when it is completed
-//! OUT/_temporary/napreduce/writing/ID                a small file, or the first version of one that is swapped
-//! OUT/_temporary/napreduce/claim.json/               a file that is swapped: OUT/_temporary/claim.json (`swapped`)
+//! OUT/_temporary/napreduce/writing/ID                a small file or the first version of one, in preparation
+//! OUT/_temporary/napreduce/claim.json/               versions of OUT/_temporary/claim.json (see `swapped`)
 //! ```
 
 use crate::stores::{ObjectUri, StorageError};
@@ -14,13 +13,12 @@ const TEMPORARY: &str = "_temporary";
 const OWN: &str = "napreduce";
 const UPLOADS: &str = "uploads";
 const WRITING: &str = "writing";
-/// What the name of a mark begins with.
+/// Prefix of a version marker.
 pub(super) const MARK: &str = "at-";
 
-/// The places that belong to one object.
+/// The paths of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Places {
-    /// The object itself.
     pub(super) path: String,
     /// `_temporary` of its output.
     temporary: String,
@@ -32,7 +30,7 @@ impl Places {
     pub(super) fn of(uri: &ObjectUri) -> Result<Places, StorageError> {
         let path = format!("/{}", uri.key());
         let Some((parent, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
-            let reason = "it names no file".to_owned();
+            let reason = "not a file name".to_owned();
             return Err(StorageError::BadUri { uri: uri.to_string(), reason });
         };
         let is_temporary = parent.rsplit('/').next() == Some(TEMPORARY);
@@ -44,50 +42,50 @@ impl Places {
         format!("{}/{OWN}", self.temporary)
     }
 
-    /// Where an upload is.
+    /// Returns the path of an upload.
     pub(super) fn upload(&self, id: &str) -> String {
         format!("{}/{UPLOADS}/{}.{id}", self.own(), self.name)
     }
 
-    /// Where something is that is on its way.
+    /// Returns the path of a file in preparation.
     pub(super) fn writing(&self, id: &str) -> String {
         format!("{}/{WRITING}/{id}", self.own())
     }
 
-    /// All that is on its way.
+    /// Returns the directory of all files in preparation.
     pub(super) fn all_writing(&self) -> String {
         format!("{}/{WRITING}", self.own())
     }
 
-    /// The directory of the versions of a file that is swapped, if this may be one.
+    /// Returns the directory of versions, if the object may have versions.
     pub(super) fn versions(&self) -> Option<String> {
         self.is_temporary.then(|| format!("{}/{}", self.own(), self.name))
     }
 
-    /// The directories that go when there is nothing in them, the innermost first.
+    /// Returns the directories to remove when empty, innermost first.
     pub(super) fn empty_ones(&self) -> [String; 4] {
         let own = self.own();
         [format!("{own}/{UPLOADS}"), format!("{own}/{WRITING}"), own, self.temporary.clone()]
     }
 }
 
-/// The directory of the uploads of an output.
+/// Returns the directory of an output's uploads.
 pub(super) fn uploads_of(output: &ObjectUri) -> String {
     format!("/{}/{TEMPORARY}/{OWN}/{UPLOADS}", output.key().trim_end_matches('/'))
 }
 
-/// Which object an upload of this file name is of, and its id.
+/// Returns the object of an upload's file name, and its id.
 pub(super) fn upload_of(file: &str) -> Option<(&str, &str)> {
     file.rsplit_once('.').filter(|(name, id)| !name.is_empty() && !id.is_empty())
 }
 
-/// What a key is that was listed.
+/// The meaning of a listed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Listed<'k> {
     Object,
-    /// The mark of the version that a file which is swapped is of: its key, and the version.
+    /// The version marker of a file with versions: its key, and the version.
     Swapped(String, &'k str),
-    /// Nothing that anybody but this crate knows.
+    /// A file internal to this crate.
     Hidden,
 }
 

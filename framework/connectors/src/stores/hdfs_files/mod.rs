@@ -1,6 +1,4 @@
-//! Files of HDFS that are written, behind the names that objects have.
-//!
-//! Files can be renamed but not compared and swapped; here they do what the runtime asks of objects.
+//! Writing files of HDFS as if they were objects: files can be renamed but not compared and swapped.
 
 mod layout;
 mod small;

@@ -1,4 +1,4 @@
-//! HDFS as the runtime knows stores.
+//! The runtime's object store interface on HDFS.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::stores::hdfs::connected;
 use crate::stores::listing::list;
 use crate::stores::{FoundObject, ObjectUri, StorageError, figures, small};
 
-/// All file systems of HDFS.
+/// All HDFS file systems.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HdfsStores;
 
-/// The version that counts of a file that may be swapped.
+/// Returns the current version of a file that may have versions.
 fn swapped(uri: &ObjectUri) -> Result<Option<Current>, StorageError> {
     let Some(versions) = Places::of(uri)?.versions() else { return Ok(None) };
     let hdfs = connected(uri)?;
@@ -39,7 +39,7 @@ fn of_swapped(uri: &ObjectUri, found: &Current) -> ObjectEntry {
     }
 }
 
-/// What an entry of a listing is for the runtime.
+/// Classifies an entry of a listing.
 fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
     match listed(found.uri.key()) {
         Listed::Object => Some(found.entry()),
@@ -98,7 +98,7 @@ impl ObjectStores for HdfsStores {
             })?);
         }
         if condition != PutCondition::Always {
-            let message = format!("{object} cannot be written under a condition: it is not in a _temporary");
+            let message = format!("{object} conditional writes need a path in _temporary");
             return Err(StoreError { message, is_passing: false });
         }
         let (writing, path, bytes) = (places.writing(&draw()), places.path, Arc::<[u8]>::from(bytes));
@@ -126,7 +126,7 @@ impl ObjectStores for HdfsStores {
             let (hdfs, places) = (Arc::clone(&hdfs), places.clone());
             async move {
                 if let Some(versions) = places.versions().filter(|_| is_swapped) {
-                    // Whoever is on the way to a claim finds that out, and begins again.
+                    // A concurrent claim notices and starts again.
                     remove(&hdfs, &places.all_writing()).await?;
                     remove(&hdfs, &versions).await?;
                     for directory in places.empty_ones() {

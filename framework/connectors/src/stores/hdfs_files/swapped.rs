@@ -1,19 +1,17 @@
-//! A small file that is written only if it is of a certain version, or not there: of several who try
-//! it, one does.
+//! A small file with compare-and-swap: it is replaced only if it has an expected version, or created only if
+//! it does not exist. Of concurrent writers one succeeds.
 //!
-//! It is made of renames, which the NameNode carries out one after the other.
+//! It is built from renames, which the NameNode serializes.
 //!
 //! ```text
-//! claim.json/7        what version 7 says; never written again
-//! claim.json/at-7     that version 7 is the one that counts
+//! claim.json/7        content of version 7; never rewritten
+//! claim.json/at-7     marker: version 7 is current
 //! ```
 //!
-//! It is a directory, which comes into its place by a rename that refuses to replace another: that is the
-//! condition that there is none. What comes after version 7 is first written as a whole beside it,
-//! `claim.json/8`; then `at-7` is renamed to `at-8`, which only one can do since only one finds `at-7`: that
-//! is the condition that it is of version 7. There is exactly one mark at any moment, so nobody waits for a
-//! holder that died, and there is no lock that it could have left: what it has written without being heard of
-//! is either what counts or a file that nobody looks at, and goes with the directory.
+//! The file is a directory. Creation renames a prepared directory to this name, which fails if the name
+//! exists. A replacement of version 7 first writes `claim.json/8` completely; then it renames `at-7` to
+//! `at-8`, which only one writer can do. There is always exactly one marker and no lock, so a killed writer
+//! blocks nobody: its file is either current or ignored, and is removed with the directory.
 
 use napreduce_protocol::PutCondition;
 
@@ -22,19 +20,19 @@ use super::small::{draw, read_small, remove, write_small};
 use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask};
 use crate::stores::requests::Failure;
 
-/// A version that is gone when it is read has been replaced meanwhile.
+/// Tries to read a version that is replaced meanwhile.
 const LOOKS_MAX: usize = 16;
 
-/// A version of such a file.
+/// One version of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Current {
     pub(super) version: String,
     pub(super) bytes: Vec<u8>,
-    /// In seconds since 1970, by the clock of the NameNode.
+    /// Seconds since 1970, by the clock of the NameNode.
     pub(super) modified: i64,
 }
 
-/// The version that counts; `None` if there is no such file.
+/// Returns the current version; `None` if the file does not exist.
 pub(super) async fn current(hdfs: &Hdfs, versions: &str) -> Result<Option<Current>, Failure> {
     for _ in 0..LOOKS_MAX {
         let Some(version) = mark(hdfs, versions).await? else { return Ok(None) };
@@ -47,31 +45,31 @@ pub(super) async fn current(hdfs: &Hdfs, versions: &str) -> Result<Option<Curren
             Err(failure) => return Err(failure),
         }
     }
-    Err(Failure::Broken("others write it all the time".to_owned()))
+    Err(Failure::Broken("other writers keep changing the file".to_owned()))
 }
 
-/// Which version counts.
+/// Returns the current version number.
 async fn mark(hdfs: &Hdfs, versions: &str) -> Result<Option<String>, Failure> {
     let Some(entries) = hdfs.entries(versions).await? else { return Ok(None) };
     let names = entries.iter().filter_map(|entry| entry.path.rsplit('/').next());
     let marked = names.filter_map(|name| name.strip_prefix(MARK)).next().map(str::to_owned);
-    marked.map(Some).ok_or_else(|| Failure::Odd("a directory without a mark".to_owned()))
+    marked.map(Some).ok_or_else(|| Failure::Odd("a directory without a marker".to_owned()))
 }
 
-/// One change, which may be asked for again and again until its outcome is known: it is carried out once.
+/// One change. It can be retried until its outcome is known, and is applied at most once.
 #[derive(Debug)]
 pub(super) struct Swap {
     versions: String,
-    /// Where the first version is made.
+    /// The path at which the first version is prepared.
     writing: String,
-    /// The version that this makes.
+    /// The version that the change creates.
     version: String,
     expected: Option<String>,
     bytes: Vec<u8>,
 }
 
 impl Swap {
-    /// `None` of a file that is not swapped.
+    /// Returns `None` for a file without versions.
     pub(super) fn new(places: &Places, bytes: &[u8], condition: PutCondition<'_>) -> Option<Swap> {
         let expected = match condition {
             PutCondition::Always => return None,
@@ -82,21 +80,21 @@ impl Swap {
         Some(Swap { versions, writing: places.writing(&version), version, expected, bytes: bytes.to_vec() })
     }
 
-    /// Tries it once: the version that it made; `None` when the condition is not met.
+    /// Tries the change once. Returns the new version, or `None` if the condition is not met.
     pub(super) async fn run(&self, hdfs: &Hdfs) -> Result<Option<String>, Failure> {
         let outcome = match &self.expected {
             None => self.first(hdfs).await,
             Some(expected) => self.next(hdfs, expected).await,
         };
         let is_known = matches!(outcome, Ok(true));
-        // It may have been this very change that is in the way of this one.
+        // The existing directory may be the result of this change.
         if is_known || mark(hdfs, &self.versions).await?.as_ref() == Some(&self.version) {
             return Ok(Some(self.version.clone()));
         }
         outcome.map(|_| None)
     }
 
-    /// Whether there was none.
+    /// Creates the file if it does not exist.
     async fn first(&self, hdfs: &Hdfs) -> Result<bool, Failure> {
         let (version, from) = (&self.version, &self.writing);
         write_small(hdfs, &format!("{from}/{version}"), &self.bytes, true).await?;
@@ -107,13 +105,15 @@ impl Swap {
                 remove(hdfs, from).await?;
                 Ok(false)
             }
-            // Whoever ended a claim has removed what was on its way.
-            Err(failure) if failure == MISSING => Err(Failure::Broken("it was removed meanwhile".to_owned())),
+            // The end of a claim removes prepared files.
+            Err(failure) if failure == MISSING => {
+                Err(Failure::Broken("the file was removed meanwhile".to_owned()))
+            }
             Err(failure) => Err(failure),
         }
     }
 
-    /// Whether it was of this version.
+    /// Replaces the expected version.
     async fn next(&self, hdfs: &Hdfs, expected: &str) -> Result<bool, Failure> {
         let (versions, version) = (&self.versions, &self.version);
         let file = format!("{versions}/{version}");
@@ -125,7 +125,7 @@ impl Swap {
         let (from, to) = (format!("{versions}/{MARK}{expected}"), format!("{versions}/{MARK}{version}"));
         match ask(hdfs.client.rename(&from, &to, false)).await {
             Ok(()) => {
-                // What stays is in nobody's way.
+                // A leftover file is harmless.
                 let _ = remove(hdfs, &format!("{versions}/{expected}")).await;
                 Ok(true)
             }

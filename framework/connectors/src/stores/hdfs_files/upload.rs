@@ -1,6 +1,5 @@
-//! A file that nobody takes for a part until it is renamed to one.
-//!
-//! One process writes it from one end to the other; another may complete or drop it.
+//! A file that becomes a part when it is renamed. One process writes it sequentially; another may complete or
+//! drop it.
 
 use std::sync::Arc;
 
@@ -16,18 +15,18 @@ use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
 use crate::stores::requests::Failure;
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// A file while it is written. Dropped, it stays begun until somebody aborts it.
+/// A file that is being written. Dropping it neither completes nor removes it.
 pub(crate) struct HdfsUpload {
     uri: ObjectUri,
     hdfs: Arc<Hdfs>,
     id: String,
     path: String,
-    /// Gone when something went wrong: nobody goes on with a file then.
+    /// `None` after an error: a file cannot be continued.
     writer: Option<FileWriter>,
 }
 
 impl HdfsUpload {
-    /// Begins one.
+    /// Creates the file.
     pub(crate) fn begin(uri: ObjectUri) -> Result<HdfsUpload, StorageError> {
         let (hdfs, id) = (connected(&uri)?, draw());
         let path = Places::of(&uri)?.upload(&id);
@@ -41,7 +40,7 @@ impl HdfsUpload {
         Ok(HdfsUpload { uri, hdfs, id, path, writer: Some(begun) })
     }
 
-    /// A file cannot be gone on with by asking again: its attempt fails, and another one writes another file.
+    /// A write cannot be retried: the attempt fails, and the next one writes a new file.
     fn failed(&self, failure: Failure) -> StorageError {
         match failure {
             Failure::Broken(reason) => {
@@ -52,7 +51,7 @@ impl HdfsUpload {
     }
 
     fn broken(&self) -> StorageError {
-        self.failed(Failure::Broken("its writing broke off before".to_owned()))
+        self.failed(Failure::Broken("an earlier write failed".to_owned()))
     }
 }
 
@@ -61,7 +60,7 @@ impl UploadWriter for HdfsUpload {
         &self.id
     }
 
-    /// The bytes are not all on DataNodes when this returns.
+    /// Some bytes may not have reached DataNodes when this returns.
     fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
         let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
         let bytes = part.len();
@@ -83,12 +82,12 @@ impl UploadWriter for HdfsUpload {
             hdfs.status(&path).await
         })?;
         let status = finished.map_err(|failure| self.failed(failure))?;
-        // A rename leaves time and length as they are.
+        // A rename keeps time and length.
         Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: vec![version_of(&status)] })
     }
 }
 
-/// Renames an upload to the object: the version of it; `None` when there is no such upload.
+/// Renames an upload to its object. Returns the version, or `None` if there is no such upload.
 pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
     let (hdfs, places) = (connected(uri)?, Places::of(uri)?);
     let (from, to, version) = (places.upload(&upload.id), places.path, upload.parts.first().cloned());
@@ -99,7 +98,7 @@ pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option
                 Ok(()) => Ok(version),
                 Err(failure) if failure == MISSING => Ok(None),
                 Err(failure) if failure == CHANGED => {
-                    Err(Failure::Odd("there is a directory of this name".to_owned()))
+                    Err(Failure::Odd("a directory has this name".to_owned()))
                 }
                 Err(failure) => Err(failure),
             }
@@ -107,7 +106,7 @@ pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option
     })
 }
 
-/// Drops an upload; fine if there is none.
+/// Removes an upload; succeeds if there is none.
 pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     let (hdfs, path) = (connected(uri)?, Places::of(uri)?.upload(id));
     written(uri, move || {
@@ -116,7 +115,7 @@ pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     })
 }
 
-/// Uploads of what is directly in an output: each with what it is called.
+/// Lists the uploads of an output with their ids.
 pub(crate) fn uploads(output: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
     let (hdfs, directory) = (connected(output)?, uploads_of(output));
     let found = read(output, move || {

@@ -1,10 +1,10 @@
-//! Waiting for what NameNodes do, asked again as long as that makes sense.
+//! Blocking calls of the NameNode with retries.
 
 use crate::stores::figures::WRITTEN;
 use crate::stores::requests::{Failure, RetryBudget, insist};
 use crate::stores::{ObjectUri, StorageError, threads};
 
-/// Something that changes nothing.
+/// Makes a call that changes nothing.
 pub(super) fn read<T, F>(
     uri: &ObjectUri,
     request: impl FnMut() -> F + Send + 'static,
@@ -17,7 +17,7 @@ where
     threads::wait(uri, async move { insist(&object, RetryBudget::new(), request).await })?
 }
 
-/// Something that may be done again without doing it twice.
+/// Makes a call that is idempotent.
 pub(super) fn written<T, F>(
     uri: &ObjectUri,
     mut request: impl FnMut() -> F + Send + 'static,
