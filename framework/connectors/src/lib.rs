@@ -27,3 +27,5 @@ pub mod row;
 pub mod sequence_file;
 #[cfg(feature = "stores")]
 pub mod stores;
+#[cfg(any(feature = "avro", feature = "sequence-file"))]
+mod sync;

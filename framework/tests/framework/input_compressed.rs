@@ -224,9 +224,8 @@ fn uncompressed_file_is_rejected() {
     for (name, compression) in [("a.gz", "gzip"), ("a.zst", "zstd")] {
         for text in [&b"t"[..], b"text", b"plain text\n", &b"plain text\n".repeat(100_000)] {
             let message = check_damaged(&TestFile::new(name, text), &[]).expect("it is plain text");
-            let expected = format!(
-                "{compression} data at byte 0 is not valid ({compression} header expected)"
-            );
+            let expected =
+                format!("{compression} data at byte 0 is not valid ({compression} header expected)");
             assert!(message.ends_with(&expected), "{message}");
         }
     }

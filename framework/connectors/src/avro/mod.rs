@@ -7,10 +7,8 @@ mod codec;
 mod datum;
 mod schema;
 
-use std::io;
 use std::ops::Range;
 
-use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -19,17 +17,15 @@ use self::datum::{Datum, take_counted, take_long};
 use self::schema::Schema;
 use crate::bytes::{ReadAt, ReadError, SharedBytes};
 use crate::row::BadRow;
+use crate::sync::{MARKER_BYTES, TOO_SHORT, find_marker, magic, read_header};
 
 const MAGIC: &[u8; 4] = b"Obj\x01";
-const MARKER_BYTES: usize = 16;
 /// Two integers of at most ten bytes.
 const BLOCK_HEADER_BYTES: usize = 20;
-const SEARCH_BYTES: usize = 64 << 10;
 /// Maximum zero-size rows of a block.
 const EMPTY_ROWS_MAX: u64 = 1 << 32;
 /// Approximate memory of a zero-size value.
 const EMPTY_VALUE_BYTES: u64 = 64;
-const TOO_SHORT: &str = "it ends early; the file is incomplete";
 
 /// The rows of the blocks of a container file whose markers begin in a range.
 pub struct AvroFile {
@@ -67,12 +63,10 @@ struct BlockHeader {
 
 /// Rejects files without the magic of Avro.
 pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
-    let mut first = [0; MAGIC.len()];
-    match bytes.read_exact_at(&mut first, 0) {
-        Ok(()) if first == *MAGIC => Ok(()),
-        Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
-        _ => Err(ReadError::damaged(0, "not an Avro container file")),
+    match magic(bytes)? {
+        None => Ok(()),
+        Some(magic) if magic == *MAGIC => Ok(()),
+        Some(_) => Err(ReadError::damaged(0, "not an Avro container file")),
     }
 }
 
@@ -100,9 +94,12 @@ impl AvroFile {
             content: Vec::new(),
         };
         if length > 0 {
-            let first = file.read_header()?;
-            let found = file.find_marker(first.max(file.range.start), file.range.end)?;
-            file.next = found.unwrap_or(file.range.end);
+            let read = |at, wanted| file.read(at, wanted);
+            let header = read_header(length, memory, read, Header::parse)?;
+            let range = header.marker_at.max(file.range.start)..file.range.end;
+            let next = find_marker(&header.marker, range, read)?;
+            file.next = next.unwrap_or(file.range.end);
+            (file.schema, file.codec, file.marker) = (header.schema, header.codec, header.marker);
         }
         Ok(file)
     }
@@ -118,44 +115,6 @@ impl AvroFile {
         let read = self.bytes.read_exact_at(&mut bytes, at);
         read.map_err(|error| ReadError::of_read(self.length, at, error))?;
         Ok(bytes)
-    }
-
-    /// Reads schema, codec and marker; returns the offset of the first marker.
-    fn read_header(&mut self) -> Result<u64, ReadError> {
-        let mut wanted = SEARCH_BYTES;
-        loop {
-            let bytes = self.read(0, wanted)?;
-            let mut rest = bytes.get(MAGIC.len()..).unwrap_or_default();
-            if let Some((schema, codec)) = take_metadata(&mut rest)
-                && let Some((marker, _)) = rest.split_first_chunk()
-            {
-                self.marker = *marker;
-                self.schema = Schema::parse(schema).map_err(|reason| ReadError::damaged(0, reason))?;
-                self.codec = Codec::of(codec).map_err(|reason| ReadError::damaged(0, reason))?;
-                return Ok((bytes.len() - rest.len()) as u64);
-            }
-            if bytes.len() as u64 == self.length {
-                return Err(ReadError::damaged(self.length, TOO_SHORT));
-            }
-            if wanted >= self.memory {
-                return Err(ReadError::TooLarge { offset: 0, what: "its header".to_owned() });
-            }
-            wanted = wanted.saturating_mul(4).min(self.memory);
-        }
-    }
-
-    /// Returns the first marker that begins at `from` or later and before `until`.
-    fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
-        let finder = Finder::new(&self.marker);
-        let mut at = from;
-        while at < until {
-            let bytes = self.read(at, SEARCH_BYTES + MARKER_BYTES - 1)?;
-            if let Some(found) = finder.find(&bytes) {
-                return Ok(Some(at + found as u64).filter(|found| *found < until));
-            }
-            at += SEARCH_BYTES as u64;
-        }
-        Ok(None)
     }
 
     /// Returns `None` at the end of the file.
@@ -231,6 +190,30 @@ impl AvroFile {
             return Err(ReadError::damaged(at, reason));
         }
         Ok(())
+    }
+}
+
+/// The header of a file.
+struct Header {
+    schema: Schema,
+    codec: Codec,
+    marker: [u8; MARKER_BYTES],
+    /// Offset of the marker.
+    marker_at: u64,
+}
+
+impl Header {
+    /// Parses a header after the magic; `None` if the bytes end early.
+    fn parse(bytes: &[u8]) -> Option<Result<Header, String>> {
+        let mut rest = bytes.get(MAGIC.len()..)?;
+        let (schema, codec) = take_metadata(&mut rest)?;
+        let (marker, _) = rest.split_first_chunk()?;
+        let marker_at = (bytes.len() - rest.len()) as u64;
+        let parsed = || {
+            let (schema, codec) = (Schema::parse(schema)?, Codec::of(codec)?);
+            Ok(Header { schema, codec, marker: *marker, marker_at })
+        };
+        Some(parsed())
     }
 }
 

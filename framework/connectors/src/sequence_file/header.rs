@@ -1,8 +1,8 @@
 //! The header of a SequenceFile, and Hadoop's variable-length integers.
 
 use super::codec::Codec;
+use crate::sync::MARKER_BYTES;
 
-pub(super) const MARKER_BYTES: usize = 16;
 /// Magic and version; version 6 is in use since 2006.
 pub(super) const MAGIC: &[u8; 4] = b"SEQ\x06";
 

@@ -4,20 +4,16 @@ mod codec;
 mod header;
 
 use std::cell::RefCell;
-use std::io;
 use std::ops::Range;
 
-use memchr::memmem::Finder;
-
 pub use self::header::take_number;
-use self::header::{Header, Layout, MAGIC, MARKER_BYTES};
+use self::header::{Header, Layout, MAGIC};
 use crate::bytes::{ReadAt, ReadError, SharedBytes};
+use crate::sync::{MARKER_BYTES, SEARCH_BYTES, TOO_SHORT, find_marker, magic, read_header};
 
-const SEARCH_BYTES: usize = 64 << 10;
 const LENGTH_BYTES: usize = 4;
 /// A length of -1, which precedes a marker.
 const ESCAPE: [u8; LENGTH_BYTES] = [0xff; LENGTH_BYTES];
-const TOO_SHORT: &str = "it ends early; the file is incomplete";
 const RECORD: &str = "a record or a block";
 
 /// The records of a file after the markers that begin in a range.
@@ -83,16 +79,15 @@ struct Current {
 
 /// Rejects files without the magic of SequenceFiles.
 pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
-    let bad = |reason: &str| Err(ReadError::damaged(0, reason));
-    let mut first = [0; MAGIC.len()];
-    match bytes.read_exact_at(&mut first, 0) {
-        Ok(()) if first == *MAGIC => Ok(()),
-        Ok(()) if first.starts_with(b"SEQ") => {
-            bad(&format!("it is a SequenceFile of version {}, but this program reads version 6", first[3]))
+    match magic(bytes)? {
+        None => Ok(()),
+        Some(magic) if magic == *MAGIC => Ok(()),
+        Some([b'S', b'E', b'Q', version]) => {
+            let reason =
+                format!("it is a SequenceFile of version {version}, but this program reads version 6");
+            Err(ReadError::damaged(0, reason))
         }
-        Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
-        _ => bad("not a SequenceFile"),
+        Some(_) => Err(ReadError::damaged(0, "not a SequenceFile")),
     }
 }
 
@@ -123,37 +118,6 @@ impl Container {
             Ok(bytes) if bytes <= self.memory => self.peek(at, bytes),
             _ => Err(ReadError::TooLarge { offset: at, what: format!("{RECORD} of {wanted} bytes") }),
         }
-    }
-
-    fn header(&self) -> Result<Header, ReadError> {
-        let mut wanted = SEARCH_BYTES;
-        loop {
-            let bytes = self.peek(0, wanted)?;
-            match Header::parse(&bytes) {
-                Some(header) => return header.map_err(|reason| ReadError::damaged(0, reason)),
-                None if bytes.len() as u64 == self.length => {
-                    return Err(ReadError::damaged(self.length, TOO_SHORT));
-                }
-                None if wanted >= self.memory => {
-                    return Err(ReadError::TooLarge { offset: 0, what: "its header".to_owned() });
-                }
-                None => wanted = wanted.saturating_mul(4).min(self.memory),
-            }
-        }
-    }
-
-    /// Returns the first marker that begins at `from` or later and before `until`.
-    fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
-        let finder = Finder::new(&self.marker);
-        let mut at = from;
-        while at < until {
-            let bytes = self.peek(at, SEARCH_BYTES + MARKER_BYTES - 1)?;
-            if let Some(found) = finder.find(&bytes) {
-                return Ok(Some(at + found as u64).filter(|found| *found < until));
-            }
-            at += SEARCH_BYTES as u64;
-        }
-        Ok(None)
     }
 
     /// Reads bytes with a length prefix at `at`, and moves `at` after them.
@@ -191,12 +155,13 @@ impl SequenceFile {
         let (mut first, mut begun) = (None, false);
         let (mut layout, mut classes) = (Layout::Plain, None);
         if length > 0 {
-            let header = container.header()?;
-            container.marker = header.marker;
+            let read = |at, wanted| container.peek(at, wanted);
+            let header = read_header(length, memory, read, Header::parse)?;
             layout = header.layout;
             classes = Some((header.key, header.value));
             let begin = (header.length - MARKER_BYTES) as u64;
-            first = container.find_marker(begin.max(range.start), range.end)?;
+            first = find_marker(&header.marker, begin.max(range.start)..range.end, read)?;
+            container.marker = header.marker;
             begun = matches!(layout, Layout::Blocks(_)) && first != Some(begin);
         }
         Ok(SequenceFile {

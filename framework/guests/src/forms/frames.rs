@@ -177,6 +177,6 @@ mod tests {
         }
         let huge = frame(3, 1, 0, GUEST_FRAME_BYTES_MAX + 1).encode();
         let error = GuestFrameReader::new(&huge[..]).next_frame().expect_err("it is huge");
-        assert_eq!(error.to_string(), "too long: a frame of 67108865 bytes, and 67108864 are the most");
+        assert_eq!(error.to_string(), "too long: a frame of 67108865 bytes (limit 67108864)");
     }
 }

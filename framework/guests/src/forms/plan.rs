@@ -141,8 +141,8 @@ mod tests {
         for (from, to, says) in [
             ("plan/1", "plan/3", "its format is \"napreduce-guest-plan/3\", but this program reads"),
             ("plan/1", "plan/2", "its format is \"napreduce-guest-plan/2\", but this program reads"),
-            ("\"00ff10\"", "\"00ff1\"", "\"00ff1\" is no key"),
-            ("\"00ff10\"", "\"é0\"", "is no key"),
+            ("\"00ff10\"", "\"00ff1\"", "invalid key \"00ff1\""),
+            ("\"00ff10\"", "\"é0\"", "invalid key"),
             ("job_0003", "job-3", "is no job; write it as job_0007"),
             ("{", "", "invalid JSON: "),
         ] {

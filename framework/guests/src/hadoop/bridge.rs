@@ -342,8 +342,8 @@ mod tests {
         assert_eq!(attempt(&new), Ok(("attempt_1_0002_r_000003_1".to_owned(), 2, Some(3))));
         let old = [("mapred_task_id", "attempt_local_0001_m_000000_0")];
         assert_eq!(attempt(&old), Ok(("attempt_local_0001_m_000000_0".to_owned(), 1, None)));
-        assert!(attempt(&[]).expect_err("nothing").contains("which attempt this is"));
-        assert!(attempt(&[("mapred_task_id", "x")]).expect_err("no id").contains("is no id of an attempt"));
+        assert!(attempt(&[]).expect_err("nothing").contains("has not set mapreduce_task_attempt_id"));
+        assert!(attempt(&[("mapred_task_id", "x")]).expect_err("no id").contains("invalid attempt id x"));
     }
 
     #[test]

@@ -213,6 +213,6 @@ mod tests {
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
         let attempt = AttemptId { task, number: 1 };
         let error = TaskCheckpoints::open(&checkpoints, attempt, "a", folder.path()).expect_err("it is gone");
-        assert!(error.message.contains("has to be seen by every host"), "{error}");
+        assert!(error.message.contains("must be visible to every host"), "{error}");
     }
 }

@@ -111,8 +111,14 @@ mod tests {
                 &["--on-conf", "a=b"][..],
                 "--on-conf has no effect without --on; name an engine with --on or remove --on-conf",
             ),
-            (&["--on-submit", "x"], "--on-submit has no effect without --on; name an engine with --on or remove --on-submit"),
-            (&["--checkpoints", "c"], "--checkpoints has no effect without --on; name an engine with --on or remove --checkpoints"),
+            (
+                &["--on-submit", "x"],
+                "--on-submit has no effect without --on; name an engine with --on or remove --on-submit",
+            ),
+            (
+                &["--checkpoints", "c"],
+                "--checkpoints has no effect without --on; name an engine with --on or remove --checkpoints",
+            ),
             (
                 &["--checkpoint-interval", "1s"],
                 "--checkpoint-interval has no effect without --on; name an engine with --on or remove --checkpoint-interval",

@@ -145,7 +145,8 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
             assert!(error.contains(" header expected)"), "{error}");
         }
     }
-    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "contains gzip data"), (b"PK\x03\x04", "with zip")] {
+    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "contains gzip data"), (b"PK\x03\x04", "with zip")]
+    {
         let error = ByteLines.check(&TestFile::new(name, other).path).expect_err("it is something else");
         assert!(error.to_string().contains(what), "{error}");
     }
