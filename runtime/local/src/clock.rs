@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_never_goes_back_over_a_restart() {
+    fn time_is_monotonic_across_restarts() {
         let ahead = Time(unix_micros());
         let clock = Clock::resume(unix_micros(), ahead);
         assert!(clock.now() >= ahead, "the journal is ahead of the machine's clock");

@@ -140,9 +140,9 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
 /// Returns the result of a signal: usually a killed job, but a commit in progress is completed.
 pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
-        Ok(_) => format!("the job was complete by then, its output is in {output}"),
+        Ok(_) => format!("the job was already complete; its output is in {output}"),
         Err(JobError::Failed { .. } | JobError::Killed { .. }) => {
-            format!("nothing of the job is left in {output}")
+            format!("the job left nothing in {output}")
         }
         Err(other) => other.to_string(),
     };

@@ -114,7 +114,7 @@ mod tests {
 
     /// What is there changes at random; of several readers one at a time reads on, and must then know it all.
     #[test]
-    fn who_has_read_the_log_knows_what_there_is() {
+    fn reader_of_output_log_knows_current_outputs() {
         for seed in 0..200 {
             let mut random = Pcg32::seed_from_u64(seed);
             let mut there: Vec<Option<MapOutput>> = vec![None; 6];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_not_said_again() {
+    fn known_outputs_are_not_sent_again() {
         let mut log = OutputLog::default();
         let outputs = [output(0, 1, 1), output(2, 1, 2)];
         for _ in 0..3 {

@@ -47,15 +47,14 @@ pub fn stop_being_idle() -> io::Result<()> {
     // Counted from the state, which follows the name in parentheses.
     let start =
         stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
-    let start =
-        start.ok_or_else(|| io::Error::other("/proc/self/stat does not say where the arguments are"))?;
+    let start = start.ok_or_else(|| io::Error::other("/proc/self/stat has no address of the arguments"))?;
     let name = std::env::args_os().next().unwrap_or_default();
     let place = start + name.len() as u64 + 1;
     let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
     let mut found = [0; IDLE_MARKER.len()];
     memory.read_exact_at(&mut found, place)?;
     if found != IDLE_MARKER.as_bytes() {
-        return Err(io::Error::other("the arguments are not where the kernel put them"));
+        return Err(io::Error::other("the arguments are not at the address in /proc/self/stat"));
     }
     memory.write_all_at(MARKER.as_bytes(), place)
 }

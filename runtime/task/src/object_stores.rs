@@ -22,6 +22,6 @@ pub fn object_stores(object: &Path) -> Result<&'static dyn ObjectStores, String>
             object.display(),
             store.feature()
         ),
-        None => format!("{} is no name of an object", object.display()),
+        None => format!("invalid object name {}", object.display()),
     })
 }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_no_file_is_found() {
+    fn anonymous_memory_is_parsed() {
         let range = |line| own_memory(line);
         assert_eq!(range("7f00-8000 rw-p 00000000 00:00 0  [heap]"), Some(0x7f00..0x8000));
         assert_eq!(range("7f00-8000 rw-p 00000000 00:00 0"), Some(0x7f00..0x8000));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_about_another_process_needs_a_privilege() {
+    fn paging_another_process_requires_privilege() {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
         let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
         let paged = PagedProcess::open(Pid::from_child(&other)).expect("a pidfd");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_may_advise_about_itself_and_goes_on() {
+    fn own_memory_is_paged_without_privilege() {
         let memory = vec![7_u8; 32 << 20];
         let own = PagedProcess::open(getpid()).expect("a pidfd");
         own.is_permitted().expect("of oneself it always is");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn process_name_with_parenthesis_is_skipped() {
         assert_eq!(parse_state("12 (a) b) T 1 77 3"), Some(('T', 77)));
         assert_eq!(parse_state("12"), None);
     }

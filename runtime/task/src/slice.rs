@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_short_slices_and_what_it_starts_has_usual_ones() {
+    fn short_slice_applies_to_its_thread_only() {
         let usual = slice();
         let wished = || {
             run_soon_when_woken();

@@ -34,7 +34,10 @@ impl UserCounter {
 ///
 /// When `name` is that of a built-in counter, such as `MAP_INPUT_RECORDS`.
 pub fn counter(name: &str) -> UserCounter {
-    assert!(Counter::of_word(name).is_none(), "counter name {name} is a built-in counter's; choose another");
+    assert!(
+        Counter::of_word(name).is_none(),
+        "counter name {name} is reserved for a built-in counter; choose another"
+    );
     let mut registry = registry();
     if let Some(cell) = registry.get(name) {
         return UserCounter { cell };

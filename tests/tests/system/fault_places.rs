@@ -58,7 +58,7 @@ fn worker_without_disk_gets_no_tasks_until_space() {
     let mut state = String::new();
     wait_until("a worker that lacks disk", || {
         state = state_of(&cluster.json(&["worker", "list"]), "short");
-        state.contains("KiB are free at")
+        state.contains("KiB free at")
     });
     assert!(state.starts_with("excluded, disk"), "{state}");
     let job =

@@ -32,7 +32,7 @@ fn check_bound(mode: &str, expected: &[&str]) {
     let modest = cluster.submit(&folder, &modest);
     cluster.wait(&[&modest]).succeeded();
     assert_eq!(joined(&folder.path("other")), b"one\t0\ntwo\t0\n");
-    let why = "held more than the 320 MiB of memory that it may (4 times its task memory of 16.0 MiB";
+    let why = "exceeded its memory limit of 320 MiB (4 times its task memory of 16.0 MiB";
     cluster.wait(&[&hungry]).failed(1, &[why, "--task-memory", "--memory-factor"]);
     let enough = ["hungry", "--job", "hungry", "--number", "100", "--output", "enough"];
     cluster.wait(&[&cluster.submit(&folder, &enough)]).succeeded();

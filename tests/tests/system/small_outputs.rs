@@ -30,7 +30,7 @@ fn merged_small_map_outputs_keep_output() {
     // The log of a daemon comes when it comes.
     wait_until("the worker's word", || {
         let said = fs::read_to_string(folder.path("up.log")).expect("a log");
-        said.contains("small map outputs are put together in ")
+        said.contains("merged small map outputs into ")
     });
     let jobs = cluster.directory().join("workers");
     wait_until("nothing is left of the job", || {

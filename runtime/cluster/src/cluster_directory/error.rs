@@ -75,7 +75,7 @@ pub enum ClusterDirectoryError {
         running: String,
     },
     /// The coordinator's record is invalid.
-    #[error("{} is damaged: {reason}; restart the coordinator, which writes it anew", .path.display())]
+    #[error("{} is damaged: {reason}; restart the coordinator to rewrite it", .path.display())]
     DamagedRecord {
         /// The file.
         path: PathBuf,

@@ -81,7 +81,7 @@ impl ClusterDirectory {
         let mut entries = fs::read_dir(&self.path).map_err(failed("read cluster directory"))?;
         if entries.next().is_none() {
             let closed = fs::set_permissions(&self.path, Permissions::from_mode(MODE));
-            closed.map_err(failed("make private the cluster directory"))?;
+            closed.map_err(failed("restrict access to cluster directory"))?;
         }
         Ok(())
     }

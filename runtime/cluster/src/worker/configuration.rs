@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grace_ends_before_the_limit() {
+    fn grace_ends_before_time_limit() {
         let minutes = |count: u64| Some(Duration::from_secs(60 * count));
         let leaves = |time_limit, grace| {
             let grace = Duration::from_secs(grace);

@@ -34,14 +34,14 @@ impl ConnectionLog {
 
     pub(super) fn on_anew(&self, superseded: bool) {
         if superseded {
-            self.tell("was given up and is another worker now; ending and removing all it ran and held");
+            self.tell("had been given up and rejoined as a new worker; ending its attempts and removing their files");
         }
     }
 
     pub(super) fn on_apart(&mut self, apart: &Apart) {
         match apart {
             Apart::Lost(why) => {
-                self.say(Said::Lost, &format!("lost the coordinator: {why}; running attempts go on"));
+                self.say(Said::Lost, &format!("lost the coordinator: {why}; attempts keep running"));
             }
             Apart::Starting => {}
             // Expected after a loss.
@@ -50,7 +50,7 @@ impl ConnectionLog {
                 self.say(Said::Unreachable, &format!("waiting for a coordinator: {why}"))
             }
             Apart::NotLetIn { reason: why, .. } | Apart::Refused(why) | Apart::NameTaken(why) => {
-                self.say(Said::Refused, &format!("the coordinator refuses this worker: {why}; trying again"));
+                self.say(Said::Refused, &format!("the coordinator refuses this worker: {why}; retrying"));
             }
         }
     }
@@ -60,11 +60,11 @@ impl ConnectionLog {
     }
 
     pub(super) fn on_leave(&self) {
-        self.tell("nothing here is needed any more; leaving");
+        self.tell("released by the coordinator; leaving");
     }
 
     pub(super) fn on_leave_unanswered(&self) {
-        self.tell("the coordinator did not let this worker go in time; leaving");
+        self.tell("the coordinator did not release this worker in time; leaving");
     }
 
     fn say(&mut self, what: Said, line: &str) {

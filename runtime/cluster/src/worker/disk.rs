@@ -41,10 +41,10 @@ impl Disk {
         let path = self.path.display();
         let found = match found {
             Ok(found) => found,
-            Err(error) => return Some(format!("its disk at {path} cannot be looked at: {error}")),
+            Err(error) => return Some(format!("disk: cannot inspect {path}: {error}")),
         };
         if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
-            return Some(format!("its disk at {path} is read-only"));
+            return Some(format!("disk: {path} is read-only"));
         }
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         let size = found.f_blocks.saturating_mul(found.f_frsize);
@@ -52,13 +52,13 @@ impl Disk {
         let wanted = if self.short { reserve.saturating_mul(2) } else { reserve };
         if free < wanted {
             return Some(format!(
-                "disk: {} KiB are free at {path}, and {} KiB must be; free some space there",
+                "disk: {} KiB free at {path} (minimum {} KiB); free some space there",
                 free >> 10,
                 wanted >> 10
             ));
         }
         let inodes = found.f_files > 0 && found.f_favail == 0;
-        inodes.then(|| format!("disk: no inode is free at {path}; remove some files there"))
+        inodes.then(|| format!("disk: no free inodes at {path}; remove some files there"))
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_short_below_the_reserve_and_well_again_above_twice_that() {
+    fn disk_is_short_below_reserve_until_twice_reserve() {
         let mut disk = Disk::of(PathBuf::from("/"), Some(1_000));
         let mut look = |free: u64| {
             let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_disk_keeps_a_share_of_itself() {
+    fn reserve_of_small_disk_is_a_share() {
         let mut disk = Disk::of(PathBuf::from("/"), None);
         let mut look = |free: u64| {
             let found = StatVfs { f_flag: StatVfsMountFlags::empty(), ..with_free(free) };
@@ -98,6 +98,6 @@ mod tests {
         };
         assert_eq!(look(2_000), None);
         let said = look(1_999).expect("short");
-        assert!(said.contains("must be; free some space there"), "{said}");
+        assert!(said.contains("KiB); free some space there"), "{said}");
     }
 }

@@ -15,7 +15,7 @@ use crate::transport::TransportError;
 pub enum WorkerError {
     /// The name is invalid.
     #[error(
-        "{name:?} cannot be a worker's name; use up to 64 letters, digits, '-', '_' and '.', not '.' in front"
+        "invalid worker name {name:?}; use up to 64 letters, digits, '-', '_' and '.', not beginning with '.'"
     )]
     Name {
         /// The requested name.
@@ -45,7 +45,7 @@ pub enum WorkerError {
     },
     /// Control groups are required but unavailable.
     #[error(
-        "no control groups for tasks: {why}; run the worker as root or where groups are delegated to it, or leave out --isolation"
+        "no control groups for tasks: {why}; run the worker as root or in a delegated group, or omit --isolation"
     )]
     Isolation {
         /// The missing requirement.
@@ -58,7 +58,7 @@ pub enum WorkerError {
     #[error(transparent)]
     ClusterDirectory(#[from] ClusterDirectoryError),
     /// The coordinator permanently refuses this worker.
-    #[error("the coordinator at {address} does not let this worker in: {reason}")]
+    #[error("the coordinator at {address} rejected this worker: {reason}")]
     NotLetIn {
         /// The coordinator's address.
         address: String,
@@ -66,7 +66,7 @@ pub enum WorkerError {
         reason: String,
     },
     /// A live worker has the same name.
-    #[error("the coordinator does not let this worker in: {reason}")]
+    #[error("the coordinator rejected this worker: {reason}")]
     NameTaken {
         /// The holder of the name, and a remedy.
         reason: String,
@@ -75,7 +75,7 @@ pub enum WorkerError {
     #[error("cannot serve map output: {0}")]
     DataServer(#[from] TransportError),
     /// Programs and side files cannot be kept.
-    #[error("cannot keep programs: {0}")]
+    #[error("cannot store programs: {0}")]
     Blobs(String),
     /// A system call failed.
     #[error("cannot {doing}: {source}")]

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_sent_again_after_a_cut() {
+    fn unacknowledged_reports_are_sent_again() {
         let mut exchange = Exchange::default();
         assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Anew);
         (0..3).for_each(|index| exchange.on_news(started(index)));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_begins_everything_anew() {
+    fn new_worker_number_resets_exchange() {
         for (journal, worker) in [(7, WorkerId(2)), (8, WorkerId(1))] {
             let mut exchange = Exchange::default();
             exchange.on_welcome(7, WorkerId(1), 0);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coordinator_that_forgot_what_it_had_gets_a_new_worker() {
+    fn forgetful_coordinator_gets_new_worker() {
         for received in [0, 9] {
             let mut exchange = Exchange::default();
             exchange.on_welcome(7, WorkerId(1), 0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heartbeat_carries_the_newest_progress_of_what_still_runs() {
+    fn heartbeat_carries_latest_progress_of_running_attempts() {
         let mut exchange = Exchange::default();
         let progress =
             |index, bytes_done| AttemptProgress { attempt: attempt(index), bytes_done, bytes_total: 9 };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_heartbeat_says_how_memory_is() {
+    fn each_heartbeat_carries_memory_state() {
         let mut exchange = Exchange::default();
         let holds = |resident_bytes| {
             let held = SuspendedMemory { attempt: attempt(1), resident_bytes, swapped_bytes: 1 };

@@ -86,8 +86,8 @@ pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Con
     });
     match answered.await {
         Ok(Ok(Some(answer))) => Ok((connection, answer)),
-        Ok(Ok(None)) => Err(Apart::Unreachable(format!("{address} closed the connection at our hello"))),
+        Ok(Ok(None)) => Err(Apart::Unreachable(format!("{address} closed the connection after Hello"))),
         Ok(Err(error)) => Err(unreachable(error)),
-        Err(_) => Err(Apart::Unreachable(format!("{address} did not answer our hello"))),
+        Err(_) => Err(Apart::Unreachable(format!("{address} did not answer Hello"))),
     }
 }

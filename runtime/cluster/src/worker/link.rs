@@ -145,7 +145,7 @@ impl<'a> Link<'a> {
                 request = self.stop.next(), if may_be_told => match request.grace {
                     Some(_) if self.runs_something() => self.begin_to_leave(&request),
                     _ => {
-                        self.connection_log.on_stop(&request.why, "no coordinator to tell, so at once");
+                        self.connection_log.on_stop(&request.why, "not connected, so at once");
                         return None;
                     }
                 },
@@ -175,8 +175,8 @@ impl<'a> Link<'a> {
             return;
         }
         let how = match request.grace {
-            Some(grace) => format!("what runs here saves its work; leaving within {grace:?}"),
-            None => String::from("asking the coordinator to let this worker go"),
+            Some(grace) => format!("attempts save their work; leaving within {grace:?}"),
+            None => String::from("asking the coordinator to release this worker"),
         };
         self.connection_log.on_stop(&request.why, &how);
         self.leaving = Some(Leaving { by: self.leaving.map_or(by, |before| before.by.min(by)), saves });
@@ -221,14 +221,11 @@ impl<'a> Link<'a> {
                 self.connection_log.on_anew(superseded);
                 if self.leaving.is_some() {
                     // Its unsaved work belonged to its previous identity.
-                    self.say_that_it_leaves(
-                        Duration::ZERO,
-                        String::from("it was told to stop before it joined"),
-                    );
+                    self.say_that_it_leaves(Duration::ZERO, String::from("it was stopped before it joined"));
                 }
             }
             Welcomed::Forgotten => {
-                let reason = "it has lost what it knew of this worker, which begins anew";
+                let reason = "it lost its record of this worker, which joins again";
                 return Err(Apart::Lost(reason.to_owned()));
             }
         }
@@ -306,13 +303,13 @@ impl<'a> Link<'a> {
         match received {
             Ok(Some(ToWorker::Received { through })) => match self.exchange.on_received(through) {
                 true => Followed::Nothing,
-                false => Followed::Broken("the coordinator acknowledged what was never reported"),
+                false => Followed::Broken("protocol error: acknowledgement of a report that was not sent"),
             },
             Ok(Some(message)) => match message.number().map(|number| self.exchange.on_order(number)) {
                 Some(Receipt::Fresh) => Followed::Order(message),
                 Some(Receipt::Duplicate) => Followed::Nothing,
-                Some(Receipt::Gap) => Followed::Broken("an order is missing"),
-                None => Followed::Broken("the coordinator answered a question that was not asked"),
+                Some(Receipt::Gap) => Followed::Broken("protocol error: an order is missing"),
+                None => Followed::Broken("protocol error: unexpected answer"),
             },
             Ok(None) => Followed::Broken("the coordinator closed the connection"),
             Err(_) => Followed::Broken("the connection broke"),
@@ -330,7 +327,7 @@ impl Together {
         match timeout(self.rhythm.silence_max, self.sender.send_all(messages)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err("the connection broke"),
-            Err(_) => Err("the coordinator took nothing"),
+            Err(_) => Err("the coordinator accepted no data in time"),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) async fn prepare(
         let copied = spawn_blocking(move || copy_file(&pinned, &unfinished, &to)).await;
         let stamp = copied.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
             let (host, own) = (&environment.host, own.display());
-            TaskError::local(format!("host {host} cannot put {what} to {own}: {error}"), &error)
+            TaskError::local(format!("host {host} cannot copy {what} to {own}: {error}"), &error)
         })?;
         copies.push((own, stamp));
     }
@@ -80,9 +80,9 @@ async fn fetch_patiently(
         if !is_passing || began.elapsed() + pause > environment.configuration.fetch_patience {
             let (host, seconds) = (&environment.host, began.elapsed().as_secs());
             let failed = TaskError::retryable(if is_passing {
-                format!("host {host} could not get {what} for {seconds} s: {error}")
+                format!("host {host} could not fetch {what} within {seconds} s: {error}")
             } else {
-                format!("host {host} cannot get {what}: {error}")
+                format!("host {host} cannot fetch {what}: {error}")
             });
             return Err(failed.at(place_of(&error)));
         }
@@ -119,8 +119,8 @@ fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result
     match program_architecture(program) {
         Ok(architecture) if architecture == own => Ok(()),
         Ok(architecture) => Err(TaskError::retryable(format!(
-            "the job's program was built for {architecture}, and host {host} is {own}; submit one that was built for \
-             the workers"
+            "the job's program is built for {architecture}, but host {host} is {own}; submit one that is built for the \
+             workers"
         ))
         .at(FaultPlace::ProgramFile)),
         Err(error) => {
@@ -138,7 +138,7 @@ fn check_name(file: &SideFile) -> Result<(), TaskError> {
         Ok(())
     } else {
         Err(TaskError::fatal(format!(
-            "{:?} cannot be the name of a side file; give one name without directories",
+            "invalid side file name {:?}; use a name without directories",
             file.name
         )))
     }
@@ -160,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_side_file_leads_nowhere_else() {
+    fn side_file_name_with_directories_is_invalid() {
         let check = |name: &str| {
             let blob = Blob { digest: Digest([0; 32]), bytes: 0 };
             check_name(&SideFile { name: name.to_owned(), blob })
         };
         for name in ["", ".", "..", "/", "/etc/passwd", "../x", "a/b", "a/", "./a", "a\0b"] {
             let error = check(name).expect_err("no such name");
-            assert!(error.message.contains("cannot be the name of a side file"), "{}", error.message);
+            assert!(error.message.contains("invalid side file name"), "{}", error.message);
         }
         for name in ["stop words.txt", "...", ".hidden", "a..b"] {
             check(name).expect("a name");

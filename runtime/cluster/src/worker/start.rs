@@ -65,7 +65,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     if is_out_of_reach(&data_address, route(&configuration.cluster)) {
         tracing::warn!(
             target: "worker", worker = %who,
-            "workers on other machines cannot fetch map output from {data_address}; give --bind THIS_HOST:0"
+            "workers on other machines cannot fetch map output from {data_address}; pass --bind THIS_HOST:0"
         );
     }
     let introduction = Introduction {
@@ -97,7 +97,7 @@ fn spawner(
     let slots =
         usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
     let ready = slots.clamp(1, PRESTARTED_MAX);
-    Spawner::adopting(ready, groups).map_err(WorkerError::io("take in what tasks leave behind"))
+    Spawner::adopting(ready, groups).map_err(WorkerError::io("adopt orphans of tasks"))
 }
 
 fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_advertised_can_be_reached() {
+    fn advertised_address_is_reachable() {
         let secret = Secret::generate().expect("a secret");
         let cluster = ClusterPlace::Address { address: String::from("127.0.0.1:7070"), secret };
         let mut configuration = WorkerConfiguration::new(cluster);

@@ -119,7 +119,7 @@ pub(super) fn is_neighbour(directory: &Path) -> bool {
 
 fn this_process() -> Result<String, WorkerError> {
     let identity = ProcessIdentity::this().and_then(|process| Ok(serde_json::to_string(&process)?));
-    identity.map(|text| text + "\n").map_err(WorkerError::io("say which process this is"))
+    identity.map(|text| text + "\n").map_err(WorkerError::io("identify this process"))
 }
 
 /// Returns this host's own name.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_one_daemon_at_a_time() {
+    fn second_daemon_in_directory_is_refused() {
         let place = tempfile::tempdir().expect("a directory");
         let first = take(Some("one"), place.path()).expect("a free directory");
         let error = take(Some("one"), place.path()).expect_err("it is in use");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_without_names_get_different_ones_and_the_same_again() {
+    fn generated_worker_names_are_distinct_and_stable() {
         let place = tempfile::tempdir().expect("a directory");
         let names = || {
             let homes = [(); 3].map(|()| take(None, place.path()).expect("a directory"));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_start_keeps_logs_and_name_and_removes_the_files_of_jobs() {
+    fn restart_keeps_logs_and_removes_job_files() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("here");
         let open = |name| WorkerDirectory::take(name, Some(&directory), place.path());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_somebody_else_is_refused_and_keeps_what_is_in_it() {
+    fn foreign_directory_is_refused_and_unchanged() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = place.path().join("project");
         for kept in ["jobs", "logs"] {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_an_earlier_version_is_taken_on() {
+    fn directory_of_earlier_version_is_accepted() {
         let place = tempfile::tempdir().expect("a directory");
         let directory = take(Some("one"), place.path()).expect("a directory");
         fs::remove_file(directory.paths.root().join(crate::directory_mark::MARK)).expect("there is a mark");
@@ -299,11 +299,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_component() {
+    fn worker_name_with_directories_is_invalid() {
         let place = tempfile::tempdir().expect("a directory");
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", &"x".repeat(65)] {
             let error = take(Some(name), place.path()).expect_err("no such name");
-            assert!(error.contains("cannot be a worker's name"), "{error}");
+            assert!(error.contains("invalid worker name"), "{error}");
         }
     }
 }

@@ -198,6 +198,6 @@ async fn a_disk_that_stands_still_does_not_silence_a_worker() {
     }
     let reader = File::open(&pipe).unwrap();
     let (_, reason) = line.failure().await;
-    assert!(reason.contains("cannot make the logs of job_0002_m_0000.1"), "{reason}");
+    assert!(reason.contains("cannot create the logs of job_0002_m_0000.1"), "{reason}");
     drop(reader);
 }

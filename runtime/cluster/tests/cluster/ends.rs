@@ -117,7 +117,7 @@ async fn a_stranger_is_told_why_it_cannot_come_in() {
     ]);
     assert_eq!(daemon.end().await.code(), Some(1));
     let said = daemon.said();
-    assert!(said.contains("does not let this worker in: ") && said.contains("secret"), "{said}");
+    assert!(said.contains("rejected this worker: ") && said.contains("secret"), "{said}");
 }
 
 #[tokio::test(flavor = "current_thread")]

@@ -51,7 +51,7 @@ async fn when_the_grace_is_over_it_ends_in_any_case_and_its_tasks_with_it() {
     assert_eq!(daemon.end().await.code(), Some(0));
     assert!(began.elapsed() >= Duration::from_millis(700), "it ended after {:?}", began.elapsed());
     moment.process.assert_gone().await;
-    assert!(daemon.said().contains("did not let this worker go in time"), "{}", daemon.said());
+    assert!(daemon.said().contains("did not release this worker in time"), "{}", daemon.said());
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -115,7 +115,7 @@ async fn a_coordinator_that_does_not_know_it_any_more_lets_it_go_at_once() {
     script.listen().await;
     let mut line = script.hello().await;
     line.welcome(2, 0).await;
-    assert_eq!(line.report().await, (1, leaving(0, "it was told to stop before it joined")));
+    assert_eq!(line.report().await, (1, leaving(0, "it was stopped before it joined")));
     moment.process.assert_gone().await;
     line.tell(|number| ToWorker::Leave { number }).await;
     assert_eq!(daemon.end().await.code(), Some(0));

@@ -30,7 +30,7 @@ async fn a_program_for_another_processor_names_both() {
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");
     header[18] = 243;
     let (host, reason) = refusal(header).await;
-    let expected = format!("was built for riscv64, and host {} is {}", host, std::env::consts::ARCH);
+    let expected = format!("is built for riscv64, but host {} is {}", host, std::env::consts::ARCH);
     assert!(reason.contains(&expected), "{reason}");
 }
 
@@ -58,7 +58,7 @@ async fn a_program_that_is_not_what_its_digest_says_is_not_executed() {
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
     let expected = format!("blob {} arrived as ", program.digest);
-    assert!(reason.contains(&expected) && reason.contains("could not get the job's program"), "{reason}");
+    assert!(reason.contains(&expected) && reason.contains("could not fetch the job's program"), "{reason}");
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -124,7 +124,7 @@ async fn a_coordinator_that_has_no_such_program_is_believed_at_once() {
     line.launch(map(1), script.map_work()).await;
     let (class, reason) = line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert!(reason.contains("cannot get the job's program") && reason.contains("no blob"), "{reason}");
+    assert!(reason.contains("cannot fetch the job's program") && reason.contains("no blob"), "{reason}");
 }
 
 #[tokio::test(flavor = "current_thread")]

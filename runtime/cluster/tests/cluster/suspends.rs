@@ -161,7 +161,7 @@ async fn a_suspended_process_that_somebody_kills_is_told_as_such() {
     scene.moment.process.signal(Signal::KILL);
     let (class, reason) = scene.line.failure().await;
     assert_eq!(class, FailureClass::Retryable);
-    assert_eq!(reason, "process ended by signal 9 (SIGKILL), while it was suspended");
+    assert_eq!(reason, "process ended by signal 9 (SIGKILL) while suspended");
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -243,7 +243,7 @@ async fn memory_is_moved_out_or_it_is_said_why_not() {
     assert!(account.resident_bytes > most, "{account:?}");
     if napreduce_local::process::SpareMemory::read().unwrap().swap_free < 3 * most {
         println!("not all of it was tested: there is no swap");
-        assert_eq!(account.notes, ["its memory was not moved out: there is no free swap"]);
+        assert_eq!(account.notes, ["not paged out: no free swap"]);
         scene.resume().await;
     } else {
         let id = scene.moment.process.id();

@@ -104,13 +104,13 @@ impl Chain {
             Held::Not => Ok(()),
             Held::ByCluster(keeper) => keeper.end().map_err(|error| {
                 format!(
-                    "cannot tell the coordinator that no further job comes ({error}); it removes {shown} by itself when \
-                     it has not heard of this program for a while"
+                    "cannot report the end of the chain to the coordinator ({error}); it removes {shown} itself when it has \
+                     not heard from this program for a while"
                 )
             }),
             Held::Here(_lock) => match remove(&self.root, self.token) {
                 Ok(Removal::Gone) => Ok(()),
-                Ok(Removal::NotOurs) => Err(format!("{shown} was left alone: its marker is not there any more")),
+                Ok(Removal::NotOurs) => Err(format!("{shown} was not removed: its marker is missing")),
                 Err(error) => Err(format!("cannot remove {shown}: {error}; remove it by hand")),
             },
         }

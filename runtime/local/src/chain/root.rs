@@ -110,7 +110,7 @@ pub fn remove(root: &Path, token: u128) -> io::Result<Removal> {
     }
     // The marker goes last, so that files added meanwhile are removed by the next try.
     if let Some(path) = others_in(root)?.first() {
-        return Err(io::Error::other(format!("{} has just been put there", path.display())));
+        return Err(io::Error::other(format!("{} was added meanwhile", path.display())));
     }
     fs::remove_file(root.join(MARKER)).if_there()?;
     fs::remove_dir(root).if_there()?;
@@ -159,11 +159,11 @@ pub(super) fn remove_remains(output: &Path) -> Vec<String> {
         let root = entry.path();
         match is_left(&root).and_then(|left| if left { remove(&root, token).map(Some) } else { Ok(None) }) {
             Ok(Some(Removal::Gone)) => {
-                lines.push(format!("removed {}, which a killed run left", root.display()))
+                lines.push(format!("removed {}, left behind by a killed run", root.display()))
             }
             Ok(_) => {}
             Err(error) => lines.push(format!(
-                "cannot remove {}, which a killed run left: {error}; remove it by hand",
+                "cannot remove {}, left behind by a killed run: {error}; remove it by hand",
                 root.display()
             )),
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_removed_with_everything_in_it_and_no_link_is_followed() {
+    fn root_is_removed_without_following_links() {
         let (folder, _, root) = place();
         let kept = folder.path().join("kept");
         fs::create_dir(&kept).expect("made");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_the_marker_is_left_alone_unless_it_is_empty() {
+    fn unmarked_directory_is_kept_unless_empty() {
         let (_folder, _, root) = place();
         fs::create_dir_all(&root).expect("made");
         fs::write(root.join("mine"), "").expect("written");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_program_left_is_removed_and_what_a_running_one_has_is_not() {
+    fn root_of_killed_program_is_removed() {
         let (_folder, output, root) = place();
         let owners = [(1, Owner::Program(this())), (2, Owner::Program(gone())), (3, Owner::Cluster)];
         for (token, owner) in owners {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_called_so_is_a_root() {
+    fn directory_with_other_name_is_no_root() {
         let root = beside(Path::new("/data/out"), TOKEN);
         assert!(is_root(&root, TOKEN), "{}", root.display());
         assert!(!is_root(&root, TOKEN + 1));

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_named_by_signal_or_status() {
+    fn exit_is_described_by_signal_or_status() {
         let text = |raw| describe_exit(ExitStatus::from_raw(raw));
         assert_eq!(text(9), "process ended by signal 9 (SIGKILL)");
         assert_eq!(text(11 | 0x80), "process ended by signal 11 (SIGSEGV)");

@@ -35,7 +35,7 @@ impl ForkServer {
         if &said == FORK_SERVER_READY {
             Ok(ForkServer { process })
         } else {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "the program does not fork"))
+            Err(io::Error::new(io::ErrorKind::Unsupported, "the program is not a fork server"))
         }
     }
 

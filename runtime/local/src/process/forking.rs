@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_is_a_child_in_a_group_of_its_own_and_comes_to_main() {
+    fn fork_reaches_main_as_child_in_own_group() {
         let own = Own::default();
         let server = server(&own);
         for number in 1..=3 {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_fork_is_told_from_one_that_does() {
+    fn program_without_fork_server_is_detected() {
         let own = Own::default();
         let program = Executable { path: "/bin/echo".into(), name: "echo".into() };
         let launch = Launch { program: Some(program), is_silent: true, ..Launch::default() };

@@ -95,7 +95,7 @@ fn started(process: u32) -> io::Result<Option<u64>> {
     let ticks = fields.nth(18).and_then(|ticks| ticks.parse().ok());
     ticks
         .map(Some)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path} has another form")))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path}: unknown format")))
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_more_than_its_number() {
+    fn reused_process_id_is_another_process() {
         let own = ProcessIdentity::this().expect("an identity");
         let seen = |other: ProcessIdentity| (other.life().expect("seen"), other.is_gone().expect("seen"));
         assert_eq!(seen(own.clone()), (Life::Alive, false));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_lives_until_its_end() {
+    fn process_is_alive_until_it_is_reaped() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
         let started = started(child.id()).expect("a start").expect("it runs");
         let own = ProcessIdentity::this().expect("an identity");

@@ -26,8 +26,8 @@ fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) ->
     match (opened, waited) {
         (Err(Errno::NOSYS), _) => missing("pidfd_open"),
         (Err(Errno::PERM), _) => {
-            Err("pidfd_open is forbidden, as a container's seccomp profile may do; allow it there, \
-                                      or use a newer container runtime"
+            Err("pidfd_open is forbidden, probably by a container's seccomp profile; allow it there, or use a newer \
+                 container runtime"
                 .to_owned())
         }
         (Err(error), _) => Err(format!("pidfd_open fails: {error}")),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_that_lacks_what_attempts_need_is_named() {
+    fn kernel_without_required_call_is_named() {
         let judged = |opened, waited| judge(opened, waited, "4.19.0-generic");
         let older = |what: &str| {
             Err(format!("Linux 4.19.0-generic has no {what}; napreduce needs Linux 5.4 or later"))
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_has_it_all() {
+    fn this_kernel_passes_the_check() {
         check_kernel().expect("these tests need it as well");
     }
 }

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_files_may_be_open_as_are_allowed() {
+    fn descriptor_limit_is_raised_to_its_maximum() {
         let now = raise_descriptors();
         let limit = getrlimit(Resource::Nofile);
         assert!(limit.current.is_none_or(|current| current >= now));

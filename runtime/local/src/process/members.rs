@@ -87,7 +87,7 @@ mod tests {
 
     /// A shell that does nothing but start commands is as often as not stopped between `vfork` and `exec`.
     #[tokio::test]
-    async fn a_shell_that_starts_commands_is_seen_to_stand_still() {
+    async fn shell_stopped_in_vfork_counts_as_stopped() {
         let script = "sh -c 'while :; do /bin/true; /bin/true; /bin/true; echo again; done' & wait";
         let (mut shell, leader, mut await_line) = shell(script);
         for round in 0..100 {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_process_started_is_stopped_with_its_group_only() {
+    async fn children_are_stopped_with_their_group_only() {
         let (mut shell, leader, mut await_line) = shell("sleep 1000 & echo started; wait");
         await_line();
         kill_process(leader, Signal::STOP).expect("stopped");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_holds_memory() {
+    fn own_memory_is_measured() {
         let memory = ProcessMemory::of(getpid()).expect("a status");
         assert!(memory.resident > 4096 && memory.faults > 0);
         assert_eq!(faults_of("7 (a) b) S 1 7 7 0 -1 4194560 900 800 30 20 5"), Some(930));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_in_bytes() {
+    fn memory_lines_are_parsed_in_bytes() {
         let meminfo = "MemTotal: 900 kB\nMemAvailable:    512 kB\nSwapFree:  1 kB\n";
         assert_eq!(of_machine(meminfo), SpareMemory { available: 512 << 10, swap_free: 1 << 10 });
         assert_eq!(bytes_of("VmRSS:\t many kB\n", "VmRSS:"), None);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cgroup_of_either_version_is_found() {
+    fn memory_cgroup_of_either_version_is_found() {
         let mounted = Path::new("/c");
         let second = Cgroup::Second("/c/user/one".into());
         assert_eq!(Cgroup::find("0::/user/one\n", mounted), Some(second));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_narrows_what_is_spare() {
+    fn cgroup_limit_bounds_spare_memory() {
         let place = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
         let machine = SpareMemory { available: 1_000, swap_free: 500 };
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_score_can_be_raised_and_put_back() {
+    fn oom_score_of_child_is_raised_and_restored() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
         let process = Pid::from_child(&child);
         let before = oom_score_adjustment(process).expect("a score");

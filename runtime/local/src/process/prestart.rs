@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_started_as_will_be_wanted() {
+    fn prestarts_match_expected_requests() {
         for (most, expected, waiting, lacking) in [
             (2, None, 0, 2),
             (2, None, 1, 1),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_shrinks_with_what_is_asked_for() {
+    fn expected_requests_shrink_with_each_request() {
         let prestarts = Prestarts::new(4, Some(2));
         for lacking in [2, 1, 0, 0] {
             assert_eq!(prestarts.lacking(&model("a")), lacking);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_come_to_its_hello_is_taken_before_one_that_was_started_earlier() {
+    fn ready_process_is_taken_before_older_silent_one() {
         let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
         let (silent, _kept) = sleeping(&own);
         let (ready, mut theirs) = sleeping(&own);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_those_that_wait_is_put_into_a_group_once() {
+    fn waiting_process_enters_group_once() {
         let Ok(groups) = ControlGroups::create() else {
             eprintln!("skipped: no control groups can be made here");
             return;
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_program_that_is_not_asked_for_any_more_are_ended() {
+    fn processes_of_idle_program_are_retired() {
         let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
         let began = Instant::now();
         prestarts.put(model("a"), Some(sleeping(&own).0));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_a_few_programs_wait_and_the_oldest_make_room() {
+    fn least_recently_requested_program_is_evicted() {
         let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
         let names = ["a", "b", "c", "d"];
         for name in names {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_process_of_a_program_that_cannot_wait_is_started_ahead_again() {
+    fn unfit_program_is_not_prestarted_again() {
         let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
         prestarts.put(model("a"), Some(sleeping(&own).0));
         assert_eq!(prestarts.give_up(&model("a")).len(), 1);

@@ -40,7 +40,7 @@ pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEv
         if let Some(event) = look(child, awaited)? {
             return Ok(event);
         }
-        told.recv().await.ok_or_else(|| io::Error::other("signals are handled no more"))?;
+        told.recv().await.ok_or_else(|| io::Error::other("the signal handler is gone"))?;
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kill_ends_the_wait_and_leaves_the_status() {
+    async fn kill_ends_wait_and_leaves_exit_status() {
         for awaited in [Awaited::Stop, Awaited::Continuation] {
             let mut sleeper = Sleeper::start();
             if awaited == Awaited::Continuation {
@@ -136,7 +136,7 @@ mod tests {
 
     /// More than a runtime has threads for what blocks.
     #[tokio::test]
-    async fn many_are_waited_for_at_a_time() {
+    async fn hundreds_of_waits_run_at_once() {
         let sleepers: Vec<Sleeper> = (0..600).map(|_| Sleeper::start()).collect();
         let turns = [
             (Awaited::Stop, Signal::STOP, ChildEvent::Stopped),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_is_drawn_over_the_last_one_and_cut_to_the_terminal() {
+    fn frame_overwrites_last_one_within_terminal_width() {
         assert_eq!(frame(&["map"], 0, 80), "\r\x1b[Kmap\n");
         assert_eq!(frame(&["map", "reduce"], 1, 3), "\x1b[1A\r\x1b[Kmap\n\r\x1b[Kred\n");
         assert_eq!(frame(&[], 0, 80), "");

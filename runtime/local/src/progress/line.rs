@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_reads_as_one_line() {
+    fn phase_is_shown_on_one_line() {
         let phase = PhaseProgress {
             tasks: 40,
             done: 18,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bytes_tasks_are_counted() {
+    fn progress_without_bytes_counts_tasks() {
         let phase = PhaseProgress { tasks: 4, done: 1, ..PhaseProgress::default() };
         assert_eq!(phase_text(&phase, Duration::from_secs(2), 73), " 25% 1/4 tasks, 0 running");
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bytes_read_is_not_all_done() {
+    fn phase_with_all_bytes_read_is_not_complete() {
         let mut phase =
             PhaseProgress { tasks: 2, done: 1, bytes_done: 10, bytes_total: 10, ..PhaseProgress::default() };
         assert_eq!(phase.percent(), 99);

@@ -88,7 +88,7 @@ impl Admission {
             let limit = u64::from(self.rules.pressure_max_percent);
             if !state.pressure.admits(percent, limit, PRESSURE_AGAIN_TENTHS) {
                 return Err(format!(
-                    "all tasks waited for memory {percent} % of the last seconds (limit {limit} %)"
+                    "all tasks stalled on memory for {percent} % of the last seconds (limit {limit} %)"
                 ));
             }
         }
@@ -97,9 +97,7 @@ impl Admission {
             let limit = self.room(spare);
             if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
                 let (sum, limit) = (sum >> 20, limit >> 20);
-                return Err(format!(
-                    "suspended attempts would hold {sum} MiB where there is room for {limit} MiB"
-                ));
+                return Err(format!("suspended attempts would hold {sum} MiB (limit {limit} MiB)"));
             }
         }
         Ok(())
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_reached_opens_again_only_well_below() {
+    fn closed_limit_reopens_well_below() {
         let mut gate = Limit::default();
         let admitted: Vec<bool> =
             [100, 101, 100, 91, 90, 100].map(|value| gate.admits(value, 100, 9)).to_vec();
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_that_of_the_last_seconds() {
+    fn pressure_covers_last_seconds_only() {
         let (mut state, start) = (AdmissionState::default(), now());
         let at = |millis| start + Duration::from_millis(millis);
         state.sample(at(0), 0);
@@ -215,7 +213,7 @@ mod tests {
         machine.spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
         machine.memory.resident = 901 << 20;
         let refused = admission(machine).admit(attempt(), getpid());
-        let reason = "suspended attempts would hold 901 MiB where there is room for 900 MiB";
+        let reason = "suspended attempts would hold 901 MiB (limit 900 MiB)";
         assert_eq!(refused, Err(reason.to_owned()));
     }
 
@@ -228,7 +226,7 @@ mod tests {
         admission.state().samples.push_back((before, 0));
         let reason = admission.admit(attempt(), getpid()).expect_err("half of the time");
         let said = [49, 50].map(|percent| {
-            format!("all tasks waited for memory {percent} % of the last seconds (limit 10 %)")
+            format!("all tasks stalled on memory for {percent} % of the last seconds (limit 10 %)")
         });
         assert!(said.contains(&reason), "{reason}");
     }

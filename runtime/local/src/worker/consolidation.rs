@@ -92,13 +92,13 @@ impl Consolidation {
         let Consolidated { job, target, written } = done;
         match written {
             Ok(bytes) => {
-                tracing::info!(target: "worker", %job, "small map outputs are put together in {}, {bytes} bytes", target.display());
+                tracing::info!(target: "worker", %job, "merged small map outputs into {}, {bytes} bytes", target.display());
                 self.files.push(target);
             }
             Err(error) => tracing::warn!(
                 target: "worker",
                 %job,
-                "small map outputs stay apart, which costs time and nothing else: {error}"
+                "small map outputs are not merged, which costs only time: {error}"
             ),
         }
         self.begin(job, SEGMENTS)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn small_outputs_of_many_partitions_are_put_together_by_the_dozen() {
+    fn small_outputs_of_many_partitions_are_merged_in_batches() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut consolidation = Consolidation::default();
         for number in 0..SEGMENTS {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_written_at_a_time_and_one_that_cannot_be_is_done_without() {
+    fn failed_merge_leaves_outputs_unmerged() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut consolidation = Consolidation::default();
         let add = |consolidation: &mut Consolidation, count: usize| {

@@ -153,7 +153,7 @@ impl Worker {
             Order::Launch { attempt, from, .. } => match work {
                 Some(work) => self.launch(attempt, from, work),
                 None => {
-                    self.report(attempt, TaskError::fatal("the worker was not told what to launch").into())
+                    self.report(attempt, TaskError::fatal("protocol error: launch order without work").into())
                 }
             },
             Order::Kill { attempt } => self.kill(attempt),
@@ -255,7 +255,7 @@ impl Worker {
             .waiting(attempt.task.job)
             .is_some_and(|waiting| waiting.iter().any(|other| other.attempt == attempt));
         if waits {
-            let reason = "its process has not been started yet".to_owned();
+            let reason = "its process is not started yet".to_owned();
             return self.report(attempt, Report::SuspendRefused { reason });
         }
         self.order(attempt, Order::Suspend { attempt }, Vec::new());
@@ -280,7 +280,7 @@ impl Worker {
     }
 
     fn on_prepared(&mut self, prepared: Result<(JobId, Result<Prepared, TaskError>), JoinError>) {
-        // Aborted only when this worker ends.
+        // Aborted only when the worker is stopping.
         let Ok((id, result)) = prepared else { return };
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let (readiness, error) = match result {

@@ -137,12 +137,12 @@ impl HangWatch {
     pub(super) fn describe(&self, hang: Hang) -> String {
         match hang {
             Hang::Silent if !self.said_hello => format!(
-                "the task process did not say hello within {}; is the machine overloaded, or does the program do \
+                "the task process sent no Hello within {}; is the machine overloaded, or does the program do \
                  something before it calls its main function?",
                 shown(self.limits.silence)
             ),
             Hang::Silent => format!(
-                "the task process was silent for {}, stopped from outside or stuck; it was ended",
+                "the task process was silent for {}, stopped from outside or stuck; it was killed",
                 shown(self.limits.silence)
             ),
             Hang::Standing { bytes_done, bytes_total } => {
@@ -181,18 +181,18 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_an_attempt() {
+    fn silent_attempt_is_a_hang() {
         let mut watch = watch();
         assert_eq!(ticks_until_hang(&mut watch, 29), None);
         assert_eq!(watch.on_tick(SECOND), Some(Hang::Silent));
-        assert!(watch.describe(Hang::Silent).starts_with("the task process did not say hello within 30 s"));
+        assert!(watch.describe(Hang::Silent).starts_with("the task process sent no Hello within 30 s"));
         watch.on_heard();
         assert_eq!(ticks_until_hang(&mut watch, 99), Some((30, Hang::Silent)));
         assert!(watch.describe(Hang::Silent).starts_with("the task process was silent for 30 s"));
     }
 
     #[test]
-    fn signs_of_life_without_progress_end_an_attempt_later() {
+    fn attempt_without_progress_hangs_after_timeout() {
         let mut watch = watch();
         let mut told = None;
         for second in 1..=700 {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_and_waiting_for_others_are_no_standstill() {
+    fn progress_and_waiting_are_not_a_hang() {
         let mut watch = watch();
         for second in 0..5_000 {
             watch.on_heard();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_watched_does_not_count() {
+    fn unwatched_time_does_not_count() {
         let mut watch = watch();
         for _ in 0..10 {
             assert_eq!(watch.on_tick(Duration::from_secs(3_600)), None);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_attempt_is_not_expected_to_do_anything() {
+    fn suspended_attempt_does_not_hang() {
         let mut watch = watch();
         watch.on_heard();
         assert_eq!(ticks_until_hang(&mut watch, 20), None);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn there_may_be_no_limit_of_progress() {
+    fn attempt_without_timeout_does_not_hang() {
         let mut watch = HangWatch::new(Limits { silence: Duration::from_secs(30), standstill: None });
         for _ in 0..100_000 {
             watch.on_heard();

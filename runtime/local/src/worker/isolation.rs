@@ -50,7 +50,7 @@ impl Isolation {
                 return Err(why);
             }
             Some(Err(why)) => {
-                tracing::info!(target: "worker", worker = %worker, "tasks are watched instead of put into control groups: {why}");
+                tracing::info!(target: "worker", worker = %worker, "no control groups; task memory is watched instead: {why}");
                 None
             }
             None => None,
@@ -149,9 +149,9 @@ impl Bounds {
     /// Returns the error for an OOM kill of an attempt within its own limit.
     fn error_elsewhere(&self) -> TaskError {
         TaskError::retryable(format!(
-            "the kernel ended the attempt for want of memory, though it held less than the {} that it may: the memory of the \
-             machine, or of a group around the worker such as a pod, is used up; give the worker fewer slots or more memory, \
-             or lower --task-memory",
+            "the kernel killed the attempt for lack of memory below its own limit of {}: the memory of the machine, or of \
+             an enclosing group such as a pod, is exhausted; give the worker fewer slots or more memory, or lower \
+             --task-memory",
             ByteSize::new(self.memory_max).rounded(),
         ))
         .at(FaultPlace::TaskMemory)
@@ -161,9 +161,8 @@ impl Bounds {
     pub(super) fn error(&self) -> TaskError {
         let size = |bytes: u64| ByteSize::new(bytes).rounded();
         TaskError::retryable(format!(
-            "the attempt held more than the {} of memory that it may ({} times its task memory of {}, and {} for the program); \
-             it was ended, and nobody else: hold less in the program, raise --task-memory, or start workers with a larger \
-             --memory-factor",
+            "the attempt exceeded its memory limit of {} ({} times its task memory of {}, and {} for the program) and was \
+             killed; hold less in the program, raise --task-memory, or start workers with a larger --memory-factor",
             size(self.memory_max),
             self.factor,
             size(self.task_memory),
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_may_hold_a_multiple_of_its_task_memory_and_a_program() {
+    fn memory_limit_is_task_memory_multiple_plus_program() {
         let machine = Spawner::for_one_job(false, 0, 0);
         let watched = Isolation::begin(&rules(IsolationMode::Watchdog), "w").expect("needs nothing");
         assert_eq!(watched.in_words(), "watchdog");
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_know_what_programs_need_and_what_was_asked_for() {
+    fn task_environment_has_standard_and_requested_variables() {
         let isolation = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
         let names: Vec<&str> = isolation.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
         assert!(names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_the_rest_of_a_name() {
+    fn star_matches_rest_of_variable_name() {
         assert!(is_meant("AWS_*", "AWS_REGION") && is_meant("AWS_REGION", "AWS_REGION"));
         assert!(!is_meant("AWS_*", "MY_AWS_REGION") && !is_meant("AWS_", "AWS_REGION"));
     }

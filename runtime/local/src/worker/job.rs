@@ -106,7 +106,7 @@ impl Readiness {
             tracing::warn!(
                 target: "worker",
                 worker = %environment.name(),
-                "the program or a side file of a job was changed here; it is verified and fetched anew"
+                "the program or a side file of a job was changed on this host; fetching it again"
             );
         }
         intact

@@ -58,7 +58,7 @@ impl Moves {
         match done {
             Ok(()) => Some(attempt),
             Err(error) => {
-                tracing::warn!(target: "worker", %attempt, "its output stays here, and is made again when this worker has left: {error}");
+                tracing::warn!(target: "worker", %attempt, "its output was not copied and is computed again when this worker has left: {error}");
                 None
             }
         }
@@ -99,10 +99,15 @@ fn copy(from: &Path, to: &Path, durable: bool, ends: &AtomicBool) -> io::Result<
     let mut copied = 0;
     while copied < length {
         if ends.load(Ordering::Relaxed) {
-            return Err(io::Error::other("this worker ends"));
+            return Err(io::Error::other("the worker is stopping"));
         }
         match io::copy(&mut source.by_ref().take(PIECE_BYTES), &mut target)? {
-            0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its output has become shorter")),
+            0 => {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "its output was truncated meanwhile",
+                ));
+            }
             bytes => copied += bytes,
         }
     }
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn outputs_are_copied_one_after_the_other_and_one_that_cannot_be_holds_up_no_other() {
+    async fn failed_copy_does_not_delay_other_copies() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("to")).expect("a folder");
         let mut moves = Moves::default();
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_worker_that_ends_leaves_nothing_half_done() {
+    async fn stopping_worker_leaves_no_partial_copy() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("to")).expect("a folder");
         let wanted = moving(folder.path(), 0, 5);

@@ -24,7 +24,7 @@ pub(super) fn outfit(
         return Ok((Launch { variables, ..Launch::default() }, None));
     };
     let refuse = |what: String, error: io::Error| {
-        TaskError::local(format!("host {} cannot make {what}: {error}", environment.host()), &error)
+        TaskError::local(format!("host {} cannot create {what}: {error}", environment.host()), &error)
     };
     let scratch = job.scratch(attempt);
     let made = fs::create_dir(&scratch).unless_there();

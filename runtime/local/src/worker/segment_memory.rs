@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_kept_and_given_back_adds_up() {
+    fn promised_and_kept_segment_memory_adds_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let memory = pool(Some(3 * MIB));
         assert!(memory.take(BYTES_MIN - 1).is_none(), "too small to be worth it");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_segment_that_went_to_the_disk_is_given_back() {
+    fn memory_of_segment_on_disk_is_released() {
         let folder = tempfile::tempdir().expect("a folder");
         let memory = pool(Some(MIB));
         let segment = folder.path().join("segment");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_chooses_for_itself_leaves_half_of_what_there_was() {
+    fn default_segment_memory_leaves_half_free() {
         let memory = pool(None);
         assert!(memory.take(memory.bytes_max + 1).is_none());
         let none = pool(Some(0));

@@ -31,18 +31,22 @@ fn explain(error: &io::Error, path: &Path) -> String {
     let is_there = path.is_file();
     match error.kind() {
         io::ErrorKind::PermissionDenied if is_mounted_noexec(path) => {
-            format!("{error}: its file system is mounted noexec; give the worker a directory on another")
+            format!(
+                "{error}: its file system is mounted noexec; use a worker directory on another file system"
+            )
         }
         io::ErrorKind::PermissionDenied => {
-            format!("{error}: it may not be executed there; check the permissions of the worker's directory")
+            format!(
+                "{error}: execution is not permitted there; check the permissions of the worker's directory"
+            )
         }
         io::ErrorKind::NotFound if is_there => format!(
-            "{error}: the file is there, so the loader it asks for is not; build the program for this system, or \
+            "{error}: the file exists, but its loader does not; build the program for this system, or \
              statically"
         ),
         io::ErrorKind::NotFound => format!("{error}; was the worker's directory changed?"),
         _ if error.raw_os_error() == Some(libc::ENOEXEC) => {
-            format!("{error}: it is no program for this system; was it built for another one?")
+            format!("{error}: not a program for this system; was it built for another one?")
         }
         _ => error.to_string(),
     }
@@ -75,13 +79,13 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_program_that_cannot_be_executed_is_named_with_its_host() {
+    async fn start_error_names_program_and_host() {
         let denied = said_of(b"\x7fELF", 0o600).await;
         assert!(denied.starts_with("host here cannot execute the job's program as /"), "{denied}");
         assert!(denied.contains("check the permissions of the worker's directory"), "{denied}");
         let damaged = said_of(b"\x7fELF and nothing more", 0o700).await;
-        assert!(damaged.contains("it is no program for this system"), "{damaged}");
+        assert!(damaged.contains("not a program for this system"), "{damaged}");
         let homeless = said_of(b"#!/nowhere/at-all\n", 0o700).await;
-        assert!(homeless.contains("the loader it asks for is not"), "{homeless}");
+        assert!(homeless.contains("its loader does not"), "{homeless}");
     }
 }

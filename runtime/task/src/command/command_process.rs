@@ -79,7 +79,7 @@ pub fn become_command() -> ! {
                 "cannot run sh: {error}; commands of a job need a POSIX shell on every worker"
             ));
         }
-        Err(error) => print_error(format_args!("the command is not started: {error}")),
+        Err(error) => print_error(format_args!("cannot start the command: {error}")),
     }
     std::process::exit(CANNOT_RUN)
 }
@@ -89,5 +89,9 @@ pub fn become_command() -> ! {
 fn die_with(parent: &OsString) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    if parent.is_some() && getppid() == parent { Ok(()) } else { Err(io::Error::other("its task is gone")) }
+    if parent.is_some() && getppid() == parent {
+        Ok(())
+    } else {
+        Err(io::Error::other("the task process is gone"))
+    }
 }

@@ -38,8 +38,8 @@ pub enum CommandError {
     },
     /// It succeeded without reading all of its input, after it was sent a signal that it handles.
     #[error(
-        "the {role} `{}` ended before it had read all of its input, after it was asked to stop (SIGTSTP, which it handles); its \
-         output may be cut short. A shell's `read` ends so when a trap is run: have another program do the reading",
+        "the {role} `{}` ended before it had read all of its input, after SIGTSTP, which it handles; its output may be \
+         incomplete. A shell's `read` ends early when a trap runs: have another program do the reading",
         shown(.command)
     )]
     Disturbed {
@@ -97,17 +97,17 @@ fn shown(command: &str) -> String {
 }
 
 fn in_words(status: &ExitStatus) -> String {
-    const LOG: &str = "what it printed is in the standard error of its attempt";
+    const LOG: &str = "see the standard error of its attempt";
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {
-            Some(name) => format!("was ended by signal {signal} ({name}); {LOG}"),
-            None => format!("was ended by signal {signal}; {LOG}"),
+            Some(name) => format!("was killed by signal {signal} ({name}); {LOG}"),
+            None => format!("was killed by signal {signal}; {LOG}"),
         },
-        (None, Some(127)) => format!(
-            "exited with status 127, as a shell does that finds no such program; is it installed on every worker? {LOG}"
-        ),
+        (None, Some(127)) => {
+            format!("exited with status 127 (command not found); is it installed on every worker? {LOG}")
+        }
         (None, Some(126)) => {
-            format!("exited with status 126, as a shell does that may not execute a program; {LOG}")
+            format!("exited with status 126 (not executable); {LOG}")
         }
         (None, Some(code)) => format!("exited with status {code}; {LOG}"),
         (None, None) => format!("ended: {status}; {LOG}"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_the_command_and_its_status() {
+    fn command_failure_names_command_and_status() {
         for (raw, says) in [
             (3 << 8, "the mapper `grep x` exited with status 3; what it printed"),
             (127 << 8, "status 127, as a shell does that finds no such program"),
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_command_is_shown_as_one_line_and_in_part() {
+    fn long_command_is_shown_in_part_on_one_line() {
         assert!(failed("awk '\n{ print }\n'", 256).contains("`awk ' { print } '`"));
         let text = failed(&"ä".repeat(10_000), 256);
         assert!(text.len() < 1_000 && text.contains("ä...` exited"), "{text}");
     }
 
     #[test]
-    fn whose_fault_it_is_decides_who_tries_again() {
+    fn command_error_class_follows_its_cause() {
         use napreduce_engine::FailureClass;
         let class = |error: CommandError| TaskError::from(error).class;
         let (role, command) = ("mapper", String::from("x"));

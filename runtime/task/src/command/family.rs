@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn the_mask_of_handled_signals_is_read() {
+    fn handled_signals_are_parsed() {
         assert!(catches("Name:\tsh\nSigCgt:\t0000000000080000\nx"));
         assert!(!catches("SigIgn:\t0000000000080000\nSigCgt:\t0000000000040000\n"));
         assert!(!catches(""));
     }
 
     #[test]
-    fn what_is_stopped_of_a_command_and_what_it_started_is_continued() {
+    fn stopped_command_and_children_are_continued() {
         let shell = Shell::run("sleep 1000 & echo started; wait");
         shell.until("two run", |states| states.len() == 2);
         assert!(!shell.family().continue_stopped(), "none is stopped");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_handles_a_stop_request_is_getting_ready_until_it_stops_itself() {
+    fn process_handling_stop_request_is_awaited_until_it_stops() {
         let shell = Shell::run("trap 'kill -STOP $$' TSTP; echo set; while :; do sleep 0.01; done");
         assert!(shell.family().is_getting_ready());
         assert!(shell.family().ask_to_stop());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_do_not_handle_stop_requests_get_none() {
+    fn process_without_handler_gets_no_stop_request() {
         for script in ["trap '' TSTP; echo set; sleep 1000", "echo set; sleep 1000"] {
             let shell = Shell::run(script);
             assert!(!shell.family().ask_to_stop(), "{script}");

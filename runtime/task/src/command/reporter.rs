@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_add_up_and_other_lines_are_logged() {
+    fn reporter_lines_are_counted_and_others_logged() {
         let heard =
             check(&["one\nreporter:counter:A,b c,2\ntwo\n", "reporter:counter:A,b c,40\n"], "one\ntwo\n");
         assert_eq!(heard, [true, true]);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn how_lines_are_cut_into_pieces_does_not_matter() {
+    fn reporter_lines_in_pieces_are_joined() {
         check(
             &["rep", "orter:coun", "ter:cut,up,1\nrepo", "rt\nx", "y\nreporter:counter:cut,up,1"],
             "report\nxy\n",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_logged() {
+    fn invalid_reporter_lines_are_logged() {
         for line in [
             "reporter:\n",
             "reporter:counter:\n",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_end_are_logged_from_some_on() {
+    fn counters_beyond_limit_are_logged() {
         let lines: Vec<String> =
             (0..COUNTERS_MAX + 1).map(|name| format!("reporter:counter:many,{name},1\n")).collect();
         check(&[&lines.concat()], &lines[COUNTERS_MAX]);

@@ -78,7 +78,7 @@ fn feed_to_failure(mut command: RunningCommand) -> TaskError {
 }
 
 #[test]
-fn a_task_that_waits_for_its_command_comes_to_its_gate() {
+fn task_waiting_for_command_reaches_its_gate() {
     // It reads nothing, for longer than the test takes.
     let Scene { context, heard, command, process } = Scene::start("echo $$; exec sleep 1000");
     let working = std::thread::spawn(move || feed_to_failure(command));
@@ -90,11 +90,11 @@ fn a_task_that_waits_for_its_command_comes_to_its_gate() {
     }
     kill_process(process, Signal::KILL).expect("it is there");
     let error = working.join().expect("no panic");
-    assert!(error.message.contains("was ended by signal 9 (SIGKILL)"), "{error}");
+    assert!(error.message.contains("was killed by signal 9 (SIGKILL)"), "{error}");
 }
 
 #[test]
-fn a_command_that_handles_stop_requests_has_time_until_it_stops_itself() {
+fn command_handling_stop_requests_gets_time_to_stop() {
     let script = "trap 'sleep 0.2; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done";
     let Scene { context, heard, command, process } = Scene::start(script);
     let working = std::thread::spawn(move || feed_to_failure(command));
@@ -110,7 +110,7 @@ fn a_command_that_handles_stop_requests_has_time_until_it_stops_itself() {
 }
 
 #[test]
-fn a_command_that_stops_itself_too_late_is_continued() {
+fn command_stopping_too_late_is_continued() {
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join("asked");
     let script = format!(
@@ -130,16 +130,16 @@ fn a_command_that_stops_itself_too_late_is_continued() {
 }
 
 #[test]
-fn a_command_that_ends_when_it_is_asked_to_stop_fails_its_task() {
+fn command_ending_at_stop_request_fails_its_task() {
     let mut scene = Scene::start("trap 'exit 0' TSTP; echo $$; while :; do sleep 0.01; done");
     scene.command.on_suspend().expect("it was asked to stop");
     let error = feed_to_failure(scene.command);
-    let says = "ended before it had read all of its input, after it was asked to stop (SIGTSTP";
+    let says = "ended before it had read all of its input, after SIGTSTP";
     assert!(error.message.contains(says), "{error}");
 }
 
 #[test]
-fn time_and_memory_of_what_a_command_runs_are_counted() {
+fn command_usage_includes_its_children() {
     let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
     let script = "awk 'BEGIN { s = \"x\"; while (length(s) < 20000000) s = s s; print length(s); fflush() } { n++ }'; true";
     let place = CommandPlace::default();
@@ -171,7 +171,7 @@ fn feed_a_megabyte(context: &TaskContext, script: &str) -> RunningCommand {
 }
 
 #[test]
-fn progress_of_a_command_that_reads_all_at_once_stays_at_its_beginning() {
+fn progress_of_silent_command_stays_at_its_beginning() {
     let folder = tempfile::tempdir().expect("a folder");
     let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
     let script = format!(
@@ -188,7 +188,7 @@ fn progress_of_a_command_that_reads_all_at_once_stays_at_its_beginning() {
 }
 
 #[test]
-fn progress_of_a_command_that_answers_as_it_reads_follows_its_output() {
+fn progress_of_answering_command_follows_its_output() {
     let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
     let mut command = feed_a_megabyte(&context, "cat");
     let done = context.progress().done();
@@ -199,7 +199,7 @@ fn progress_of_a_command_that_answers_as_it_reads_follows_its_output() {
 }
 
 #[test]
-fn a_dropped_command_is_gone_and_so_is_what_it_started() {
+fn dropped_command_is_killed_with_its_children() {
     let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
     drop(command);
     // Its parent is gone as well: whoever has it now reaps it when it likes.

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rings_until_it_is_taken_however_often_it_was_rung() {
+    fn repeated_rings_are_taken_once() {
         let bell = Bell::make().expect("a bell");
         assert!(!is_ringing(&bell));
         for _ in 0..1000 {

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_stop_is_not_counted_even_if_it_is_heard_of_only_now() {
+    fn stop_time_reported_late_is_not_counted() {
         let clock = began_before(Duration::from_secs(30));
         let waiting = Cell::new(true);
         let active = clock.active_millis(|| {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_earlier_attempts_is_counted() {
+    fn time_of_earlier_attempts_is_counted() {
         let clock = began_before(Duration::from_secs(1));
         clock.goes_on_after(5_000);
         let active = clock.active_millis(|| {});

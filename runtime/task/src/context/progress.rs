@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_shared_out_over_what_is_counted() {
+    fn bytes_are_distributed_over_counted_records() {
         for (counted, bytes, at, expected) in [
             (0..10, 0..1000, 5, 500),
             (100..200, 100..200, 150, 150),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_seen_in_the_middle_of_a_batch() {
+    fn progress_advances_within_batch() {
         let progress = TaskProgress::default();
         let position = ReadPosition::new(40..140, 0..100);
         progress.set_reading(1_000, Some(position.clone()));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn given_input_is_done_when_it_is_answered_for() {
+    fn given_input_is_done_when_answered() {
         let progress = TaskProgress::default();
         progress.set_done(100);
         progress.give(0);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_moves_is_a_sign_of_life() {
+    fn any_progress_is_sign_of_life() {
         let task = TaskProgress::default();
         let mut last = task.signs_of_life();
         let position = ReadPosition::new(0..2, 0..2);

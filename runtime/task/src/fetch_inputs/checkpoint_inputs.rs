@@ -93,7 +93,7 @@ impl CheckpointInputs {
         fetched: Vec<(AttemptId, PathBuf)>,
     ) -> Result<SavedCheckpoint, TaskError> {
         let unsaved = |error: CheckpointError| {
-            TaskError::retryable(format!("cannot checkpoint the task: {error}")).at(FaultPlace::SharedStorage)
+            TaskError::retryable(format!("cannot save the checkpoint: {error}")).at(FaultPlace::SharedStorage)
         };
         let mut directory = CheckpointDirectory::make(&task.checkpoint, task.durable).map_err(unsaved)?;
         let attempt = context.attempt();

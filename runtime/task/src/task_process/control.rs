@@ -140,7 +140,7 @@ impl Ear {
             // As above; a map does not wait for inputs, and neither does a reduce that has all of them.
             ToTask::MoreInputs(inputs) => drop(self.inputs.send(InputEvent::Named(inputs))),
             ToTask::Start(_) | ToTask::Outfit(_) => {
-                let reason = "a second start; a process runs one attempt";
+                let reason = "protocol error: second Start; a process runs one attempt";
                 return Err(WireError::Io(io::Error::other(reason)));
             }
             ToTask::Suspend { epoch, page_out } => {

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_holds_some() {
+    fn own_anonymous_memory_is_read() {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         assert!(bytes_of(&status, "RssAnon:").unwrap() > 4096);
     }

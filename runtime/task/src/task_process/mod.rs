@@ -47,15 +47,15 @@ use crate::user_counters::user_counters;
 /// An error that prevents a task process from starting its attempt.
 #[derive(Debug, Error)]
 pub enum TaskProcessError {
-    #[error("this command line is for task processes, which the program starts itself")]
+    #[error("this command line is reserved for task processes, which the program starts itself")]
     NotStarted,
     #[error("the parent process is gone")]
     ParentGone,
-    #[error("the worker closed the control channel before it said what to do")]
+    #[error("the worker closed the control channel before it sent Start")]
     NoStart,
-    #[error("the first message was not a start")]
+    #[error("protocol error: the first message is not Start")]
     StartExpected,
-    #[error("the first message to a process that was started ahead was not an outfit")]
+    #[error("protocol error: the first message to a prestarted process is not Outfit")]
     OutfitExpected,
     #[error("control channel: {0}")]
     Wire(#[from] WireError),

@@ -52,5 +52,5 @@ fn describe(panic: &PanicHookInfo<'_>) -> String {
 
 fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a value that is not text")
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a non-text value")
 }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_was_moved_by_a_repeated_request_is_promoted() {
+    fn part_moved_by_repeated_request_is_promoted() {
         for sync in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
             let (written, target) = (folder.path().join("written"), folder.path().join("target"));

@@ -25,7 +25,7 @@ pub(super) fn with_stored_checkpoints(
         None => Vec::new(),
         Some(Ok(files)) => files,
         Some(Err(error @ ObjectsError::Store(_))) => {
-            return Err(failed("its checkpoint cannot be read", &error));
+            return Err(failed("cannot read the checkpoint", &error));
         }
         // It finds none then, and says that it starts from scratch.
         Some(Err(error)) => {
@@ -37,14 +37,14 @@ pub(super) fn with_stored_checkpoints(
     match &worked {
         Ok(Ended::Checkpointed(_)) => {
             let saved = objects.save(own, attempt, &before);
-            saved.map_err(|error| failed("the task could not be checkpointed", &error))?;
+            saved.map_err(|error| failed("cannot save the checkpoint", &error))?;
         }
         Ok(Ended::Done { .. }) => {}
         Err(_) => {
             if let Some(damaged) = restore.filter(|directory| Checkpoint::is_set_aside(directory)) {
                 objects
                     .set_aside(damaged)
-                    .map_err(|error| failed("its damaged checkpoint is still in use", &error))?;
+                    .map_err(|error| failed("cannot set the damaged checkpoint aside", &error))?;
             }
         }
     }

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_as_large_as_memory_allows_and_never_too_many() {
+    fn upload_parts_fit_memory_and_part_limit() {
         assert_eq!(part_bytes(1, 256 << 20), 8 << 20);
         assert_eq!(part_bytes(1, 1 << 40), 8 << 20);
         assert_eq!(part_bytes(1, 16 << 20), 5 << 20, "stores want no smaller ones");

@@ -72,8 +72,8 @@ fn preempted_slurm_allocation_saves_its_work() {
     let (lost, work) = (of("WORK_LOST_MILLIS"), of("MILLIS_MAPS") + of("MILLIS_REDUCES"));
     assert!(lost * 100 < work, "{lost} ms of {work} ms are lost");
     let said = fs::read_to_string(log).expect("a log");
-    assert!(said.contains("stopping (SIGTERM): what runs here saves its work"), "{said}");
-    assert!(said.contains("nothing here is needed any more; leaving"), "{said}");
+    assert!(said.contains("stopping (SIGTERM): attempts save their work"), "{said}");
+    assert!(said.contains("released by the coordinator; leaving"), "{said}");
 }
 
 /// `nap scale slurm`, ended with the test.

@@ -200,7 +200,7 @@ impl ServedFiles for Logs {
         most: u64,
     ) -> io::Result<(u64, Vec<u8>)> {
         if (attempt.number, stream) != (1, LogStream::Stderr) {
-            return Err(io::Error::other(format!("nothing of {attempt} is kept here")));
+            return Err(io::Error::other(format!("this worker has no log of {attempt}")));
         }
         LogExtent { path: self.0.clone(), offset: 0, bytes: None }.read(offset, most)
     }

@@ -22,7 +22,7 @@ fn check_resolves(flag: Option<&str>, variables: &[(&str, &str)], expected: &str
 }
 
 #[test]
-fn the_flag_comes_before_the_environment_and_that_before_the_default() {
+fn flag_overrides_environment_and_default() {
     let all = [("NAPREDUCE_DIR", "/named"), ("XDG_STATE_HOME", "/state"), ("HOME", "/home/me")];
     check_resolves(Some("/flag"), &all, "/flag");
     check_resolves(None, &all, "/named");
@@ -31,7 +31,7 @@ fn the_flag_comes_before_the_environment_and_that_before_the_default() {
 }
 
 #[test]
-fn what_says_nothing_is_passed_over() {
+fn empty_variable_counts_as_unset() {
     let home = ("HOME", "/home/me");
     check_resolves(None, &[("NAPREDUCE_DIR", ""), ("XDG_STATE_HOME", "/state"), home], "/state/napreduce");
     check_resolves(None, &[("XDG_STATE_HOME", "relative"), home], "/home/me/.local/state/napreduce");
@@ -40,7 +40,7 @@ fn what_says_nothing_is_passed_over() {
 }
 
 #[test]
-fn a_relative_directory_stays_the_same_when_the_process_moves() {
+fn relative_directory_survives_change_of_directory() {
     let here = std::env::current_dir().unwrap();
     check_resolves(Some("cluster"), &[], here.join("cluster").to_str().unwrap());
 }
@@ -64,7 +64,7 @@ fn check_refused<T>(result: Result<T, ClusterDirectoryError>, directory: &Cluste
 }
 
 #[test]
-fn a_directory_is_made_once_with_one_secret_and_for_its_owner() {
+fn directory_is_created_private_with_one_secret() {
     let (_place, directory) = directory();
     let made = directory.create().unwrap();
     assert_eq!(mode(directory.path()), 0o700);
@@ -74,7 +74,7 @@ fn a_directory_is_made_once_with_one_secret_and_for_its_owner() {
 }
 
 #[test]
-fn an_empty_directory_is_closed_to_others() {
+fn empty_directory_is_made_private() {
     let (_place, directory) = directory();
     fs::create_dir_all(directory.path()).unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -83,7 +83,7 @@ fn an_empty_directory_is_closed_to_others() {
 }
 
 #[test]
-fn a_directory_that_is_open_to_others_is_refused() {
+fn directory_open_to_others_is_refused() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     for mode in [0o750, 0o705, 0o777] {
@@ -95,7 +95,7 @@ fn a_directory_that_is_open_to_others_is_refused() {
 }
 
 #[test]
-fn a_private_directory_with_files_of_somebody_else_is_refused_and_stays_as_it_is() {
+fn private_directory_with_foreign_files_is_refused() {
     let (_place, directory) = directory();
     fs::create_dir_all(directory.path().join("coordinator")).unwrap();
     fs::write(directory.coordinator_file(), "mine").unwrap();
@@ -112,7 +112,7 @@ fn a_private_directory_with_files_of_somebody_else_is_refused_and_stays_as_it_is
 }
 
 #[test]
-fn a_configuration_may_be_there_first_and_an_earlier_version_goes_on() {
+fn directory_with_configuration_or_earlier_version_is_accepted() {
     let (_place, directory) = directory();
     fs::create_dir_all(directory.path()).unwrap();
     fs::write(directory.path().join("napreduce.toml"), "").unwrap();
@@ -124,7 +124,7 @@ fn a_configuration_may_be_there_first_and_an_earlier_version_goes_on() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_refused() {
+fn directory_of_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a directory away");
         return;
@@ -136,7 +136,7 @@ fn a_directory_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn a_directory_that_is_none_is_refused() {
+fn path_to_file_is_refused() {
     let (_place, directory) = directory();
     check_refused(directory.secret(), &directory, &["there is no cluster directory", "nap up --dir"]);
     fs::create_dir_all(directory.path().parent().unwrap()).unwrap();
@@ -146,7 +146,7 @@ fn a_directory_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_refused() {
+fn secret_readable_by_others_is_refused() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     fs::set_permissions(directory.secret_file(), Permissions::from_mode(0o644)).unwrap();
@@ -156,7 +156,7 @@ fn a_secret_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_coordinator_is_found_until_it_withdraws() {
+fn coordinator_is_found_until_it_withdraws() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     let nobody = format!("start one with: nap up --dir {}", directory.path().display());
@@ -174,7 +174,7 @@ fn a_coordinator_is_found_until_it_withdraws() {
 }
 
 #[test]
-fn a_coordinator_that_listens_everywhere_is_found_here() {
+fn coordinator_on_wildcard_address_is_found_on_loopback() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     for (listens, found) in
@@ -186,7 +186,7 @@ fn a_coordinator_that_listens_everywhere_is_found_here() {
 }
 
 #[test]
-fn a_damaged_record_is_named() {
+fn damaged_record_is_named() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     for text in ["", "{", "{\"address\": 7}", "\u{0}"] {
@@ -211,7 +211,7 @@ fn wait_until_free(is_free: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_second_coordinator_is_refused_until_the_first_is_gone() {
+fn second_coordinator_is_refused_while_first_runs() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     let lock = directory.lock_coordinator().unwrap();
@@ -228,7 +228,7 @@ fn a_second_coordinator_is_refused_until_the_first_is_gone() {
 }
 
 #[test]
-fn a_second_nap_up_is_refused_by_the_process_of_the_first_until_that_is_gone() {
+fn second_nap_up_is_refused_while_first_runs() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     assert!(!directory.is_held());
@@ -248,7 +248,7 @@ fn a_second_nap_up_is_refused_by_the_process_of_the_first_until_that_is_gone() {
 }
 
 #[test]
-fn each_worker_has_its_place() {
+fn each_worker_has_own_directory() {
     let (_place, directory) = directory();
     assert_eq!(directory.worker_directory("w1"), directory.path().join("workers/w1"));
     assert_eq!(directory.coordinator_directory(), directory.path().join("coordinator"));

@@ -51,10 +51,10 @@ pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<
         Some(Heading { version: INDEX_VERSION }) => {}
         Some(Heading { version }) => {
             return Err(io::Error::other(format!(
-                "it has version {version}, and this program reads {INDEX_VERSION}"
+                "unsupported version {version} (expected {INDEX_VERSION})"
             )));
         }
-        None => return Err(io::Error::other("it does not say its version")),
+        None => return Err(io::Error::other("it has no version")),
     }
     let lines = text.lines().rev().filter(|line| line.contains(attempt));
     let mut entries = lines.filter_map(|line| serde_json::from_str::<IndexEntry>(line).ok());

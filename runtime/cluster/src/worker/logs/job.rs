@@ -218,7 +218,7 @@ impl LogFiles {
         let LogFiles { job, attempt, number, name, stdout, stderr } = self;
         if let Err(error) = kept {
             let directory = job.directory.display();
-            tracing::warn!(target: "worker", %attempt, "what it printed stays in {directory}/running/{number}.*: {error}");
+            tracing::warn!(target: "worker", %attempt, "its output stays in {directory}/running/{number}.*: {error}");
             return;
         }
         let mut state = job.state();
@@ -275,7 +275,7 @@ impl Kept {
 pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream) -> io::Result<LogExtent> {
     // Without the job's directory this worker cannot claim that nothing was printed.
     fs::metadata(directory)
-        .map_err(|error| io::Error::new(error.kind(), format!("nothing of {attempt} is kept here")))?;
+        .map_err(|error| io::Error::new(error.kind(), format!("this worker has no log of {attempt}")))?;
     let path = index_path(directory);
     let entry = index::find(&path, &attempt.to_string(), stream)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display())))?;

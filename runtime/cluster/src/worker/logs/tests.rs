@@ -72,7 +72,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn every_attempt_has_what_it_printed_while_it_runs_and_after() {
+async fn log_is_readable_during_and_after_attempt() {
     let mut scene = Scene::new();
     scene.prints(attempt(1, 1), b"one\n", b"").await;
     scene.prints(attempt(1, 2), b"", b"").await;
@@ -99,7 +99,7 @@ async fn every_attempt_has_what_it_printed_while_it_runs_and_after() {
 }
 
 #[tokio::test]
-async fn attempts_that_print_nothing_share_two_files() {
+async fn silent_attempts_share_log_files() {
     let scene = Scene::new();
     for number in 1..50 {
         scene.prints(attempt(1, number), b"", b"").await;
@@ -113,7 +113,7 @@ async fn attempts_that_print_nothing_share_two_files() {
 }
 
 #[tokio::test]
-async fn the_end_of_standard_error_says_what_comes_before_it() {
+async fn end_of_stderr_names_omitted_bytes() {
     let scene = Scene::new();
     let (logs, mut output) = scene.open(attempt(1, 1), 1 << 20);
     assert_eq!(logs.end_of_stderr(), None);
@@ -128,7 +128,7 @@ async fn the_end_of_standard_error_says_what_comes_before_it() {
 }
 
 #[tokio::test]
-async fn a_stream_keeps_its_beginning_and_says_so() {
+async fn oversized_stream_keeps_its_beginning() {
     let scene = Scene::new();
     let (mut logs, mut output) = scene.open(attempt(1, 1), 10);
     output.stdout.write_all(b"0123456789").expect("written");
@@ -151,7 +151,7 @@ async fn a_stream_keeps_its_beginning_and_says_so() {
 /// The index is cut after each of its bytes: what it still names is what was printed, and what is kept later
 /// is found.
 #[tokio::test]
-async fn an_index_that_was_cut_short_names_what_is_whole() {
+async fn truncated_index_lists_complete_entries() {
     let mut scene = Scene::new();
     for number in 1..3 {
         scene.prints(attempt(1, number), format!("of {number}").as_bytes(), b"").await;
@@ -169,7 +169,7 @@ async fn an_index_that_was_cut_short_names_what_is_whole() {
         }
         assert_eq!(scene.text(attempt(1, 9), Stdout), b"later", "cut at {cut}");
     }
-    for (text, said) in [("{\"version\":7}\n", "version 7"), ("what?\n", "does not say its version")] {
+    for (text, said) in [("{\"version\":7}\n", "version 7"), ("what?\n", "has no version")] {
         fs::write(&index, text).expect("written");
         scene.next_daemon();
         let read = scene.shelf.read(&scene.paths, (attempt(1, 1), Stdout), |extent| extent.read(0, 1));
@@ -179,7 +179,7 @@ async fn an_index_that_was_cut_short_names_what_is_whole() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_stays_where_it_is_and_is_read_there() {
+async fn unsaved_log_is_read_in_place() {
     let mut scene = Scene::new();
     let obstacle = scene.paths.job_logs(JobId(1)).join("attempts.log");
     fs::create_dir_all(&obstacle).expect("made");
@@ -195,7 +195,7 @@ async fn what_cannot_be_kept_stays_where_it_is_and_is_read_there() {
 }
 
 #[tokio::test]
-async fn logs_of_the_oldest_jobs_make_room() {
+async fn logs_of_oldest_jobs_are_removed() {
     let mut scene = Scene::new();
     let names = |scene: &Scene| {
         let entries = fs::read_dir(scene.paths.logs()).expect("a directory");
@@ -210,7 +210,7 @@ async fn logs_of_the_oldest_jobs_make_room() {
     }
     assert_eq!(names(&scene), ["job_0005"]);
     let read = scene.shelf.read(&scene.paths, (attempt(4, 1), Stderr), |extent| extent.read(0, 1));
-    assert!(read.expect_err("it was removed").to_string().contains("nothing of job_0004_m_0000.1 is kept"));
+    assert!(read.expect_err("it was removed").to_string().contains("no log of job_0004_m_0000.1"));
     scene.prints(attempt(6, 1), b"x", b"").await;
     LogShelf::scan(&scene.paths, LogBounds { jobs_max: 1, bytes_max: 500 }).expect("a shelf");
     assert_eq!(names(&scene), ["job_0006"]);

@@ -48,7 +48,10 @@ impl Hierarchy {
         let own = mounted.join(group_of(membership, "").unwrap_or_default());
         let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
         if ["memory", "pids"].iter().any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted)) {
-            return Err(format!("the control groups in {} do not limit memory and processes", own.display()));
+            return Err(format!(
+                "the control groups in {} lack the memory or pids controller",
+                own.display()
+            ));
         }
         let parent = delegated(&own)
             .or_else(|why| switched_on(mounted).map(|()| mounted.to_owned()).map_err(|_| why))?;
@@ -92,7 +95,10 @@ fn delegated(own: &Path) -> Result<PathBuf, String> {
     let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
     let itself = getpid().as_raw_nonzero().to_string();
     if processes.lines().any(|process| process != itself) {
-        return Err(format!("{} has other processes, too; it was not delegated", own.display()));
+        return Err(format!(
+            "{} contains other processes; it is not delegated to this worker",
+            own.display()
+        ));
     }
     let leaf = own.join("napreduce-worker");
     make(&leaf).map_err(|error| error.to_string())?;

@@ -30,7 +30,7 @@ fn hungry(group: &ControlGroup, script: &str) -> std::process::ExitStatus {
 }
 
 #[test]
-fn only_who_takes_more_than_its_group_may_hold_is_ended_and_the_group_serves_again() {
+fn process_over_group_limit_is_killed_and_group_reused() {
     let Some(groups) = groups() else { return };
     let small = groups.take(32 << 20).expect("a group");
     let other = groups.take(256 << 20).expect("another group");
@@ -47,7 +47,7 @@ fn only_who_takes_more_than_its_group_may_hold_is_ended_and_the_group_serves_aga
 }
 
 #[test]
-fn a_process_may_be_in_its_group_before_it_is_said_how_much_it_may_hold() {
+fn group_limit_is_set_after_process_entered() {
     let Some(groups) = groups() else { return };
     let script = "read go; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
     let mut child =
@@ -75,7 +75,7 @@ fn kill_for_outer_limit_is_not_the_groups_own() {
 }
 
 #[test]
-fn whoever_is_left_in_a_group_is_ended_with_it_and_the_folders_are_removed() {
+fn dropped_group_kills_processes_and_removes_folders() {
     let Some(groups) = groups() else { return };
     let group = groups.take(64 << 20).expect("a group");
     let folders = group.hierarchy.folders(group.number);
@@ -90,14 +90,14 @@ fn whoever_is_left_in_a_group_is_ended_with_it_and_the_folders_are_removed() {
 }
 
 #[test]
-fn a_machine_without_groups_says_so() {
+fn machine_without_groups_is_reported() {
     let root = tempfile::tempdir().expect("a directory");
     let why = ControlGroups::create_in(root.path()).expect_err("there are none");
     assert!(why.contains(root.path().to_str().expect("text")), "{why}");
 }
 
 #[test]
-fn the_group_of_a_process_is_found_in_either_version() {
+fn group_of_process_is_found_in_either_version() {
     let text = "5:cpu,memory:/jobs/one\n2:pids:/x\n0::/user\n";
     assert_eq!(group_of(text, "memory"), Some("jobs/one"));
     assert_eq!((group_of(text, "pids"), group_of(text, "")), (Some("x"), Some("user")));

@@ -16,10 +16,10 @@ pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_me
         return TaskError::task(message);
     }
     match (stopped, short_of_memory) {
-        (true, _) => TaskError::retryable(format!("{message}, while it was suspended"))
+        (true, _) => TaskError::retryable(format!("{message} while suspended"))
             .at(FaultPlace::HostMemory),
         (false, true) => TaskError::retryable(format!(
-            "{message}; the kernel has ended processes here for want of memory meanwhile: lower --task-memory, or give the \
+            "{message}; the kernel killed processes on this host for lack of memory: lower --task-memory, or give the \
              worker fewer slots"
         ))
         .at(FaultPlace::TaskMemory),

@@ -288,7 +288,7 @@ impl Supervised {
                 self.step(Input::Hello, supervision);
             }
             FromTask::Hello { version } => self.give_up(&format!(
-                "the task process speaks protocol version {version}, its worker {PROTOCOL_VERSION}; \
+                "the task process uses protocol version {version}, its worker {PROTOCOL_VERSION}; \
                  was the program replaced while it ran?"
             )),
             FromTask::Progress { bytes_done, bytes_total, signs } => {
@@ -296,7 +296,7 @@ impl Supervised {
                 supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
             FromTask::CommitRequest { part } if !part.has_sound_names() => {
-                self.fail(TaskError::fatal("the task wrote outputs whose names no file can have"));
+                self.fail(TaskError::fatal("the task wrote outputs with invalid names"));
             }
             FromTask::CommitRequest { part } => {
                 self.part = Some(part);

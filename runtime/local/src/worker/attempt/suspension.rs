@@ -153,7 +153,7 @@ impl Suspension {
         });
         match raised {
             Ok(before) => self.oom_before = Some(before),
-            Err(error) => self.note(format!("its oom_score_adj was not raised: {error}")),
+            Err(error) => self.note(format!("cannot raise oom_score_adj: {error}")),
         }
     }
 
@@ -167,14 +167,14 @@ impl Suspension {
     /// Returns whether memory should be paged out; the error is the reason it cannot be.
     fn wants_paging(&self) -> Result<bool, String> {
         let spare = self.admission.processes.spare_memory();
-        let spare = spare.map_err(|error| format!("free memory is not known: {error}"))?;
+        let spare = spare.map_err(|error| format!("cannot read the free memory: {error}"))?;
         let wanted = match self.admission.rules.page_out {
             PageOut::Never => false,
             PageOut::Always => true,
             PageOut::WhenShort => spare.available < self.task_memory,
         };
         if wanted && spare.swap_free == 0 {
-            return Err("its memory was not moved out: there is no free swap".to_owned());
+            return Err("not paged out: no free swap".to_owned());
         }
         Ok(wanted)
     }
@@ -189,7 +189,7 @@ impl Suspension {
         match Moving::begin(process, Paging::Out) {
             Ok(moving) => self.moving = Some(moving),
             Err(error) => {
-                self.note(format!("its memory was not moved out by its worker, but by itself: {error}"));
+                self.note(format!("paged out by the task itself, since its worker may not: {error}"));
             }
         }
     }
@@ -206,7 +206,7 @@ impl Suspension {
         }
         match Moving::begin(process, Paging::In) {
             Ok(moving) => (self.moving, self.paged_in) = (Some(moving), Some(process.id())),
-            Err(error) => self.note(format!("its memory comes back page by page: {error}")),
+            Err(error) => self.note(format!("paged in on demand: {error}")),
         }
         self.moving.is_some()
     }
@@ -222,7 +222,7 @@ impl Suspension {
         if let Some(before) = self.oom_before.take()
             && let Err(error) = process.set_oom_score_adjustment(before)
         {
-            self.note(format!("its oom_score_adj was not put back: {error}"));
+            self.note(format!("cannot restore oom_score_adj: {error}"));
         }
         self.stopped
     }
@@ -319,7 +319,7 @@ impl Suspension {
         match result {
             Ok(Ok(Change { event, running })) => {
                 if running > 0 {
-                    self.note(format!("{running} processes that it had started ran on when it was stopped"));
+                    self.note(format!("{running} child processes did not stop in time"));
                 }
                 Occurrence::Turned(event)
             }
@@ -332,7 +332,7 @@ impl Suspension {
         let paging = self.moving.take().map(|moving| moving.paging);
         let read_back = matches!(&result, Ok(Ok(bytes)) if *bytes >= self.swap.swapped());
         if let Ok(Err(error)) = result {
-            self.note(format!("its memory could not be moved: {error}"));
+            self.note(format!("cannot page memory: {error}"));
         }
         match paging {
             Some(Paging::In) => {

@@ -89,32 +89,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_faulted_in_has_come_back() {
+    fn faulted_pages_count_as_read_back() {
         check("0/10/0, 200/10/0", 200, 0);
         check("200/10/0, 150/60/90, 0/210/900", 200, 200);
     }
 
     #[test]
-    fn what_is_given_up_unread_has_not() {
+    fn freed_pages_do_not_count_as_read_back() {
         check("200/10/0, 0/10/900", 200, 0);
         check("200/10/0, 0/40/900", 200, 30);
     }
 
     #[test]
-    fn what_never_left_memory_has_not() {
+    fn pages_still_in_memory_do_not_count_as_read_back() {
         check("200/10/5, 0/210/5", 200, 0);
         check("200/10/5, read 200/10/25, 0/210/30", 200, 20);
     }
 
     #[test]
-    fn what_is_read_in_advance_is_counted_once() {
+    fn prefetched_pages_are_counted_once() {
         check("200/10/0, read 200/10/200", 200, 200);
         check("200/10/0, read 200/10/200, 150/60/200, 0/210/200", 200, 200);
         check("200/10/0, read 200/10/200, 150/60/200, 180/60/200, read 180/60/230", 230, 230);
     }
 
     #[test]
-    fn what_goes_out_again_comes_back_again() {
+    fn pages_swapped_twice_are_counted_twice() {
         check("100/0/0, 0/100/100, 100/100/100, 0/200/200", 200, 200);
     }
 }

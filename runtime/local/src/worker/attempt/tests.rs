@@ -137,7 +137,7 @@ async fn suspend_beyond_memory_is_refused_without_signal() {
     machine.spare = SpareMemory { available: 500 << 20, swap_free: 0 };
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
-    let reason = "suspended attempts would hold 600 MiB where there is room for 500 MiB".to_owned();
+    let reason = "suspended attempts would hold 600 MiB (limit 500 MiB)".to_owned();
     assert_eq!(attempt.report().await, Report::SuspendRefused { reason });
     attempt.order(Order::Kill { attempt: ATTEMPT });
     assert_eq!(attempt.request().await, Request::Kill, "the first signal");

@@ -42,7 +42,7 @@ fn attached() -> (Arc<Gate>, std::sync::mpsc::Receiver<FromTask>) {
 }
 
 #[test]
-fn nothing_is_asked_unless_somebody_asks() {
+fn gate_without_requests_is_open() {
     let (gate, heard) = attached();
     assert!(!gate.is_asked());
     assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
@@ -50,7 +50,7 @@ fn nothing_is_asked_unless_somebody_asks() {
 }
 
 #[test]
-fn the_work_waits_at_the_gate_until_it_is_resumed() {
+fn suspended_work_waits_at_gate_until_resumed() {
     let (gate, heard) = attached();
     gate.suspend(1, false);
     assert!(gate.is_asked());
@@ -70,7 +70,7 @@ fn the_work_waits_at_the_gate_until_it_is_resumed() {
 }
 
 #[test]
-fn a_stop_that_found_nobody_at_the_gate_is_acknowledged_by_the_control_thread() {
+fn stop_away_from_gate_is_acknowledged_by_control_thread() {
     let (gate, _heard) = attached();
     gate.suspend(1, false);
     assert!(gate.resume(1));
@@ -79,7 +79,7 @@ fn a_stop_that_found_nobody_at_the_gate_is_acknowledged_by_the_control_thread() 
 }
 
 #[test]
-fn a_resume_for_a_checkpoint_comes_out_at_the_checkpoint() {
+fn resume_for_checkpoint_returns_checkpoint() {
     let (gate, heard) = attached();
     gate.suspend(3, false);
     let passing = {
@@ -94,7 +94,7 @@ fn a_resume_for_a_checkpoint_comes_out_at_the_checkpoint() {
 }
 
 #[test]
-fn a_hook_that_fails_fails_the_task() {
+fn failing_hook_fails_its_task() {
     struct Failing;
     impl SuspendHooks for Failing {
         fn on_suspend(&mut self) -> Result<(), TaskError> {
@@ -111,7 +111,7 @@ fn a_hook_that_fails_fails_the_task() {
 }
 
 #[test]
-fn a_worker_that_is_gone_fails_the_task() {
+fn lost_worker_fails_the_task() {
     let (gate, heard) = attached();
     drop(heard);
     gate.suspend(1, false);
@@ -120,7 +120,7 @@ fn a_worker_that_is_gone_fails_the_task() {
 }
 
 #[test]
-fn a_script_is_followed_boundary_by_boundary() {
+fn script_is_followed_boundary_by_boundary() {
     let script = Script::new([(4, Ask::Checkpoint), (2, Ask::Suspend), (4, Ask::Suspend), (2, Ask::Suspend)]);
     let gate = Gate::scripted(script);
     let mut calls = Calls::default();
@@ -132,7 +132,7 @@ fn a_script_is_followed_boundary_by_boundary() {
 }
 
 #[test]
-fn what_was_restored_is_told_once() {
+fn restore_is_reported_once() {
     let (gate, heard) = attached();
     gate.tell_restored();
     gate.tell_restored();

@@ -51,7 +51,7 @@ fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
 }
 
 #[test]
-fn every_row_of_the_table() {
+fn every_transition_of_the_table() {
     use Stage::*;
     let rows: &[(Stage, Input, Stage, &[Step])] = &[
         (Starting, Input::Hello, Running, &[]),
@@ -117,7 +117,7 @@ fn every_row_of_the_table() {
 }
 
 #[test]
-fn an_answer_of_an_earlier_epoch_is_none() {
+fn answer_of_earlier_epoch_is_ignored() {
     let mut preemption = at(Stage::Suspending { epoch: 1 });
     assert_eq!(preemption.on(Input::Ready { epoch: 9 }, &|| false), Ok(vec![]));
     preemption.stage = Stage::Resuming { epoch: 1 };
@@ -125,7 +125,7 @@ fn an_answer_of_an_earlier_epoch_is_none() {
 }
 
 #[test]
-fn a_resume_waits_until_the_stop_was_seen() {
+fn resume_waits_for_confirmed_stop() {
     let (epoch, resume) = (1, Step::Continue { epoch: 1 });
     check(
         &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
@@ -135,7 +135,7 @@ fn a_resume_waits_until_the_stop_was_seen() {
 }
 
 #[test]
-fn a_checkpoint_of_an_attempt_that_is_being_suspended_wakes_it_again() {
+fn checkpoint_during_suspend_wakes_the_attempt() {
     let epoch = 1;
     check(
         &[SUSPEND, CHECKPOINT, Input::GraceOver, Input::Stopped, Input::Continued, Input::Resumed { epoch }],
@@ -151,7 +151,7 @@ fn a_checkpoint_of_an_attempt_that_is_being_suspended_wakes_it_again() {
 }
 
 #[test]
-fn a_resumed_attempt_is_suspended_again_in_another_epoch() {
+fn resumed_attempt_is_suspended_in_next_epoch() {
     check(
         &[SUSPEND, Input::GraceOver, Input::Stopped, RESUME, SUSPEND, Input::Resumed { epoch: 1 }],
         &[
@@ -167,12 +167,12 @@ fn a_resumed_attempt_is_suspended_again_in_another_epoch() {
 }
 
 #[test]
-fn an_attempt_that_may_commit_is_not_stopped() {
+fn committing_attempt_is_not_stopped() {
     check(&[Input::Granted, SUSPEND, Input::GraceOver], &[], Stage::Suspending { epoch: 1 });
 }
 
 #[test]
-fn an_attempt_that_starts_is_stopped_when_it_has_said_hello() {
+fn starting_attempt_is_suspended_after_hello() {
     let mut preemption = Preemption::default();
     assert_eq!(preemption.on(SUSPEND, &|| false), Ok(vec![]));
     assert_eq!(preemption.on(Input::Hello, &|| false), Ok(vec![ask_to_suspend(1)]));
