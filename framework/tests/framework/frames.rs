@@ -24,7 +24,7 @@ fn failure_of_lines(rest: &str, lines: usize) -> String {
 fn protocol_violation_is_reported_with_role_and_name() {
     for (rest, says) in [
         ("exec 1>&-; exit 3", "exited with status 3"),
-        ("kill -9 $$", "was ended by signal 9 (SIGKILL)"),
+        ("kill -9 $$", "was killed by signal 9 (SIGKILL)"),
         ("no-such-program-here", "status 127"),
         ("true", "the mapper `broken` ended before its frame F"),
         ("echo rubbish", r#"the mapper `broken` sent "rubbish\n" where a frame should begin"#),

@@ -114,11 +114,11 @@ fn failed_command_is_named_with_status() {
         (JobTest::new(commands("cat", "cat; exit 4")), "the reducer `cat; exit 4` exited with status 4"),
         (
             JobTest::new(commands("kill -9 $$", "cat")),
-            "the mapper `kill -9 $$` was ended by signal 9 (SIGKILL)",
+            "the mapper `kill -9 $$` was killed by signal 9 (SIGKILL)",
         ),
         (
             JobTest::new(commands("no-such-program-here", "cat")),
-            "exited with status 127, as a shell does that finds",
+            "exited with status 127 (command not found)",
         ),
         (JobTest::new(commands("/", "cat")), "the mapper `/` exited with status 126"),
         (JobTest::new(commands("head -n 1; exit 5", "cat")), "exited with status 5"),

@@ -111,7 +111,7 @@ fn wrong_usage_and_failing_commands_are_reported() {
     run(streaming(&folder, "out", &once).arg("echo heard >&2; exit 3"))
         .failed(1, &["the mapper `echo heard >&2; exit 3` exited with status 3"]);
     run(streaming(&folder, "out", &once).arg("no-such-program-here"))
-        .failed(1, &["status 127, as a shell does that finds no such program"]);
+        .failed(1, &["status 127 (command not found)"]);
     assert!(!folder.has("out"));
     run(&mut streaming(&folder, "out", &["--mapper", "cat", "--secret-file", "s"]))
         .failed(2, &["--secret-file is for clusters"]);

@@ -260,7 +260,7 @@ fn a_sort_in_front_of_a_reducer_that_fails_fails_the_job() {
     let order = "mapreduce.partition.keycomparator.options=-k0,1n";
     let class = "mapreduce.job.output.key.comparator.class=KeyFieldBasedComparator";
     let line = format!("jar any.jar -D {order} -D {class} -input /rows -output /out -mapper cat");
-    place.check_fails(&line, 1, "was ended by signal 15");
+    place.check_fails(&line, 1, "was killed by signal 15");
     assert!(!place.path("store/out/_SUCCESS").exists());
 }
 

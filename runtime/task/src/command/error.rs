@@ -126,11 +126,11 @@ mod tests {
     #[test]
     fn command_failure_names_command_and_status() {
         for (raw, says) in [
-            (3 << 8, "the mapper `grep x` exited with status 3; what it printed"),
-            (127 << 8, "status 127, as a shell does that finds no such program"),
-            (126 << 8, "status 126, as a shell does that may not execute"),
-            (9, "was ended by signal 9 (SIGKILL); what"),
-            (40, "was ended by signal 40; what"),
+            (3 << 8, "the mapper `grep x` exited with status 3; see the"),
+            (127 << 8, "status 127 (command not found)"),
+            (126 << 8, "status 126 (not executable)"),
+            (9, "was killed by signal 9 (SIGKILL); see"),
+            (40, "was killed by signal 40; see"),
         ] {
             let text = failed("grep x", raw);
             assert!(text.contains(says), "{text}");
