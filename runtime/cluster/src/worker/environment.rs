@@ -108,10 +108,12 @@ impl WorkerEnvironment {
     /// Determines how much of another worker is visible from here.
     fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
         let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
-        let sight = match seen {
-            false => Sight::Nothing,
-            true if is_neighbour(&peer.directory) => Sight::Everything,
-            true => Sight::Disk,
+        let sight = if !seen {
+            Sight::Nothing
+        } else if is_neighbour(&peer.directory) {
+            Sight::Everything
+        } else {
+            Sight::Disk
         };
         (peer, sight)
     }

@@ -66,11 +66,13 @@ impl Introduction {
 /// Connects and sends hello; returns the connection and the answer.
 pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
     let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
-    let (address, secret) =
-        place.look_up().map_err(|error| match error.is_absence() && place.is_starting() {
-            true => Apart::Starting,
-            false => Apart::Unreachable(error.to_string()),
-        })?;
+    let (address, secret) = place.look_up().map_err(|error| {
+        if error.is_absence() && place.is_starting() {
+            Apart::Starting
+        } else {
+            Apart::Unreachable(error.to_string())
+        }
+    })?;
     let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
     let mut connection = connected.map_err(|error| match (&error, place) {
         // The recorded address may be that of a dead coordinator, now in use by a foreign process.

@@ -301,10 +301,13 @@ impl<'a> Link<'a> {
 
     fn on_received(&mut self, received: Result<Option<ToWorker>, TransportError>) -> Followed {
         match received {
-            Ok(Some(ToWorker::Received { through })) => match self.exchange.on_received(through) {
-                true => Followed::Nothing,
-                false => Followed::Broken("protocol error: acknowledgement of a report that was not sent"),
-            },
+            Ok(Some(ToWorker::Received { through })) => {
+                if self.exchange.on_received(through) {
+                    Followed::Nothing
+                } else {
+                    Followed::Broken("protocol error: acknowledgement of a report that was not sent")
+                }
+            }
             Ok(Some(message)) => match message.number().map(|number| self.exchange.on_order(number)) {
                 Some(Receipt::Fresh) => Followed::Order(message),
                 Some(Receipt::Duplicate) => Followed::Nothing,

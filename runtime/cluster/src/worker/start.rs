@@ -172,7 +172,7 @@ impl ServedFiles for WorkerEnvironment {
         offset: u64,
         most: u64,
     ) -> io::Result<(u64, Vec<u8>)> {
-        self.logs.read(&self.paths, (attempt, stream), |extent| extent.read(offset, most))
+        self.logs.read(&self.paths, attempt, stream, |extent| extent.read(offset, most))
     }
 }
 

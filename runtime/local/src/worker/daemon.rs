@@ -358,7 +358,7 @@ impl Worker {
         }
         match end {
             AttemptEnd::Done { counters, part } => {
-                let next = job.and_then(|job| job.on_done(attempt, left.sealing));
+                let next = job.and_then(|job| job.on_done(attempt, left.input_bytes, left.memory));
                 self.consolidate(next);
                 self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }

@@ -203,10 +203,11 @@ impl KnownJob {
     pub(super) fn on_done(
         &mut self,
         attempt: AttemptId,
-        (read, memory): (u64, Option<MemorySegment>),
+        input_bytes: u64,
+        memory: Option<MemorySegment>,
     ) -> Option<Consolidating> {
         if attempt.task.kind == TaskKind::Map && self.description.reduces > 0 {
-            self.on_sealed(attempt, read, memory);
+            self.on_sealed(attempt, input_bytes, memory);
         }
         let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
         let segment = environment.segment(attempt);

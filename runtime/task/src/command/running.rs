@@ -159,10 +159,10 @@ impl RunningCommand {
     pub fn feed(&mut self, input: &[&[u8]], take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         if !self.pipes.takes_input() {
             self.unwanted += 1;
-            return match self.unwanted.is_multiple_of(UNWANTED_PER_LOOK) {
-                true => self.look_for_failure(),
-                false => Ok(()),
-            };
+            if self.unwanted.is_multiple_of(UNWANTED_PER_LOOK) {
+                self.look_for_failure()?;
+            }
+            return Ok(());
         }
         if self.is_judged_by_output && self.fed == 0 {
             self.presence.give(0);

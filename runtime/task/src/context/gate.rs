@@ -131,10 +131,11 @@ impl Gate {
     }
 
     fn set_interrupted(&self, interrupted: bool) {
-        match interrupted {
-            true => self.asks.fetch_or(INTERRUPTED, Ordering::Relaxed),
-            false => self.asks.fetch_and(!INTERRUPTED, Ordering::Relaxed),
-        };
+        if interrupted {
+            self.asks.fetch_or(INTERRUPTED, Ordering::Relaxed);
+        } else {
+            self.asks.fetch_and(!INTERRUPTED, Ordering::Relaxed);
+        }
     }
 
     /// Asks the work for a progress report.

@@ -26,7 +26,7 @@ use napreduce_protocol::{
 };
 use outfit::put_on_outfit;
 pub use panics::catch_panics;
-use promotion::{Promotion, WAS_IT_CHANGED, in_output};
+use promotion::{PartPaths, Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
@@ -255,14 +255,15 @@ fn commit(
         Work::Map(task) => &task.output,
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
+    let paths = PartPaths { written, target };
     let (part, promotions) = match StorageScheme::of(target) {
         // The commit of the job completes the upload.
-        Some(_) => match upload(part, (written, target), surroundings.context) {
+        Some(_) => match upload(part, paths, surroundings.context) {
             Ok(part) => (part, Vec::new()),
             Err(error) => return Ok(Err(error)),
         },
         None => {
-            let promotions = promotions(&part, (written, target), description.sync_part);
+            let promotions = promotions(&part, paths, description.sync_part);
             (part, promotions)
         }
     };
@@ -286,7 +287,8 @@ fn commit(
 }
 
 /// Returns the renames of a part and its named outputs.
-fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) -> Vec<Promotion> {
+fn promotions(part: &PartOutput, paths: PartPaths<'_>, sync: bool) -> Vec<Promotion> {
+    let PartPaths { written, target } = paths;
     let named = part.named.iter().map(|NamedPart { name, bytes, .. }| {
         let [written, target] = [written, target].map(|path| NamedPart::beside(path, name));
         Promotion { written, target, bytes: *bytes, sync }
@@ -297,7 +299,7 @@ fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) 
 
 /// Syncs the existing files of a part, if `sync` is set.
 pub fn prepare_part(part: &PartOutput, written: &Path, sync: bool) -> Result<(), TaskError> {
-    promotions(part, (written, written), sync).iter().try_for_each(Promotion::prepare)
+    promotions(part, PartPaths { written, target: written }, sync).iter().try_for_each(Promotion::prepare)
 }
 
 /// Returns the counter of an attempt's time.

@@ -9,6 +9,13 @@ use napreduce_protocol::TaskError;
 /// Asked when what this program made is missing.
 pub(super) const WAS_IT_CHANGED: &str = "; was the output directory changed while the job ran?";
 
+/// The path of a written part file, and its final path or object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PartPaths<'a> {
+    pub(super) written: &'a Path,
+    pub(super) target: &'a Path,
+}
+
 /// A part file on its way.
 #[derive(Debug)]
 pub(super) struct Promotion {

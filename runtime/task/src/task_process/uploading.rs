@@ -11,6 +11,7 @@ use napreduce_protocol::{
     UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter,
 };
 
+use super::promotion::PartPaths;
 use crate::context::TaskContext;
 use crate::progress;
 
@@ -19,17 +20,17 @@ const PART_BYTES: u64 = 8 << 20;
 /// The share of a task's memory that one part has at most.
 const MEMORY_SHARE: u64 = 32;
 
-/// Sends a part and what was written to outputs with a name; `target` is the part's object.
+/// Uploads a part and its named outputs to a store.
 pub(super) fn upload(
     part: PartOutput,
-    (written, target): (&Path, &Path),
+    paths: PartPaths<'_>,
     context: &TaskContext,
 ) -> Result<PartOutput, TaskError> {
-    let stores = crate::object_stores(target).map_err(|reason| {
+    let stores = crate::object_stores(paths.target).map_err(|reason| {
         TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
     })?;
     let sending = Sending { stores, context };
-    let sent = sending.send_all(part, (written, target));
+    let sent = sending.send_all(part, paths);
     let (counters, figures) = (context.counters(), stores.take_written());
     counters.add(Counter::StorageWriteRequests, figures.requests);
     counters.add(Counter::StorageWriteBytes, figures.bytes);
@@ -43,11 +44,8 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    fn send_all(
-        &self,
-        mut part: PartOutput,
-        (written, target): (&Path, &Path),
-    ) -> Result<PartOutput, TaskError> {
+    fn send_all(&self, mut part: PartOutput, paths: PartPaths<'_>) -> Result<PartOutput, TaskError> {
+        let PartPaths { written, target } = paths;
         for named in &mut part.named {
             let (from, to) =
                 (NamedPart::beside(written, &named.name), NamedPart::in_output(target, &named.name));

@@ -50,7 +50,8 @@ impl LogShelf {
     pub(in crate::worker) fn read<T>(
         &self,
         paths: &WorkerPaths,
-        (attempt, stream): (AttemptId, LogStream),
+        attempt: AttemptId,
+        stream: LogStream,
         read: impl FnOnce(&LogExtent) -> io::Result<T>,
     ) -> io::Result<T> {
         let open = self.jobs().get(&attempt.task.job).cloned();

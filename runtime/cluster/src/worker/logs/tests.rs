@@ -57,7 +57,7 @@ impl Scene {
         let mut text = Vec::new();
         loop {
             let from = text.len() as u64;
-            let read = self.shelf.read(&self.paths, (attempt, stream), |extent| extent.read(from, 3));
+            let read = self.shelf.read(&self.paths, attempt, stream, |extent| extent.read(from, 3));
             let (length, piece) = read.expect("read");
             text.extend(piece);
             if text.len() as u64 >= length {
@@ -172,7 +172,7 @@ async fn truncated_index_lists_complete_entries() {
     for (text, said) in [("{\"version\":7}\n", "version 7"), ("what?\n", "has no version")] {
         fs::write(&index, text).expect("written");
         scene.next_daemon();
-        let read = scene.shelf.read(&scene.paths, (attempt(1, 1), Stdout), |extent| extent.read(0, 1));
+        let read = scene.shelf.read(&scene.paths, attempt(1, 1), Stdout, |extent| extent.read(0, 1));
         let error = read.expect_err("it cannot be understood").to_string();
         assert!(error.contains(said) && error.contains("attempts.index"), "{error}");
     }
@@ -209,7 +209,7 @@ async fn logs_of_oldest_jobs_are_removed() {
         scene.shelf.add(&scene.paths, JobId(job));
     }
     assert_eq!(names(&scene), ["job_0005"]);
-    let read = scene.shelf.read(&scene.paths, (attempt(4, 1), Stderr), |extent| extent.read(0, 1));
+    let read = scene.shelf.read(&scene.paths, attempt(4, 1), Stderr, |extent| extent.read(0, 1));
     assert!(read.expect_err("it was removed").to_string().contains("no log of job_0004_m_0000.1"));
     scene.prints(attempt(6, 1), b"x", b"").await;
     LogShelf::scan(&scene.paths, LogBounds { jobs_max: 1, bytes_max: 500 }).expect("a shelf");

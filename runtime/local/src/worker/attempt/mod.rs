@@ -61,8 +61,10 @@ pub(super) enum AttemptEvent {
 pub(super) struct Leftovers {
     /// Its empty directory, for reuse by another attempt.
     pub(super) idle_scratch: Option<PathBuf>,
-    /// Input bytes, and the memory reserved for its output.
-    pub(super) sealing: (u64, Option<MemorySegment>),
+    /// Size of its split; 0 for a reduce.
+    pub(super) input_bytes: u64,
+    /// The memory reserved for its output.
+    pub(super) memory: Option<MemorySegment>,
     /// The last lines of its standard error if it failed.
     pub(super) stderr: Option<String>,
 }
@@ -130,11 +132,11 @@ impl Supervision {
         }
         let end = self.blame(end).await;
         let idle_scratch = self.remove_files(matches!(end, AttemptEnd::Done { .. })).await;
-        let read = match &self.description.work {
+        let input_bytes = match &self.description.work {
             Work::Map(task) => task.split.length(),
             Work::Reduce(_) => 0,
         };
-        let left = Leftovers { idle_scratch, sealing: (read, self.memory.take()), stderr };
+        let left = Leftovers { idle_scratch, input_bytes, memory: self.memory.take(), stderr };
         self.tell(AttemptEvent::Ended { end, left });
     }
 
