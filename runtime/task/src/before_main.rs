@@ -17,8 +17,8 @@ use crate::marker::{FORK_MARKER, FORK_SERVER_READY, IDLE_MARKER, PRESTART_NUMBER
 use crate::passing::Carrying;
 use crate::proc::has_one_thread;
 
-/// The C library calls this with the program's arguments when all is loaded, before what other libraries want
-/// to be called. The standard library does the same to know the arguments, and comes first.
+/// The C library calls this with the program's arguments after loading, before most other initializers. The
+/// standard library's initializer, which reads the arguments in the same way, runs earlier.
 #[used]
 #[unsafe(link_section = ".init_array.00101")]
 static BEFORE_MAIN: extern "C" fn(c_int, *mut *mut c_char) = before_main;
@@ -27,7 +27,7 @@ extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
     if count != 3 {
         return;
     }
-    // SAFETY: the array has as many strings as there are arguments, and nobody changes them before main.
+    // SAFETY: the array has as many strings as there are arguments, and they do not change before main.
     let (marker, parent) = unsafe { (*arguments.add(1), CStr::from_ptr(*arguments.add(2))) };
     // SAFETY: as above.
     if unsafe { CStr::from_ptr(marker) }.to_bytes() != FORK_MARKER.as_bytes() {
@@ -40,16 +40,15 @@ extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
             unsafe { ptr::copy_nonoverlapping(IDLE_MARKER.as_ptr(), marker.cast(), IDLE_MARKER.len()) };
             write_number(number);
         }
-        // Main finds the marker, and says hello; so whoever has started it knows that it does not fork.
+        // Main finds the marker and sends Hello, by which the spawner detects that it does not fork.
         Ok(None) => {}
-        // Nobody wants forks any more, or there can be none; it has changed nothing that would have to be put
-        // in order. SAFETY: it ends this process.
+        // The spawner is gone, or forks are impossible; there is nothing to clean up.
+        // SAFETY: it ends this process.
         Err(_) => unsafe { libc::_exit(1) },
     }
 }
 
-/// Forks whenever it is told to. Comes back in each child, with its number; with none when this process
-/// cannot fork.
+/// Forks on each request. Returns in each child with its number, or `None` if this process cannot fork.
 fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if parent.is_none() || getppid().map(|now| now.as_raw_nonzero().get()) != parent {
@@ -75,7 +74,7 @@ fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     }
 }
 
-/// A process in a group of its own, with what it was given as standard input, output and error.
+/// Moves this process into its own group and installs its standard input, output and error.
 fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
     let [input, output, error] = descriptors else { return Err(io::ErrorKind::InvalidInput.into()) };
     setpgid(None, None)?;
@@ -85,17 +84,17 @@ fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the C library keeps the number of this thread, which is to be right in a child, too. `None` where
-/// the kernel does not say.
+/// Returns the address where the C library keeps the id of this thread, which must be updated in a child;
+/// `None` if the kernel does not report it.
 fn thread_id_place() -> Option<u64> {
     let mut place: u64 = 0;
-    // SAFETY: the kernel writes one address to where it is told.
+    // SAFETY: the kernel writes one address to this variable.
     let said = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut place) };
     (said == 0 && place != 0).then_some(place)
 }
 
-/// What the C library's fork does in a process of one thread, but for the parent of the child, which is this
-/// process's own. `None` in the child.
+/// Forks as the C library does in a process with one thread, but makes the child a sibling: its parent is
+/// this process's own. Returns `None` in the child.
 fn fork(tid: u64) -> io::Result<Option<i32>> {
     // SAFETY: all zero is a valid value of each of its numbers.
     let mut wanted: libc::clone_args = unsafe { mem::zeroed() };
@@ -103,10 +102,10 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     wanted.flags = u64::from(flags.unsigned_abs());
     wanted.child_tid = tid;
     let (mut head, mut length) = (ptr::null_mut::<u8>(), 0_usize);
-    // SAFETY: the kernel writes an address and a length to where it is told.
+    // SAFETY: the kernel writes an address and a length to these variables.
     let robust = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
-    // SAFETY: this process has one thread, so no lock is held and all of its memory is whole in the child,
-    // which goes on here.
+    // SAFETY: this process has one thread, so no lock is held and all of its memory is consistent in the
+    // child, which continues here.
     let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut wanted, size_of::<libc::clone_args>()) };
     match child {
         0 if robust == 0 && !head.is_null() => {
@@ -121,8 +120,7 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     }
 }
 
-/// What the kernel shows of the environment is what the process was executed with; so the number is written
-/// into that.
+/// Writes the number into the initial environment, which is the one that the kernel shows to others.
 fn write_number(number: u64) {
     let name = std::ffi::CString::new(PRESTART_VARIABLE).unwrap_or_default();
     // SAFETY: there is one thread, and it does not change the environment while it looks.

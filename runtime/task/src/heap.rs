@@ -1,7 +1,7 @@
 //! Returns unused allocator memory to the kernel.
 #![allow(unsafe_code)] // A call into the C library.
 
-/// Gives back what the allocator holds and nobody uses; without the GNU C library, nothing.
+/// Returns unused memory of the allocator to the kernel. Does nothing without the GNU C library.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes the allocator's own locks and changes nothing that is in use.

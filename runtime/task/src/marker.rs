@@ -1,4 +1,4 @@
-//! The first argument that identifies a task process in its command line.
+//! The arguments and the environment variable that identify task processes and fork servers.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,23 +8,23 @@ use std::os::unix::fs::FileExt;
 /// First argument of a task process; the second is the process number of its parent.
 pub const MARKER: &str = "--napreduce-task-process";
 
-/// The same of one that was started before there was an attempt for it, until there is one. As long as the
-/// other, which is written in its place.
+/// First argument of a prestarted process until it gets an attempt. As long as `MARKER`, which then replaces
+/// it.
 pub const IDLE_MARKER: &str = "--napreduce-idle-process";
 
-/// The same of a fork server, which has not come to `main`: each of its forks has the marker above.
+/// First argument of a fork server, which waits before `main`; its forks have `IDLE_MARKER`.
 pub const FORK_MARKER: &str = "--napreduce-fork-process";
 
 /// The environment variable that marks a prestarted process and its children.
 pub const PRESTART_VARIABLE: &str = "NAPREDUCE_PRESTART";
 
-/// What it says first. Another version of what is said here is another one.
+/// The first bytes that a fork server sends; they identify the version of its protocol.
 pub const FORK_SERVER_READY: &[u8; 8] = b"NAPFORK1";
 
-/// Digits of the number of a fork, as the last of the value of a variable.
+/// Digits of the number of a fork, at the end of the value of `PRESTART_VARIABLE`.
 pub const PRESTART_NUMBER_DIGITS: usize = 20;
 
-/// The parent's process number, when this process was started as a task process.
+/// Returns the process id of the parent if this process was started as a task process.
 pub fn parent_of_task_process() -> Option<OsString> {
     let mut arguments = std::env::args_os().skip(1);
     let marker = arguments.next()?;
@@ -34,17 +34,17 @@ pub fn parent_of_task_process() -> Option<OsString> {
         .then(|| arguments.next().unwrap_or_default())
 }
 
-/// Whether this is a task process that was started ahead of its attempt, and has none yet; or a fork server
-/// that cannot fork, and has come to its `main`.
+/// Returns whether this is a prestarted process without an attempt, or a fork server that cannot fork and has
+/// therefore reached `main`.
 pub fn is_idle() -> bool {
     std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER || marker == FORK_MARKER)
 }
 
-/// It has one from now on, and whoever lists processes sees that.
+/// Marks this process as one with an attempt, visible in listings of processes.
 pub fn stop_being_idle() -> io::Result<()> {
     const _: () = assert!(MARKER.len() == IDLE_MARKER.len() && IDLE_MARKER.len() == FORK_MARKER.len());
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // Counted from the state, which follows the name in parentheses.
+    // The 48th field of the file, counted from the state, which follows the name in parentheses.
     let start =
         stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
     let start = start.ok_or_else(|| io::Error::other("/proc/self/stat has no address of the arguments"))?;

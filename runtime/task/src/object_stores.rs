@@ -7,14 +7,14 @@ use napreduce_protocol::{ObjectStores, StorageScheme};
 
 static STORES: OnceLock<fn(&Path) -> &'static dyn ObjectStores> = OnceLock::new();
 
-/// Lets this process write to stores. To be called before any job or task runs; called again, it
-/// changes nothing.
+/// Sets the object stores of this process. Must be called before any job or task runs; later calls have no
+/// effect.
 pub fn set_object_stores(stores_of: fn(&Path) -> &'static dyn ObjectStores) {
-    // The first ones are as good: a program has one set of features.
+    // A program has one set of features, so the first call is as good.
     let _ = STORES.set(stores_of);
 }
 
-/// The stores of this process that an object is in; where there are none, what to do about one there.
+/// Returns the store client for an object; the error names the missing feature.
 pub fn object_stores(object: &Path) -> Result<&'static dyn ObjectStores, String> {
     STORES.get().map(|stores_of| stores_of(object)).ok_or_else(|| match StorageScheme::of(object) {
         Some(store) => format!(

@@ -17,9 +17,9 @@ const PIECE_BYTES: usize = 16 << 20;
 /// The advice to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
-    /// Move them out.
+    /// To swap.
     Out,
-    /// Bring them back.
+    /// Back from swap.
     In,
 }
 

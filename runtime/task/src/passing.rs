@@ -10,11 +10,10 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// Descriptors that one message brings at most.
+/// Maximum descriptors per message.
 const DESCRIPTORS_MAX: usize = 3;
 
-/// Sends a message and descriptors to one who was told little before, so that there is room for all of it:
-/// never waits.
+/// Sends a message and descriptors without blocking; the channel must have room for the whole message.
 pub fn send_with_descriptors(
     stream: impl AsFd,
     message: &[u8],
@@ -32,10 +31,10 @@ pub fn send_with_descriptors(
     }
 }
 
-/// A stream that brings descriptors, too.
+/// A reader that collects the descriptors received with the bytes.
 pub struct Carrying<'a> {
     stream: &'a UnixStream,
-    /// Those that have come with what was read.
+    /// The descriptors received so far.
     pub descriptors: Vec<OwnedFd>,
 }
 

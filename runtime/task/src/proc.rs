@@ -14,12 +14,12 @@ pub fn children_of(process: i32) -> Vec<i32> {
     children
 }
 
-/// The letter of its state, and its process group.
+/// Returns the letter of its state and its process group.
 pub fn state_of(process: i32) -> Option<(char, i32)> {
     parse_state(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// Its name, in parentheses, may hold anything.
+/// Parses `/proc/PID/stat`. The name in parentheses may contain anything.
 fn parse_state(stat: &str) -> Option<(char, i32)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();

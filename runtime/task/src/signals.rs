@@ -1,4 +1,4 @@
-//! Signal handlers of a task process, and the parts that handlers of other programs are made of.
+//! Signal handlers of a task process, and functions to build other handlers.
 #![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
 
 use std::io;
@@ -63,7 +63,7 @@ pub fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int))
 pub fn pass_on(wake: &AtomicI32, byte: u8) {
     let wake: RawFd = wake.load(Ordering::SeqCst);
     // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
-    // byte that lives on this stack. When the socket is full it fails, and what is in it says enough.
+    // byte that lives on this stack. If the socket is full it fails, and the reader wakes anyway.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;

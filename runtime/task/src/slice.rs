@@ -7,19 +7,19 @@ use std::mem;
 /// The shortest slice that the kernel grants.
 const SLICE_NANOS: u64 = 100_000;
 
-/// Asks the kernel to let the calling thread run soon when it is woken while tasks hold all processors.
-/// Without that it waits for the end of the slice that has begun, some milliseconds. Of threads with an equal
-/// right to run, Linux from 6.12 on takes the one with the shorter slice first (EEVDF, `sched_setattr(2)`).
-/// What the thread starts has usual slices.
+/// Requests a short time slice for the calling thread, so that it runs soon after it is woken while tasks hold
+/// all processors. Otherwise it waits for the end of the current slice, some milliseconds. Among threads with
+/// an equal right to run, Linux 6.12 or later prefers the shorter slice (EEVDF, `sched_setattr(2)`). Threads
+/// and processes that it starts have normal slices.
 ///
-/// An older kernel, or a sandbox that refuses the call, leaves everything as it was.
+/// Has no effect on an older kernel, or in a sandbox that forbids the call.
 pub fn run_soon_when_woken() {
     // SAFETY: all zero is a valid value of each of its numbers.
     let mut wish: libc::sched_attr = unsafe { mem::zeroed() };
     let size = size_of::<libc::sched_attr>();
     // SAFETY: the kernel writes as many bytes as the value has.
     let known = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut wish, size, 0) };
-    // Whoever started this with another policy, as `chrt` does, meant it.
+    // Another policy, set for example by `chrt`, is intended.
     if known == 0 && wish.sched_policy == libc::SCHED_OTHER.unsigned_abs() {
         wish.sched_runtime = SLICE_NANOS;
         wish.sched_flags |= u64::from(libc::SCHED_FLAG_RESET_ON_FORK.unsigned_abs());
@@ -34,7 +34,7 @@ mod tests {
 
     use super::*;
 
-    /// The slice of the calling thread in nanoseconds; `None` where the kernel does not say.
+    /// Returns the slice of the calling thread in nanoseconds, if the kernel reports it.
     fn slice() -> Option<u64> {
         let text = fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = text.lines().find(|line| line.starts_with("se.slice"))?;

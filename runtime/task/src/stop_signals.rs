@@ -12,30 +12,30 @@ use rustix::process::Signal;
 
 use crate::signals::{install_handler, pass_on, wake_pair};
 
-/// Where the handler writes; -1 until there is one.
+/// The descriptor that the handler writes to; -1 before the installation.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
-/// Readable when the signal has come. Once in a process, whose handler stays to its end.
+/// Readable after the signal has arrived. One per process; its handler stays installed.
 #[derive(Debug)]
 pub struct StopSignals {
     arrivals: UnixStream,
 }
 
 impl StopSignals {
-    /// Installs the handler of the one signal.
+    /// Installs a handler for this signal.
     pub fn install(signal: Signal) -> io::Result<StopSignals> {
         let (arrivals, wake) = wake_pair()?;
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
-        // The handler may run as long as the process does.
+        // The handler may run until the process ends.
         std::mem::forget(wake);
         install_handler(signal.as_raw(), on_signal)?;
         Ok(StopSignals { arrivals })
     }
 
-    /// Whether one has come since the last call.
+    /// Returns whether the signal has arrived since the last call.
     pub fn take(&self) -> bool {
         let mut bytes = [0; 64];
-        // Would block: none has come.
+        // Would block: no signal has arrived.
         (&self.arrivals).read(&mut bytes).is_ok_and(|count| count > 0)
     }
 }

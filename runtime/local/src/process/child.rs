@@ -37,7 +37,7 @@ impl Own {
         self.lock().clone()
     }
 
-    /// A panic while it was held can only have come between whole changes.
+    /// Locks the set; no panic can leave it half-changed.
     fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +59,7 @@ impl Kept {
 
     fn signal(&self, signal: Signal) {
         if !self.reaped {
-            // Not reaped, so the group's number is its own; an error says that no member is left to signal.
+            // The process is not reaped, so the group id is not reused; an error means that the group is empty.
             let _ = kill_process_group(self.child, signal);
         }
     }
@@ -93,13 +93,13 @@ pub(super) struct Started {
     pub(super) marks: Vec<String>,
     /// The process is reaped first, so the group is empty on drop.
     group: Option<ControlGroup>,
-    /// Whether it was to be put into one.
+    /// Whether it was already assigned to one, successfully or not.
     pub(super) was_to_enter: bool,
 }
 
 impl Started {
-    /// For the thread that started it, before anything else. The marks are variables, with their values, of
-    /// all that it leaves.
+    /// Takes over a process just started by the calling thread. `marks` are environment entries that identify
+    /// its descendants.
     pub(super) fn begin(
         child: Pid,
         control: StdUnixStream,

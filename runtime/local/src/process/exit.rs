@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use napreduce_task::signal_name;
 
-/// What to say of a process that ended before its task did.
+/// Describes the end of a process that did not finish its task.
 pub fn describe_exit(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {

@@ -14,18 +14,18 @@ use rustix::process::{Pid, setpgid};
 
 use super::child::Started;
 
-/// A program that has not come so far by then has been held up before its main.
+/// Time for a program to reach its fork server before `main`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A fork server that runs.
+/// A running fork server.
 #[derive(Debug)]
 pub(super) struct ForkServer {
-    /// It is ended with this value.
+    /// Killed on drop.
     process: Started,
 }
 
 impl ForkServer {
-    /// Waits until it has come so far. An error: this program cannot fork so.
+    /// Waits until the process is ready to fork; fails if its program has no fork server.
     pub(super) fn await_ready(process: Started) -> io::Result<ForkServer> {
         let mut control = &process.control;
         control.set_nonblocking(false)?;
@@ -39,8 +39,8 @@ impl ForkServer {
         }
     }
 
-    /// A child of this process, in a process group of its own, with these as standard input, output
-    /// and error.
+    /// Forks a child of this process in its own process group, with these files as standard input, output and
+    /// error.
     pub(super) fn fork(&self, number: u64, streams: [OwnedFd; 3]) -> io::Result<Pid> {
         let mut control = &self.process.control;
         let descriptors = streams.each_ref().map(OwnedFd::as_fd);
@@ -52,7 +52,7 @@ impl ForkServer {
             child => Pid::from_raw(child).ok_or(io::ErrorKind::InvalidData)?,
         };
         match setpgid(Some(child), Some(child)) {
-            // It was quicker, and has gone on to execute another program, or has ended.
+            // The child was faster and has executed another program or ended.
             Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => Ok(child),
             Err(error) => Err(error.into()),
         }

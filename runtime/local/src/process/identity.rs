@@ -5,7 +5,7 @@ use std::{fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a process as seen from here.
+/// The state of a process as seen by this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// Running, or stopped.
@@ -15,11 +15,11 @@ pub enum Life {
     Unknown,
 }
 
-/// One process of one start of one host.
+/// A process, identified across reboots and reuse of process ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     host: String,
-    /// Of this start of the host's kernel.
+    /// The boot id of the kernel.
     boot: String,
     process: u32,
     /// In ticks since the boot; differs for a reused process id.
@@ -41,7 +41,7 @@ impl ProcessIdentity {
         })
     }
 
-    /// Whether it is this process.
+    /// Returns whether it is this process.
     pub fn is_this(&self) -> bool {
         self.process == std::process::id()
     }
@@ -80,14 +80,14 @@ fn namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// When a process was started; `None` when there is none of that number, or only what waits to be reaped.
+/// Returns when a process was started; `None` if it does not exist or is a zombie.
 fn started(process: u32) -> io::Result<Option<u64>> {
     let path = format!("/proc/{process}/stat");
     let stat = match fs::read_to_string(&path) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => return Ok(None),
         stat => stat?,
     };
-    // The name is in parentheses, and may itself hold some.
+    // The name in parentheses may contain parentheses itself.
     let mut fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
     if matches!(fields.next(), Some("Z" | "X" | "x")) {
         return Ok(None);

@@ -5,13 +5,13 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, getpid, pidfd_open, waitid};
 
-/// The first that has all of it.
+/// The first version with all required features.
 const OLDEST: &str = "5.4";
 
-/// Says what is missing, if anything is without which no attempt can be watched.
+/// Checks that attempts can be watched; the error names the missing feature.
 pub fn check_kernel() -> io::Result<()> {
     let opened = pidfd_open(getpid(), PidfdFlags::empty());
-    // A process is no child of its own: that this is the answer says that the question was understood.
+    // A process is not its own child, so the expected error is ECHILD: the call is supported.
     let waited = opened.as_ref().ok().map(|own| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(own)), options).map(drop)
@@ -32,7 +32,7 @@ fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) ->
         }
         (Err(error), _) => Err(format!("pidfd_open fails: {error}")),
         (Ok(()), Err(Errno::INVAL)) => missing("waitid for a pidfd"),
-        // Any other answer is one to the question.
+        // Any other result means that the call is supported.
         (Ok(()), _) => Ok(()),
     }
 }

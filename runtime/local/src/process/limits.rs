@@ -2,11 +2,10 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Above it some programs that close every descriptor they might have become slow, and tasks inherit it.
+/// Programs that close all possible descriptors become slow above it, and tasks inherit the limit.
 const DESCRIPTORS_MAX: u64 = 1 << 19;
 
-/// Raises the number of files that this process may have open to what it is allowed, within reason, and says
-/// how many it is now.
+/// Raises the limit of open files to its maximum, at most `DESCRIPTORS_MAX`; returns the new limit.
 pub fn raise_descriptors() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
@@ -14,14 +13,14 @@ pub fn raise_descriptors() -> u64 {
     if current >= wanted {
         return current;
     }
-    // Where it is forbidden after all, what there was has to do.
+    // If that is forbidden, the old limit stays.
     match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
         Ok(()) => wanted,
         Err(_) => current,
     }
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 pub fn descriptors_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -8,18 +8,17 @@ use std::{fs, io};
 use napreduce_task::{children_of, state_of};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 
-/// A killed process is gone within so long, unless a disk holds it; then the next look finds it.
+/// Time for a killed process to end, unless it is blocked on a disk; the next sweep finds it then.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(1);
 
-/// From now on orphans among the descendants become children of this process.
+/// Makes this process the parent of orphaned descendants.
 pub(super) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Ends and reaps those children that are none of `own` and have one of these marks. Orphans of attempts that
-/// still run are let be, and reaped once they have ended. For the thread that starts processes: no other may
-/// do so meanwhile.
+/// Kills and reaps children that have one of these marks and are not in `own`. Orphans of running attempts are
+/// reaped only after their end. Must run on the thread that starts processes, so that none starts meanwhile.
 pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
     let strangers =
         children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));
@@ -29,7 +28,7 @@ pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
         if !has_ended && !is_marked(child, marks) {
             continue;
         }
-        // A child of this process, not reaped, so the number is its own; an error says that it has ended.
+        // A child that is not reaped keeps its process id; an error means that it has ended.
         let _ = kill_process(process, Signal::KILL);
         reap(process);
     }

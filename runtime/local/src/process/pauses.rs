@@ -14,27 +14,25 @@ use tokio::net::UnixStream;
 
 use super::interrupts::Handlers;
 
-/// Where the handler writes; -1 while no job runs.
+/// The descriptor that the handler writes to; -1 while no job runs.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
-/// What somebody outside wants this program to do.
+/// A request to stop or continue this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseSignal {
-    /// To stand still until it is told otherwise.
     Stop,
-    /// To go on.
     Continue,
 }
 
-/// The handlers, from [`Pauses::install`] until it is dropped. One at a time in a process.
+/// The handlers, from [`Pauses::install`] until drop. Only one at a time in a process.
 pub struct Pauses {
-    /// Dropped first: nobody writes where nobody reads.
+    /// Dropped first, before the read end.
     _handlers: Handlers,
     arrivals: UnixStream,
 }
 
 impl Pauses {
-    /// Installs the handlers; where the program was told to ignore stops, it does.
+    /// Installs the handlers; ignored signals stay ignored.
     pub fn install() -> io::Result<Pauses> {
         let (arrivals, wake) = wake_pair()?;
         let arrivals = UnixStream::from_std(arrivals)?;
@@ -53,7 +51,7 @@ impl Pauses {
         Ok(PauseSignal::of(signal[0]))
     }
 
-    /// The last of the signals that have come and were not awaited.
+    /// Returns the last signal that has arrived and was not awaited.
     pub fn arrived(&self) -> Option<PauseSignal> {
         let (mut signals, mut last) = ([0; 64], None);
         while let Ok(count @ 1..) = self.arrivals.try_read(&mut signals) {
@@ -69,14 +67,14 @@ impl PauseSignal {
     }
 }
 
-/// Stops this process with all its threads; returns when somebody has it continued.
+/// Stops all threads of this process; returns when it is continued.
 pub fn stop_this_process() {
     // SAFETY: raise sends to the calling thread, which takes it before it returns; SIGSTOP runs no handler.
-    // It cannot fail with the number of a signal that there is.
+    // It cannot fail with a valid signal number.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // When the socket is full, so many were not taken in that one more says nothing.
+    // If the socket is full, one more signal adds nothing.
     pass_on(&WAKE, signal as u8);
 }

@@ -34,7 +34,7 @@ pub enum Awaited {
 /// # Errors
 /// Fails if no runtime handles signals, or the descriptor is not that of a child.
 pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
-    // Before the first check, so that later changes are reported.
+    // Subscribed before the first check, so that later changes are reported.
     let mut told = signal(SignalKind::child())?;
     loop {
         if let Some(event) = look(child, awaited)? {

@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use napreduce_data::{ConsolidationError, consolidate};
 use napreduce_engine::JobId;
 
-/// Each reduce saves the opening of all but one segment of a file, so that many of them pay for writing it.
+/// Minimum number of reduces: each saves opening all but one of the merged segments, which pays for the merge.
 const PARTITIONS_MIN: u32 = 32;
-/// What a segment may have of a partition, on average: opening it then costs more than reading it.
+/// Maximum average bytes per partition of a segment: opening it then costs more than reading it.
 const ROW_BYTES_MAX: u64 = 2 << 10;
-/// So many segments make a file while maps go on.
+/// Segments per file while maps are running.
 const SEGMENTS: usize = 64;
-/// So many make one when reduces are launched already.
+/// Segments per file once reduces are launched.
 const SEGMENTS_MIN: usize = 8;
 
 /// The small outputs of one job on this worker.
 #[derive(Debug, Default)]
 pub(super) struct Consolidation {
-    /// Those that are in no file yet.
+    /// Segments not merged yet.
     loose: Vec<PathBuf>,
     files: Vec<PathBuf>,
     begun: u32,
     is_under_way: bool,
 }
 
-/// A file that is to be written.
+/// A file to write.
 #[derive(Debug)]
 pub(super) struct Consolidating {
     job: JobId,
@@ -34,7 +34,7 @@ pub(super) struct Consolidating {
     target: PathBuf,
 }
 
-/// What became of it.
+/// The result of writing a file.
 #[derive(Debug)]
 pub(super) struct Consolidated {
     pub(super) job: JobId,
@@ -52,7 +52,7 @@ impl Consolidating {
 }
 
 impl Consolidation {
-    /// A map is done whose output is this segment; what is to be written now.
+    /// Adds the segment of a finished map; returns the file to write now.
     pub(super) fn on_sealed(
         &mut self,
         job: JobId,
@@ -62,7 +62,7 @@ impl Consolidation {
         if partitions < PARTITIONS_MIN {
             return None;
         }
-        // One that is missing is noticed by whoever reads it.
+        // The reader of a missing segment detects it.
         let length = fs::metadata(&segment).ok()?.len();
         if length <= u64::from(partitions) * ROW_BYTES_MAX {
             self.loose.push(segment);
@@ -70,7 +70,7 @@ impl Consolidation {
         self.begin(job, SEGMENTS)
     }
 
-    /// A reduce is launched; what is to be written for those after it.
+    /// Handles the launch of a reduce; returns the file to write for later ones.
     pub(super) fn on_reduce(&mut self, job: JobId) -> Option<Consolidating> {
         self.begin(job, SEGMENTS_MIN)
     }
@@ -86,7 +86,7 @@ impl Consolidation {
         Some(Consolidating { job, segments: std::mem::take(&mut self.loose), target })
     }
 
-    /// What was begun is over; what is to be written next.
+    /// Handles a written file; returns the next one to write.
     pub(super) fn on_consolidated(&mut self, done: Consolidated) -> Option<Consolidating> {
         self.is_under_way = false;
         let Consolidated { job, target, written } = done;
@@ -108,7 +108,7 @@ impl Consolidation {
         &self.files
     }
 
-    /// Whether a thread is writing a file in the job's directory.
+    /// Returns whether a thread is writing a file in the job's directory.
     pub(super) fn is_under_way(&self) -> bool {
         self.is_under_way
     }
@@ -120,7 +120,7 @@ mod tests {
 
     const JOB: JobId = JobId(1);
 
-    /// A map's output of so many bytes.
+    /// Creates a map output of `bytes` bytes.
     fn sealed(folder: &Path, number: usize, bytes: usize) -> PathBuf {
         let path = folder.join(format!("{number}.segment"));
         fs::write(&path, vec![0; bytes]).expect("written");
@@ -162,7 +162,7 @@ mod tests {
         let first = consolidation.on_reduce(JOB).expect("enough");
         add(&mut consolidation, SEGMENTS);
         assert!(consolidation.on_reduce(JOB).is_none(), "one is under way");
-        // They are no segments.
+        // They are not segments.
         let second = consolidation.on_consolidated(first.run()).expect("enough have come meanwhile");
         assert!(consolidation.files().is_empty());
         let written = Consolidated { job: JOB, target: second.target, written: Ok(1) };

@@ -15,7 +15,6 @@ use crate::process::{Executable, TaskOutput};
 
 /// The surroundings of a worker of a cluster.
 pub trait Environment: Debug + Send + Sync {
-    /// The name of the worker.
     fn name(&self) -> &str;
 
     /// The name of this host, for people.
@@ -23,26 +22,26 @@ pub trait Environment: Debug + Send + Sync {
 
     fn isolation(&self) -> &Isolation;
 
-    /// Where this worker keeps the sealed output of a map attempt.
+    /// Returns the path of the sealed output of a map attempt.
     fn segment(&self, attempt: AttemptId) -> PathBuf;
 
-    /// The directory of one attempt alone.
+    /// Returns the private directory of an attempt.
     fn scratch(&self, attempt: AttemptId) -> PathBuf;
 
-    /// The checkpoints of a job whose output is in an object store.
+    /// Returns the directory for checkpoints of a job whose output is in an object store.
     fn checkpoints(&self, job: JobId) -> PathBuf;
 
-    /// Watches the disk that attempts write to.
+    /// Starts watching the disk that attempts write to.
     fn watch_disk(&self) -> WatchDisk;
 
-    /// Files for an attempt to print to; the second result is for its process.
+    /// Opens log files for an attempt; the second result is for its process.
     fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)>;
 
-    /// Removes the files of a job that has ended here, but for its logs. Blocking.
+    /// Removes the files of a job except its logs. Blocking.
     fn forget(&self, job: JobId);
 
-    /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left
-    /// out: its worker is gone, and what replaces it will be named.
+    /// Returns where attempts of this worker, `own`, find map outputs. Omits an output whose holder is not in
+    /// `peers`: that worker is gone, and a replacement will be announced.
     fn places(
         &self,
         own: WorkerId,
@@ -50,35 +49,35 @@ pub trait Environment: Debug + Send + Sync {
         peers: &BTreeMap<WorkerId, Peer>,
     ) -> Vec<MapInput>;
 
-    /// How attempts of a job reach the data servers of other workers.
+    /// Returns the parameters for fetching from the data servers of other workers.
     fn data_network(&self, job: JobId) -> DataNetwork;
 
-    /// Makes directories, program and side files of a job ready.
+    /// Prepares directories, program and side files of a job.
     fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing;
 }
 
-/// Returns what the disk lacks now, or that it lacks nothing, if that has changed since the last call.
+/// Returns the shortage of the disk, or `Some(None)` for no shortage, if that has changed since the last call.
 pub type WatchDisk = Box<dyn FnMut() -> Option<Option<String>> + Send>;
 
 pub type Preparing = Pin<Box<dyn Future<Output = Result<Prepared, TaskError>> + Send>>;
 
-/// A job whose attempts can be started here.
+/// A job whose attempts can be started.
 pub struct Prepared {
-    /// `None` for the worker's own.
+    /// `None` for the worker's own program.
     pub program: Option<Executable>,
     pub files: PathBuf,
-    /// Whether program and side files are still what was verified. Blocking, for the time of a look at each.
+    /// Returns whether program and side files are unchanged since their verification. Blocking.
     pub is_intact: Box<dyn Fn() -> bool + Send>,
 }
 
-/// The files that one attempt prints to.
+/// The log files of one attempt.
 pub trait AttemptLogs: Send + Sync {
-    /// Cuts the files to their bound.
+    /// Truncates the files to their limit.
     fn keep_bound(&mut self);
 
-    /// The end of standard error, if there is any.
+    /// Returns the end of standard error, if there is any.
     fn end_of_stderr(&self) -> Option<String>;
 
-    /// Keeps what was printed, and gives the files to another attempt.
+    /// Saves the output and releases the files for another attempt.
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

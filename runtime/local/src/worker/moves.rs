@@ -1,4 +1,4 @@
-//! Copies of map outputs to storage that outlives this worker, made one after the other. A copy gets its name
+//! Copies map outputs to storage that outlives this worker, one after the other. A copy gets its name
 //! when it is complete. A failed copy is logged, and the output is lost with the worker.
 
 use std::collections::VecDeque;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use napreduce_engine::AttemptId;
 use tokio::task::JoinSet;
 
-/// After so many bytes it is asked whether the worker ends.
+/// Bytes between checks whether the worker is stopping.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// An output that is to be copied.
+/// An output to copy.
 #[derive(Debug)]
 pub(super) struct Move {
     pub(super) attempt: AttemptId,
     pub(super) from: PathBuf,
     pub(super) to: PathBuf,
-    /// It is to survive a loss of power.
+    /// Whether to sync the copy to disk.
     pub(super) durable: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Move {
 #[derive(Debug, Default)]
 pub(super) struct Moves {
     waiting: VecDeque<Move>,
-    /// One at a time, and what became of it.
+    /// At most one at a time.
     copying: JoinSet<(AttemptId, io::Result<()>)>,
     ends: Arc<AtomicBool>,
 }
@@ -49,8 +49,8 @@ impl Moves {
         }
     }
 
-    /// Waits for the next that has been moved; `None` while nothing is copied, and after one that could not
-    /// be, which is said.
+    /// Waits for the next copied output; `None` if nothing is being copied, and after a failed copy, which is
+    /// logged.
     pub(super) async fn next(&mut self) -> Option<AttemptId> {
         // A panic has been printed.
         let (attempt, done) = self.copying.join_next().await?.ok()?;
@@ -64,7 +64,7 @@ impl Moves {
         }
     }
 
-    /// Gives up what is not done, and waits for that.
+    /// Cancels the copies and waits for the current one.
     pub(super) async fn end(mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.waiting.clear();
@@ -85,7 +85,7 @@ impl Move {
                 io::Error::new(error.kind(), format!("cannot write {}: {error}", self.to.display()))
             });
         if copied.is_err() {
-            // It goes with the work of its job otherwise.
+            // Otherwise it is removed with the files of its job.
             let _ = fs::remove_file(&unfinished);
         }
         copied

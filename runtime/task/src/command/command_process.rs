@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::marker::parent_of_task_process;
 
-/// First argument of the shim; then come the process number of its parent, and the command.
+/// First argument of the shim, followed by the process id of its parent and the command.
 const MARKER: &str = "--napreduce-command";
 
-/// What shells answer for a command that cannot be run.
+/// The exit status of shells for a command that cannot be run.
 const CANNOT_RUN: i32 = 127;
 
 /// Where a command starts.
@@ -23,20 +23,20 @@ const CANNOT_RUN: i32 = 127;
 pub struct CommandPlace {
     /// Its current directory; `None` for that of its task.
     pub directory: Option<PathBuf>,
-    /// Variables that it finds beside those of its task, or instead of them.
+    /// Additional environment variables, which override those of the task.
     pub environment: Vec<(&'static str, OsString)>,
 }
 
-/// Starts `sh -c command` with pipes for its input, its output and its errors, in the process group
-/// of this process.
+/// Starts `sh -c command` with pipes for standard input, output and error, in the process group of this
+/// process.
 ///
-/// The kernel kills it when the calling thread ends. That is so in a task process only: any other program
-/// need not have a `main` that makes it a shim, and nobody suspends or kills it.
+/// In a task process the kernel kills it when the calling thread ends. Other programs start the shell
+/// directly: their `main` may not support the shim, and they are not suspended or killed by a worker.
 pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
     let mut starting = match parent_of_task_process() {
         Some(_) => {
             let mut shim = Command::new("/proc/self/exe");
-            // The program is found by this name; it says nothing about what the shim does.
+            // Programs may look for their files by this name.
             shim.arg0(std::env::args_os().next().unwrap_or_default());
             shim.arg(MARKER).arg(std::process::id().to_string()).arg(command);
             shim
@@ -52,24 +52,25 @@ pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
 
 fn shell(command: OsString) -> Command {
     let mut shell = Command::new("sh");
-    // After `--`, a command that begins with a dash is a command all the same.
+    // `--` permits commands that begin with a dash.
     shell.arg("-c").arg("--").arg(command);
     shell
 }
 
-/// The parent's number and the command, when this process was started as a shim.
+/// Returns the process id of the parent and the command if this process was started as a shim.
 fn asked() -> Option<(OsString, OsString)> {
     let mut arguments = std::env::args_os().skip(1);
     (arguments.next()? == MARKER)
         .then(|| (arguments.next().unwrap_or_default(), arguments.next().unwrap_or_default()))
 }
 
-/// Whether this process was started as a shim; then [`become_command`] is to be called before anything else.
+/// Returns whether this process was started as a shim; [`become_command`] must then be called before anything
+/// else.
 pub fn command_requested() -> bool {
     asked().is_some()
 }
 
-/// Becomes the shell of the command, or ends.
+/// Executes the shell of the command, or exits.
 pub fn become_command() -> ! {
     let (parent, command) = asked().unwrap_or_default();
     match die_with(&parent) {
@@ -84,8 +85,8 @@ pub fn become_command() -> ! {
     std::process::exit(CANNOT_RUN)
 }
 
-/// The kernel kills this process, whatever it executes, when the thread that started it ends, unless
-/// that has happened.
+/// Requests SIGKILL for the end of the thread that started this process, also after `exec`; fails if it has
+/// ended.
 fn die_with(parent: &OsString) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);

@@ -5,8 +5,7 @@ use napreduce_protocol::Counter;
 use crate::context::TaskContext;
 use crate::proc::bytes_of;
 
-/// Notes the anonymous memory held now, if it is the most so far. A kernel that does not tell leaves the
-/// counter at 0.
+/// Records the anonymous memory if it is a new peak. The counter stays 0 if the kernel does not report it.
 pub(super) fn sample_memory(context: &TaskContext) {
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
         context.counters().add(Counter::PeakAnonBytes, bytes_of(&status, "RssAnon:").unwrap_or(0));

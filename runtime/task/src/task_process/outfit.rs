@@ -1,5 +1,5 @@
-//! Turns a prestarted process into that of an attempt: sets its environment, directory and output files.
-#![allow(unsafe_code)] // To change the environment, while nobody else can read it.
+//! Assigns a prestarted process to an attempt: sets its environment, directory and output files.
+#![allow(unsafe_code)] // To change the environment, while there is one thread.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use super::TaskProcessError;
 use crate::marker::{PRESTART_VARIABLE, stop_being_idle};
 use crate::passing::Carrying;
 
-/// Waits for the outfit and puts it on; `false` when none will come. For a process that has one thread.
+/// Waits for the outfit and applies it; returns false if none will come. The process must have one thread.
 #[expect(
     clippy::disallowed_methods,
     reason = "this process was started for one task, and is given its surroundings here"
@@ -42,18 +42,18 @@ pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessErro
     }
     let prestart = OutfitVariable { name: PRESTART_VARIABLE.to_owned(), value: None };
     for OutfitVariable { name, value } in variables.into_iter().chain([prestart]) {
-        // SAFETY: this process has one thread, as was looked up before it said hello, and that one is here.
+        // SAFETY: this is the only thread of the process, as checked before Hello.
         match value {
             Some(value) => unsafe { env::set_var(name, OsString::from_vec(value)) },
             None => unsafe { env::remove_var(name) },
         }
     }
-    // Where that cannot be done the process is what it is all the same.
+    // Optional: only listings of processes show the marker.
     let _ = stop_being_idle();
     Ok(true)
 }
 
-/// What was printed before there was an attempt is its.
+/// Moves text printed before the assignment to the attempt's log.
 fn print_to(kept: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
     let kept = File::from(kept.try_clone_to_owned()?);
     let length = kept.metadata()?.len();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_protocol::TaskError;
 
-/// Asked when what this program made is missing.
+/// A question for errors about missing files.
 pub(super) const WAS_IT_CHANGED: &str = "; was the output directory changed while the job ran?";
 
 /// The path of a written part file, and its final path or object.
@@ -16,26 +16,25 @@ pub(super) struct PartPaths<'a> {
     pub(super) target: &'a Path,
 }
 
-/// A part file on its way.
+/// The rename of a part file.
 #[derive(Debug)]
 pub(super) struct Promotion {
     pub(super) written: PathBuf,
     pub(super) target: PathBuf,
-    /// Its length.
     pub(super) bytes: u64,
-    /// Whether it is to survive the loss of power from now on.
+    /// Whether to sync the file and its directory.
     pub(super) sync: bool,
 }
 
 impl Promotion {
-    /// What can fail is done before the right to commit is asked for.
+    /// Does the part that can fail before the commit request.
     pub(super) fn prepare(&self) -> Result<(), TaskError> {
         if self.sync { sync(&self.written) } else { Ok(()) }
     }
 
     pub(super) fn carry_out(&self) -> Result<(), TaskError> {
         match fs::rename(&self.written, &self.target) {
-            // The network may repeat a request after it was carried out, and then nothing is found.
+            // A network file system may repeat a request after it was carried out, and then finds nothing.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there() => {}
             Err(error) => {
                 let doing = format!("move {} to {}", self.written.display(), self.target.display());
@@ -60,8 +59,8 @@ fn sync(path: &Path) -> Result<(), TaskError> {
         .map_err(|error| in_output(format!("sync {}", path.display()), &error))
 }
 
-/// What is missing inside the output directory was removed by somebody else, or is out of reach. The
-/// coordinator finds out which, and whether a further try can help.
+/// Returns the error of a file operation in the output directory. A missing file was removed by others or is
+/// unreachable; the coordinator determines which, and whether a retry can help.
 pub(super) fn in_output(doing: String, error: &io::Error) -> TaskError {
     let failed = TaskError::io(doing, error);
     match error.kind() {

@@ -10,7 +10,7 @@ use napreduce_protocol::{TaskDescription, TaskError, Work};
 use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError};
 use crate::runner::{Ended, MapResult};
 
-/// Does the work of an attempt. When it is told that a checkpoint was saved, it is in the store.
+/// Runs the work of an attempt; a checkpoint is in the store before it is reported.
 pub(super) fn with_stored_checkpoints(
     description: &TaskDescription,
     work: impl FnOnce() -> Result<MapResult, TaskError>,
@@ -27,7 +27,7 @@ pub(super) fn with_stored_checkpoints(
         Some(Err(error @ ObjectsError::Store(_))) => {
             return Err(failed("cannot read the checkpoint", &error));
         }
-        // It finds none then, and says that it starts from scratch.
+        // The work then finds no checkpoint and reports that it starts over.
         Some(Err(error)) => {
             print_error(format_args!("{attempt}: {error}"));
             Vec::new()
@@ -51,7 +51,7 @@ pub(super) fn with_stored_checkpoints(
     worked
 }
 
-/// Where it saves, and where it was saved.
+/// Returns the directories to save to and to restore from.
 fn directories(work: &Work) -> (&Path, Option<&Path>) {
     match work {
         Work::Map(task) => (&task.checkpoint, task.restore.as_deref()),

@@ -15,9 +15,9 @@ use super::promotion::PartPaths;
 use crate::context::TaskContext;
 use crate::progress;
 
-/// Bytes of one part, where memory allows it: two are sent while a third is read.
+/// Bytes per part, if memory permits: two are sent while a third is read.
 const PART_BYTES: u64 = 8 << 20;
-/// The share of a task's memory that one part has at most.
+/// One part uses at most 1/32 of the task's memory.
 const MEMORY_SHARE: u64 = 32;
 
 /// Uploads a part and its named outputs to a store.
@@ -62,7 +62,7 @@ impl Sending<'_> {
         let sent = self.send_parts(&mut *upload, from, bytes);
         let sent = sent.and_then(|()| upload.finish().map_err(|error| unwritten(&error)));
         sent.inspect_err(|_| {
-            // What is not dropped here is when the job ends.
+            // Otherwise it is aborted at the end of the job.
             let _ = self.stores.abort_upload(&StoredUpload { object: object.into_owned(), id });
         })
     }
@@ -75,7 +75,7 @@ impl Sending<'_> {
         let mut left = bytes;
         while left > 0 {
             if self.context.is_asked() {
-                // A checkpoint is not worth its while here: whoever asked for it lets this finish.
+                // Not worth a checkpoint: the upload finishes soon.
                 self.context.boundary(&mut ())?;
             }
             let mut part = Vec::new();
@@ -92,8 +92,8 @@ impl Sending<'_> {
     }
 }
 
-/// Of an upload of so many bytes: as large as a store wants, as the memory allows, and as there may be parts,
-/// in this order.
+/// Returns the part size of an upload: bounded by the task's memory, at least the store's minimum, and large
+/// enough for the maximum number of parts.
 fn part_bytes(bytes: u64, memory: u64) -> u64 {
     let usual = (memory / MEMORY_SHARE).clamp(UPLOAD_PART_BYTES_MIN, PART_BYTES);
     usual.max(bytes.div_ceil(UPLOAD_PARTS_MAX))

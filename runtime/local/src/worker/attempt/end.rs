@@ -7,8 +7,8 @@ use napreduce_protocol::TaskError;
 
 use crate::process::describe_exit;
 
-/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own
-/// doing. Of processes that stand still the kernel takes memory first: that is no failure of what they did.
+/// Returns the error of a process that ended by itself. SIGKILL comes from outside: from a user, or from the
+/// kernel when memory is short, which prefers suspended processes. Every other end is the task's own fault.
 pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
     use std::os::unix::process::ExitStatusExt;
     let message = describe_exit(status);
@@ -27,8 +27,7 @@ pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_me
     }
 }
 
-/// The kernel may have ended a process that the task had started, a command above all: then that is what is
-/// behind its error.
+/// Adds the OOM kill of a child process, such as a command, to the error that it probably caused.
 pub(super) fn with_bounds(error: TaskError, exceeded: Option<TaskError>) -> TaskError {
     let Some(exceeded) = exceeded else { return error };
     TaskError { message: format!("{} ({})", exceeded.message, error.message), ..exceeded }

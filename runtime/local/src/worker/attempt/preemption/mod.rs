@@ -4,7 +4,7 @@
 //! process is legal in every state and leaves the table.
 //!
 //! ```text
-//!             hello            Suspend             Ready, or the grace is over        the kernel says so
+//!             hello            Suspend             Ready, or the grace is over        kernel confirms
 //!  Starting ---------> Running -------> Suspending ---------------------------> Stopping -------------> Suspended
 //!                       ^   |                                                      ^                     |   |  |
 //!               Resumed |   | Checkpoint                                           +-- continued by  ----+   |  |
