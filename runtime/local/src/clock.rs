@@ -4,9 +4,10 @@
 //! Monotonic time is that of tokio, as all waits are: what is measured and what is waited for agree, also if
 //! a test or a simulation pauses the clock of its runtime.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use napreduce_engine::Time;
+use tokio::time::Instant;
 
 /// Goes on from the last time in the journal, also when the machine's clock was set back meanwhile.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +18,8 @@ pub struct Clock {
 }
 
 /// Returns the monotonic time.
-pub fn now() -> tokio::time::Instant {
-    tokio::time::Instant::now()
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// Now, in microseconds since 1970.
@@ -31,12 +32,11 @@ impl Clock {
     /// A clock whose time 0 was at `epoch_micros`, and that is not before `last`.
     pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
         let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
-        Clock { base: elapsed.max(last), started: now().into_std() }
+        Clock { base: elapsed.max(last), started: now() }
     }
 
     pub fn now(&self) -> Time {
-        let elapsed =
-            u64::try_from(now().into_std().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
+        let elapsed = u64::try_from(now().duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
         Time(self.base.0.saturating_add(elapsed))
     }
 

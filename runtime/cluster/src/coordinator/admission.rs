@@ -15,8 +15,8 @@ impl ClusterCoordinator {
         let (scheduler, preemption) = (&*self.configuration.scheduler, &self.configuration.preemption);
         check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
-        let now = self.local.clock.now().max(self.local.state.last);
-        let can = self.local.state.engine.can_meet(now, &spec_of(plan, user, now));
+        let now = self.local.entry_time();
+        let can = self.local.state().engine().can_meet(now, &spec_of(plan, user, now));
         can.map_err(|why| Refusal::wrong(why.to_string()))
     }
 

@@ -25,11 +25,11 @@ impl ClusterCoordinator {
     pub(super) fn answer(&mut self, request: Request) {
         match request {
             Request::Asked(asked, reply) => self.answer_message(asked, reply),
-            Request::Follow { job, reply } => match self.local.state.jobs.contains_key(&job) {
+            Request::Follow { job, reply } => match self.local.state().jobs().contains_key(&job) {
                 true => send(reply, Ok(self.local.follow(job))),
                 false => self.follow_ended(job, reply),
             },
-            Request::LogHolder { attempt, reply } => match self.local.state.jobs.get(&attempt.task.job) {
+            Request::LogHolder { attempt, reply } => match self.local.state().jobs().get(&attempt.task.job) {
                 Some(known) => {
                     send(
                         reply,
@@ -82,14 +82,14 @@ impl ClusterCoordinator {
 
     fn submit(&mut self, submission: Submission, reply: Reply) {
         let token = submission.token;
-        let running = self.local.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let running =
+            self.local.state().jobs().values().find(|job| job.accepted.token == token).map(LiveJob::id);
         let ended = self.history.of_token(token);
         if let Some(job) = running.or(ended) {
             return send(reply, Ok(FromCoordinator::Submitted(job)));
         }
-        if let Some((_, submitters)) = self.local.claiming.get_mut(&token) {
-            submitters.push(client(reply));
-            return;
+        if self.local.is_claiming_for(token) {
+            return self.local.join_submission(token, client(reply));
         }
         if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
@@ -103,35 +103,35 @@ impl ClusterCoordinator {
 
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let running = self.local.state.jobs.values().rev().map(|job| self.local.summary(job));
+        let running = self.local.state().jobs().values().rev().map(|job| self.local.summary(job));
         let mut jobs: Vec<JobSummary> = running.take(limit).collect();
         // A job whose end is not journaled has not ended, even if its files exist.
-        let running = |job| self.local.state.jobs.contains_key(&job);
+        let running = |job| self.local.state().jobs().contains_key(&job);
         jobs.extend(self.history.summaries(limit - jobs.len(), &running));
         jobs
     }
 
     /// Returns all details of a job that has not moved to the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let known = self.local.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
+        let known = self.local.state().jobs().get(&job).ok_or_else(|| unknown_job(job))?;
         Ok(Box::new(self.local.detail(known)))
     }
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
         let Some(job) = job else {
-            let all = self.local.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
+            let all = self.local.state().jobs().keys().flat_map(|job| self.tasks_of(*job));
             let is_suspended = |task: &TaskSummary| task.state == TaskPhase::Suspended;
             return Ok(all.filter(|task| !task.live.is_empty() || is_suspended(task)).collect());
         };
-        if self.local.state.view().job(job).is_some() {
+        if self.local.state().view().job(job).is_some() {
             return Ok(self.tasks_of(job));
         }
         Ok(self.find(job)?.tasks_begun())
     }
 
     fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {
-        let view = self.local.state.view();
-        let (Some(job), Some(kept)) = (view.job(id), self.local.state.jobs.get(&id)) else {
+        let view = self.local.state().view();
+        let (Some(job), Some(kept)) = (view.job(id), self.local.state().jobs().get(&id)) else {
             return Vec::new();
         };
         let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
@@ -180,7 +180,7 @@ impl ClusterCoordinator {
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, Refusal> {
-        let view = self.local.state.view();
+        let view = self.local.state().view();
         let Some(known) = view.job(job) else {
             if let Some(reasons) = self.local.explain_ending(job) {
                 return Ok(reasons);
@@ -205,15 +205,14 @@ impl ClusterCoordinator {
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
                 let lately =
-                    self.local.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
+                    self.local.state().jobs().get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
                 reasons.extend(lately.map(|line| Reason::new(ReasonCode::Preempted, line)));
                 Ok(reasons)
             }
             None => {
                 let mut reasons = with_state(&job, view.explain_job(job));
                 self.put_limit_first(job, &mut reasons);
-                let remarks =
-                    self.local.state.engine.remarks(self.local.clock.now().max(self.local.state.last), job);
+                let remarks = self.local.state().engine().remarks(self.local.entry_time(), job);
                 let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));
                 let is_new = |remark: &Reason| !reasons.contains(remark);
                 let remarks: Vec<Reason> = remarks.filter(is_new).collect();
@@ -228,7 +227,7 @@ impl ClusterCoordinator {
     /// Puts a job's queue or user limit first: free slots do not help such a job.
     fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
         use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
-        if let Some(why) = self.local.state.engine.why_limited(job) {
+        if let Some(why) = self.local.state().engine().why_limited(job) {
             reasons.retain(|one| !matches!(one.code, AllSlotsTaken | Declined | JobsBefore | TasksBefore));
             let at = reasons.iter().position(|one| one.code.is_why()).unwrap_or(reasons.len());
             reasons.insert(at, Reason::new(ReasonCode::Scheduler, why));
@@ -237,7 +236,7 @@ impl ClusterCoordinator {
 
     /// Returns the commands that resume attempts of a job which operators have suspended.
     fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<Reason> {
-        let view = self.local.state.view();
+        let view = self.local.state().view();
         let held = |attempt: &AttemptId| {
             view.attempt(*attempt)
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
@@ -252,17 +251,17 @@ impl ClusterCoordinator {
 
     pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
         // A worker that may leave is listed until it has left.
-        let gone = self.local.state.gone.summaries(unix_micros() / 1_000).into_iter();
-        let gone = gone.filter(|gone| !self.local.state.links.contains_key(&gone.worker));
-        let there = self.local.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        let gone = self.local.state().gone().summaries(unix_micros() / 1_000).into_iter();
+        let gone = gone.filter(|gone| !self.local.state().links().contains_key(&gone.worker));
+        let there = self.local.state().links().keys().filter_map(|worker| self.worker_summary(*worker));
         let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
         workers.sort_by_key(|worker| worker.worker);
         workers
     }
 
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
-        let link = self.local.state.links.get(&worker)?;
-        let known = self.local.state.view().worker(worker)?;
+        let link = self.local.state().links().get(&worker)?;
+        let known = self.local.state().view().worker(worker)?;
         let lacks = known.lacks().map(str::to_owned);
         let (state, remark) = match known.state() {
             _ if link.is_leaving() => (WorkerPhase::Leaving, None),
@@ -281,14 +280,14 @@ impl ClusterCoordinator {
             WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
         };
         let mut remarks: Vec<String> = remark.into_iter().collect();
-        let unread = self.local.state.view().unread_from(worker).collect::<Vec<_>>();
+        let unread = self.local.state().view().unread_from(worker).collect::<Vec<_>>();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
         // Its last report may predate later orders.
         let is_suspended = |held: &&SuspendedMemory| {
-            let attempt = self.local.state.view().attempt(held.attempt);
+            let attempt = self.local.state().view().attempt(held.attempt);
             attempt.is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
         };
         Some(WorkerSummary {

@@ -55,7 +55,7 @@ pub(super) struct ChainWatch {
 impl ClusterCoordinator {
     /// Registers a program's connection to its chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
-        let held = match self.local.state.chains.get(&chain) {
+        let held = match self.local.state().chains().get(&chain) {
             _ if !chain::is_root(&root, chain) => {
                 Err(Refusal::wrong(format!("{} is not what a chain's directory is called", root.display())))
             }
@@ -86,10 +86,10 @@ impl ClusterCoordinator {
 
     /// Ends a chain. The reply is sent after its data is removed, unless that has to wait for another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
-        if self.local.state.chains.get(&chain).is_some_and(|known| !known.over) {
+        if self.local.state().chains().get(&chain).is_some_and(|known| !known.over) {
             self.local.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
         }
-        if !self.local.state.chains.contains_key(&chain) || self.is_live(chain) {
+        if !self.local.state().chains().contains_key(&chain) || self.is_live(chain) {
             // Fails if the program is gone.
             return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
@@ -99,24 +99,24 @@ impl ClusterCoordinator {
 
     /// Whether a job of the chain is running.
     fn is_live(&self, chain: u128) -> bool {
-        self.local.state.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
+        self.local.state().jobs().values().any(|job| job.accepted.plan.chain == Some(chain))
     }
 
     /// Removes the data of chains that no job can need.
     pub(super) fn look_after_chains(&mut self) {
-        if self.local.state.chains.is_empty() {
+        if self.local.state().chains().is_empty() {
             return;
         }
         let now = Instant::now();
         // A job being admitted may belong to a chain.
         let mut live: BTreeSet<u128> =
-            self.local.state.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
-        if !self.local.claiming.is_empty() {
-            live.extend(self.local.state.chains.keys());
+            self.local.state().jobs().values().filter_map(|job| job.accepted.plan.chain).collect();
+        if !self.local.is_claiming() {
+            live.extend(self.local.state().chains().keys());
         }
         let grace = self.configuration.chain_grace;
         let mut due = Vec::new();
-        for (&chain, known) in &self.local.state.chains {
+        for (&chain, known) in self.local.state().chains() {
             let watched = self.chains.watched.entry(chain).or_default();
             let is_alone = watched.holders == 0 && watched.heard + grace <= now;
             let is_due = !watched.removing && watched.retry_at <= now && (known.over || is_alone);
@@ -141,7 +141,7 @@ impl ClusterCoordinator {
     }
 
     pub(super) fn on_chain_removed(&mut self, chain: u128, removed: Result<Removal, String>) {
-        let known = self.local.state.chains.get(&chain);
+        let known = self.local.state().chains().get(&chain);
         let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
         let watched = self.chains.watched.entry(chain).or_default();
         // If the removal failed, the program need not wait for the retry.

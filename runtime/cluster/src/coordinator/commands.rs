@@ -37,10 +37,10 @@ impl ClusterCoordinator {
     }
 
     fn check_active(&self, job: JobId) -> Result<(), Refusal> {
-        if self.local.state.view().job(job).is_some() {
+        if self.local.state().view().job(job).is_some() {
             return Ok(());
         }
-        let ended = self.local.state.jobs.contains_key(&job) || self.history.has(job);
+        let ended = self.local.state().jobs().contains_key(&job) || self.history.has(job);
         Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
     }
 
@@ -48,7 +48,7 @@ impl ClusterCoordinator {
     fn command_task(&mut self, asked: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
         let CommandTask { task, attempt, command, reason } = asked;
         self.check_active(task.job)?;
-        let view = self.local.state.view();
+        let view = self.local.state().view();
         let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
         if job.task_state(task).is_none() {
             return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
@@ -83,7 +83,7 @@ impl ClusterCoordinator {
 
     /// Checks whether a command applies to an attempt; the error begins with the attempt's name.
     fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
-        let engine = &self.local.state.engine;
+        let engine = self.local.state().engine();
         let can = match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
@@ -97,7 +97,7 @@ impl ClusterCoordinator {
     fn command_job(&mut self, asked: CommandJob) -> Result<(), Refusal> {
         let CommandJob { job, command, reason } = asked;
         self.check_active(job)?;
-        let engine = &self.local.state.engine;
+        let engine = self.local.state().engine();
         let can = match command {
             JobCommand::Suspend => engine.can_pause_job(job, PauseKind::Suspend),
             JobCommand::Resume => engine.can_resume_job(job),
@@ -122,9 +122,9 @@ impl ClusterCoordinator {
             check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
             self.check_queue(queue)?;
         }
-        let can = self.local.state.engine.can_change_job(job, &change);
+        let can = self.local.state().engine().can_change_job(job, &change);
         can.map_err(|why| {
-            let (what, scheduler) = (change.in_words(), &self.local.state.policy);
+            let (what, scheduler) = (change.in_words(), self.local.state().policy());
             Refusal::wrong(format!("{job} cannot have {what} under the scheduler {scheduler}: {why}"))
         })?;
         self.local.enter(Event::JobChangeRequested { job, change, reason });
@@ -145,7 +145,7 @@ impl ClusterCoordinator {
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }
-        let can = self.local.state.engine.can_undrain(worker);
+        let can = self.local.state().engine().can_undrain(worker);
         can.map_err(|why| Refusal::wrong(format!("cannot undrain {worker}: {why}")))?;
         let event = Event::WorkerUndrainRequested { worker };
         self.local.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);

@@ -20,7 +20,7 @@ impl ClusterCoordinator {
         let began = Instant::now();
         let compaction = self.journal.begin_compaction()?;
         let path = compaction.path();
-        let (snapshot, inputs) = (Snapshot::of(&self.local.state), self.inputs.clone());
+        let (snapshot, inputs) = (Snapshot::of(self.local.state()), self.inputs.clone());
         let copied = began.elapsed();
         let writing = spawn_blocking(move || {
             let written = compaction.write(&snapshot);
@@ -57,6 +57,6 @@ impl ClusterCoordinator {
             let _ = compacting.await;
         }
         let rules = self.journal.header().rules.clone();
-        self.journal.compact(&Snapshot::of(&self.local.state), rules)
+        self.journal.compact(&Snapshot::of(self.local.state()), rules)
     }
 }

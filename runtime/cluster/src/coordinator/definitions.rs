@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 256 << 20;
 impl ClusterCoordinator {
     /// Answers with a job's definition, even if the job has ended.
     pub(super) fn definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
-        if let Some(known) = self.local.state.jobs.get(&job) {
+        if let Some(known) = self.local.state().jobs().get(&job) {
             return send(reply, Ok(Box::new(known.definition())));
         }
         let (definitions, is_known) = (Arc::clone(&self.definitions), self.history.has(job));

@@ -24,7 +24,7 @@ impl ClusterCoordinator {
             | ToCoordinator::Explain(Explain { job, .. }) => *job,
             _ => return None,
         };
-        (!self.local.state.jobs.contains_key(&job)).then_some(job)
+        (!self.local.state().jobs().contains_key(&job)).then_some(job)
     }
 
     pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
@@ -81,7 +81,7 @@ impl ClusterCoordinator {
     /// Data addresses of present workers by name: a worker may have returned under another number.
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
-        for identity in self.local.state.links.values().map(Link::identity) {
+        for identity in self.local.state().links().values().map(Link::identity) {
             addresses.entry(identity.name.clone()).or_insert_with(|| identity.data_address.clone());
         }
         addresses
@@ -97,7 +97,7 @@ pub(super) fn recorded_cluster(
     let (scheduler, preemption) = (Arc::clone(&configuration.scheduler), configuration.preemption);
     let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let view = state.view();
-    let known = state.links.keys().filter_map(|worker| view.worker(*worker));
+    let known = state.links().keys().filter_map(|worker| view.worker(*worker));
     for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
         *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
     }

@@ -46,13 +46,13 @@ pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<Journa
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
     let view = state.view();
     Ok(JournalCheck {
-        scheduler: state.policy.clone(),
+        scheduler: state.policy().to_owned(),
         begun_millis: header.epoch_micros / 1_000,
         last_millis: state.unix_micros() / 1_000,
         has_snapshot,
         entries,
-        workers: state.links.len(),
-        jobs: state.jobs.values().rev().map(|job| job.summary(&view)).collect(),
+        workers: state.links().len(),
+        jobs: state.jobs().values().rev().map(|job| job.summary(&view)).collect(),
         remarks,
     })
 }

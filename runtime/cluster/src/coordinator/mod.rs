@@ -176,7 +176,7 @@ impl ClusterCoordinator {
     /// Records every later event and its effects.
     #[cfg(test)]
     fn record(&mut self, recording: Option<napreduce_local::coordinator::Recording>) {
-        self.local.state.recorded = recording;
+        self.local.state_mut().record(recording);
     }
 
     fn take(&mut self, input: ClusterInput) {

@@ -13,8 +13,8 @@ impl ClusterCoordinator {
     /// the whole job.
     pub(super) fn outcomes(&self, asked: &GetOutcomes) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
         let &GetOutcomes { job, ref attempts, command } = asked;
-        let view = self.local.state.view();
-        let (Some(known), Some(kept)) = (view.job(job), self.local.state.jobs.get(&job)) else {
+        let view = self.local.state().view();
+        let (Some(known), Some(kept)) = (view.job(job), self.local.state().jobs().get(&job)) else {
             // The job ended first, which satisfies a kill.
             return Ok(outcomes_of_ended(&*self.find(job)?, asked));
         };

@@ -10,9 +10,9 @@ use super::ClusterCoordinator;
 impl ClusterCoordinator {
     /// Lists the policy's queues.
     pub(super) fn list_queues(&self) -> QueueListing {
-        let view = self.local.state.view();
-        let queues = self.local.state.engine.queues().map(|shares| summed(&shares, &view));
-        QueueListing { scheduler: self.local.state.policy.clone(), queues, wanted: wanted(&view) }
+        let view = self.local.state().view();
+        let queues = self.local.state().engine().queues().map(|shares| summed(&shares, &view));
+        QueueListing { scheduler: self.local.state().policy().to_owned(), queues, wanted: wanted(&view) }
     }
 }
 

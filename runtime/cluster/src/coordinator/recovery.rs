@@ -3,13 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use napreduce_engine::{
-    Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy, Time, WorkerId,
-};
+use napreduce_engine::{Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy};
 use napreduce_history::{HistoryLimits, OpenHistory};
-use napreduce_local::coordinator::{
-    CoordinatorState, Entry, GoneWorkers, KeptLink, KnownChain, Link, LiveJob, unix_micros,
-};
+use napreduce_local::coordinator::{CoordinatorState, Entry, Kept, unix_micros};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -27,13 +23,7 @@ const SNAPSHOT_VERSION: u32 = 5;
 pub(super) struct Snapshot {
     version: u32,
     engine: EngineSnapshot,
-    jobs: Vec<LiveJob>,
-    links: Vec<(WorkerId, KeptLink)>,
-    chains: Vec<(u128, KnownChain)>,
-    gone: GoneWorkers,
-    last: Time,
-    last_job: u32,
-    last_worker: u32,
+    state: Kept,
 }
 
 /// Why a coordinator cannot recover.
@@ -69,17 +59,7 @@ enum Policy {
 impl Snapshot {
     /// Creates a snapshot for the journal's compaction.
     pub(super) fn of(state: &CoordinatorState) -> Snapshot {
-        Snapshot {
-            version: SNAPSHOT_VERSION,
-            engine: state.engine.snapshot(),
-            jobs: state.jobs.values().cloned().collect(),
-            links: state.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
-            chains: state.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
-            gone: state.gone.clone(),
-            last: state.last,
-            last_job: state.last_job,
-            last_worker: state.last_worker,
-        }
+        Snapshot { version: SNAPSHOT_VERSION, engine: state.engine().snapshot(), state: state.kept() }
     }
 
     fn restore(
@@ -100,17 +80,8 @@ impl Snapshot {
         };
         let engine =
             Engine::restore(engine, scheduler.build()?, settings).map_err(|error| error.to_string())?;
-        let mut state = CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros);
-        state.ended = self.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
-        state.jobs = self.jobs.into_iter().map(|job| (job.id(), job)).collect();
-        state.links = self.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
-        state.chains = self.chains.into_iter().collect();
-        state.gone = self.gone;
-        state.wake_at = state.engine.next_wake();
-        state.last = self.last;
-        state.last_job = self.last_job;
-        state.last_worker = self.last_worker;
-        Ok(state)
+        let name = scheduler.name().to_owned();
+        Ok(CoordinatorState::restore(engine, name, epoch_micros, self.state))
     }
 }
 
@@ -148,7 +119,7 @@ pub(super) fn replay(
         state.apply(entry);
     }
     // They were logged when they happened.
-    state.notices.clear();
+    state.take_notices();
     Ok(state)
 }
 
@@ -191,11 +162,15 @@ impl ClusterCoordinator {
                 .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
             journal.compact(&Snapshot::of(&state), rules)?;
         }
-        state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));
+        if let Some(last) = history.last() {
+            state.number_above(last);
+        }
         if begun {
             remarks.extend(forgotten(&directory, history.last(), blobs));
         }
-        state.notices.extend(remarks);
+        for remark in remarks {
+            state.notice(remark);
+        }
         let mut coordinator = ClusterCoordinator::new(
             state,
             configuration.clone(),
@@ -208,17 +183,15 @@ impl ClusterCoordinator {
 
     /// Resumes the jobs' claims, and ends jobs whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
-        self.local.state.ended.clear();
-        let jobs: Vec<JobId> = self.local.state.jobs.keys().copied().collect();
+        self.local.state_mut().list_ended();
+        let jobs: Vec<JobId> = self.local.state().jobs().keys().copied().collect();
         for job in jobs {
-            let Some(known) = self.local.state.jobs.get(&job) else { continue };
-            let pinned = pin(&known.accepted, blobs);
-            if known.outcome.is_some() {
-                self.local.state.ended.push(job);
-            } else {
+            let Some(known) = self.local.state().jobs().get(&job) else { continue };
+            let (pinned, is_over) = (pin(&known.accepted, blobs), known.outcome.is_some());
+            if !is_over {
                 self.local.resume_claim(job, 0);
             }
-            self.local.pins.insert(job, pinned);
+            self.local.pin(job, pinned);
             self.local.say(&format!("{job} goes on"));
         }
     }

@@ -39,7 +39,7 @@ pub fn replay_journal(
     let (header, recovered) = read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let recording = Recording::default();
     let record = |mut state: CoordinatorState| {
-        state.recorded = Some(Arc::clone(&recording));
+        state.record(Some(Arc::clone(&recording)));
         state
     };
     replay(&directory, recovered, &header, read_policy, record)

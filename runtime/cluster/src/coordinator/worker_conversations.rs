@@ -32,7 +32,7 @@ impl ClusterCoordinator {
                     let _ = caller.messages.send(ToWorker::Refused { reason, name_taken: true });
                     return;
                 }
-                let same = self.local.state.links.get(&worker).map(|link| link.identity().incarnation);
+                let same = self.local.state().links().get(&worker).map(|link| link.identity().incarnation);
                 let crashed = same != Some(hello.incarnation);
                 self.lose(worker, format!("a later start of {} took its place", hello.name), crashed);
                 (self.join(&hello), 0)
@@ -45,7 +45,7 @@ impl ClusterCoordinator {
     /// Why a worker cannot replace a live worker of the same name, if so. An earlier life in the same locked
     /// directory is over once its connection is.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
-        let link = self.local.state.links.get(&worker)?;
+        let link = self.local.state().links().get(&worker)?;
         let liveness = self.configuration.liveness;
         let Identity { name, incarnation, host, directory, .. } = link.identity();
         let same_place = (host, directory) == (&hello.host, &hello.directory);
@@ -62,7 +62,7 @@ impl ClusterCoordinator {
     /// Finds the worker's link by number, else by name. A leaving worker is only found by number: the same
     /// name then belongs to its next life.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
-        let links = &self.local.state.links;
+        let links = self.local.state().links();
         let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
         let by_number = number.and_then(|worker| Some((worker, links.get(&worker)?)));
         let by_name =
@@ -71,7 +71,7 @@ impl ClusterCoordinator {
     }
 
     fn join(&mut self, hello: &Hello) -> WorkerId {
-        let worker = WorkerId(self.local.state.last_worker + 1);
+        let worker = self.local.state().next_worker();
         let identity = Identity {
             name: hello.name.clone(),
             incarnation: hello.incarnation,
@@ -96,7 +96,7 @@ impl ClusterCoordinator {
     }
 
     fn connect(&mut self, worker: WorkerId, received: u64, caller: Caller) {
-        let Some(link) = self.local.state.links.get_mut(&worker) else { return };
+        let Some(link) = self.local.state_mut().link_mut(worker) else { return };
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let welcome = ToWorker::Welcome {
             worker,
@@ -110,17 +110,17 @@ impl ClusterCoordinator {
         }
         self.connections.insert(caller.connection, worker);
         link.connect(caller, received, welcome);
-        self.local.state.touch(worker);
+        self.local.state_mut().touch(worker);
     }
 
     pub(super) fn on_disconnected(&mut self, connection: u64) {
         let Some(worker) = self.connections.remove(&connection) else { return };
-        let Some(link) = self.local.state.links.get_mut(&worker) else { return };
+        let Some(link) = self.local.state_mut().link_mut(worker) else { return };
         if !link.disconnect(connection) {
             return;
         }
         if link.is_leaving() {
-            self.local.state.links.remove(&worker);
+            self.local.state_mut().remove_link(worker);
             self.local.say(&format!("{worker} has left"));
         } else {
             self.local.say(&format!("the connection of {worker} is broken; waiting for it to come back"));
@@ -129,7 +129,7 @@ impl ClusterCoordinator {
 
     pub(super) fn on_message(&mut self, connection: u64, message: FromWorker) {
         let Some(&worker) = self.connections.get(&connection) else { return };
-        let Some(link) = self.local.state.links.get_mut(&worker) else { return };
+        let Some(link) = self.local.state_mut().link_mut(worker) else { return };
         match message {
             FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
             FromWorker::Reported { number, report } => match link.look(number) {
@@ -150,7 +150,7 @@ impl ClusterCoordinator {
             FromWorker::Heartbeat { progress, memory } => {
                 link.ask_for_answer();
                 link.set_memory(memory);
-                self.local.state.touch(worker);
+                self.local.state_mut().touch(worker);
                 self.local.on_progress(worker, &progress);
             }
         }
@@ -160,7 +160,7 @@ impl ClusterCoordinator {
     fn keeps(&self, extra: &Extra) -> bool {
         let Extra::Printed { attempt, .. } = extra else { return true };
         self.configuration.failed_logs
-            && self.local.state.jobs.get(&attempt.task.job).is_some_and(LiveJob::has_room_for_logs)
+            && self.local.state().jobs().get(&attempt.task.job).is_some_and(LiveJob::has_room_for_logs)
     }
 
     /// Closes a connection that cannot be trusted; the worker reconnects.
@@ -174,14 +174,14 @@ impl ClusterCoordinator {
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
         let liveness = self.configuration.liveness;
         if paused > liveness / 2 {
-            self.local.state.links.values_mut().for_each(Link::begin_to_listen);
+            self.local.state_mut().begin_to_listen();
             return;
         }
-        let silent = self.local.state.links.iter().filter(|(_, link)| link.heard.silence() > liveness);
+        let silent = self.local.state().links().iter().filter(|(_, link)| link.heard.silence() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
             // A dying process closes its connection; a worker that is only silent is cut off or stopped.
-            let crashed = self.local.state.links.get(&worker).is_some_and(|link| !link.is_connected());
+            let crashed = self.local.state().links().get(&worker).is_some_and(|link| !link.is_connected());
             self.lose(
                 worker,
                 format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()),
@@ -192,9 +192,9 @@ impl ClusterCoordinator {
 
     /// Declares a worker lost, with everything it runs and holds; `crashed` if its process died.
     pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
-        let leaving = self.local.state.links.get(&worker).is_some_and(Link::is_leaving);
+        let leaving = self.local.state().links().get(&worker).is_some_and(Link::is_leaving);
         if leaving {
-            self.local.state.links.remove(&worker);
+            self.local.state_mut().remove_link(worker);
             return;
         }
         self.local.say(&format!("{worker} is lost: {reason}"));
@@ -204,7 +204,7 @@ impl ClusterCoordinator {
 
     /// Whether a worker can receive orders.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
-        let state = self.local.state.view().worker(worker).map(napreduce_engine::Worker::state);
+        let state = self.local.state().view().worker(worker).map(napreduce_engine::Worker::state);
         !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
     }
 }

@@ -3,7 +3,7 @@
 use napreduce_engine::Event;
 
 use super::Coordinator;
-use super::entry::{Entry, Extra};
+use super::entry::Extra;
 
 impl Coordinator {
     /// Applies a single event now.
@@ -24,11 +24,8 @@ impl Coordinator {
 
     /// Adds a worker's report to the batch.
     pub fn add_to_batch(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
-        let batch = self.batch.get_or_insert_with(|| {
-            let at = self.clock.now().max(self.state.last);
-            self.state.last = at;
-            Entry { at, events: Vec::new(), extra: Vec::new() }
-        });
+        let (clock, state) = (self.clock, &mut self.state);
+        let batch = self.entries.batch(|| state.begin_entry(clock.now()));
         batch.events.extend(events);
         batch.extra.extend(extra.iter().cloned());
         for extra in extra {
@@ -38,12 +35,8 @@ impl Coordinator {
 
     /// Has the engine process the batch, which becomes one journal entry with the next write.
     pub fn decide(&mut self) {
-        let Some(entry) = self.batch.take() else { return };
-        if self.cluster.is_some() {
-            let text = serde_json::to_vec(&entry);
-            self.unwritten
-                .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));
+        if let Some(entry) = self.entries.take_batch() {
+            self.state.handle_batch(entry);
         }
-        self.state.handle_batch(entry);
     }
 }

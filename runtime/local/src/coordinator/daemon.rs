@@ -3,26 +3,29 @@
 //! No effect of an entry leaves the coordinator before the entry is journaled. `run` is the loop of an
 //! embedded run, which has no journal; the loop of a cluster calls the same steps in the same order.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_engine::{
-    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId,
+    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, Time, WorkerId,
 };
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{JobProgress, ToWorker, several_lines};
+use napreduce_protocol::{ToWorker, several_lines};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
+use super::claims::Claims;
+use super::endings::Endings;
+use super::entries::Entries;
 use super::entry::{Extra, Identity};
-use super::link::Link;
+use super::followers::{Followers, Following};
+use super::program::Program;
 use super::state::CoordinatorState;
-use super::{ClusterServices, Coordinator, Followed, Following, Input, SendBack};
-use crate::clock::{Clock, unix_micros};
+use super::submitters::Submitters;
+use super::{ClusterServices, Coordinator, Input, SendBack};
+use crate::clock::{Clock, now, unix_micros};
 use crate::output::Disk;
 
 /// Interval of progress updates and of checks for due work.
@@ -44,24 +47,17 @@ impl Coordinator {
         own: SendBack,
     ) -> Coordinator {
         Coordinator {
-            clock: Clock::resume(state.epoch_micros, state.last),
-            last_job: state.last_job,
+            clock: Clock::resume(state.epoch_micros(), state.last()),
+            entries: Entries::new(cluster.is_some()),
+            submitters: Submitters::new(state.last_job()),
+            claims: Claims::new(now()),
+            endings: Endings::default(),
+            followers: Followers::default(),
+            program: Program::default(),
+            disk: Disk::default(),
             state,
             cluster,
-            pins: BTreeMap::new(),
-            batch: None,
-            unwritten: Vec::new(),
-            answers: Vec::new(),
-            claims: BTreeMap::new(),
-            endings: BTreeMap::new(),
-            renewed: Instant::now(),
-            disk: Disk::default(),
-            claiming: BTreeMap::new(),
-            followed: BTreeMap::new(),
             own,
-            finishing: false,
-            interrupted: None,
-            pause: None,
         }
     }
 
@@ -81,7 +77,7 @@ impl Coordinator {
         let engine = Engine::new(Box::new(Fifo::default()), settings);
         let state = CoordinatorState::new(engine, "fifo".to_owned(), unix_micros());
         let mut coordinator = Coordinator::new(state, None, own);
-        coordinator.last_job = job.0 - 1;
+        coordinator.submitters = Submitters::new(job.0 - 1);
         let identity = Identity {
             name: String::new(),
             incarnation: 0,
@@ -95,7 +91,7 @@ impl Coordinator {
         };
         let joined = identity.joined(worker);
         coordinator.enter_with(Some(joined), vec![Extra::Joined { worker, identity }]);
-        if let Some(link) = coordinator.state.links.get_mut(&worker) {
+        if let Some(link) = coordinator.state.link_mut(worker) {
             link.connect_local(orders);
         }
         coordinator
@@ -106,7 +102,7 @@ impl Coordinator {
         let (mut tick, mut batch) = (ticks(), Vec::new());
         self.begin_to_listen();
         self.conclude_unjournaled();
-        while !self.finishing || self.is_busy() {
+        while !self.program.is_finishing() || self.is_busy() {
             tokio::select! {
                 _ = inputs.recv_many(&mut batch, BATCH) => {
                     for input in batch.drain(..) {
@@ -123,16 +119,38 @@ impl Coordinator {
 
     /// Starts the time for workers to reconnect now, however long reading the journal took.
     pub fn begin_to_listen(&mut self) {
-        self.state.links.values_mut().for_each(Link::begin_to_listen);
+        self.state.begin_to_listen();
     }
 
     /// Returns when the engine wants to be woken.
     pub fn wake_at(&self) -> Option<Instant> {
-        self.state.wake_at.map(|at| self.clock.instant(at))
+        self.state.wake_at().map(|at| self.clock.instant(at))
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Returns the time of the next entry.
+    pub fn entry_time(&self) -> Time {
+        self.clock.now().max(self.state.last())
+    }
+
+    pub fn state(&self) -> &CoordinatorState {
+        &self.state
+    }
+
+    pub fn state_mut(&mut self) -> &mut CoordinatorState {
+        &mut self.state
+    }
+
+    /// Replaces the disk, whose calls a test makes fail.
+    pub fn set_disk(&mut self, disk: Disk) {
+        self.disk = disk;
     }
 
     fn is_busy(&self) -> bool {
-        !self.state.jobs.is_empty() || !self.claiming.is_empty()
+        !self.state.jobs().is_empty() || self.submitters.are_waiting()
     }
 
     pub fn take(&mut self, input: Input) {
@@ -148,29 +166,24 @@ impl Coordinator {
             Input::Interrupt { reason } => self.interrupt(reason),
             Input::Pause { at_rest } => self.pause(at_rest),
             Input::GoOn => self.go_on(),
-            Input::Finish => self.finishing = true,
+            Input::Finish => self.program.finish(),
         }
     }
 
     /// Calls `answer` when all inputs so far are journaled.
     pub fn afterwards(&mut self, answer: impl FnOnce() + Send + 'static) {
-        self.answers.push(Box::new(answer));
+        self.entries.answer_later(answer);
     }
 
     /// Writes the journal and then releases the effects. `write` gets the entries, and whether they must be
     /// synced when it returns: a commit follows, which must not outlive them.
     pub fn conclude<E>(&mut self, write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>) -> Result<(), E> {
-        let ended = std::mem::take(&mut self.state.ended);
+        let ended = self.state.take_ended();
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
-        if !self.unwritten.is_empty() {
-            write(&self.unwritten, commits > 0)?;
-        }
-        self.unwritten.clear();
+        self.entries.write(|entries| write(entries, commits > 0))?;
         self.state.flush();
-        for answer in std::mem::take(&mut self.answers) {
-            answer();
-        }
-        for notice in std::mem::take(&mut self.state.notices) {
+        self.entries.release_answers();
+        for notice in self.state.take_notices() {
             self.say(&notice);
         }
         for job in ended {
@@ -186,21 +199,13 @@ impl Coordinator {
 
     pub fn on_tick(&mut self) {
         self.look_after_claims();
-        let view = self.state.engine.view();
-        for (job, followed) in &self.followed {
-            if let Some(job) = self.state.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {
-                followed.progress.send_replace(job.progress(&view));
-            }
-        }
+        let view = self.state.engine().view();
+        self.followers.publish(|job| Some(self.state.jobs().get(&job)?.progress(&view)));
     }
 
     /// Subscribes to the progress of a job.
     pub fn follow(&mut self, job: JobId) -> Following {
-        let followed = self.followed.entry(job).or_insert_with(|| Followed {
-            progress: watch::Sender::new(JobProgress::default()),
-            end: watch::Sender::new(None),
-        });
-        Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
+        self.followers.follow(job)
     }
 
     /// Logs a line of a daemon; an embedded coordinator prints only lines relevant to its user.
@@ -215,7 +220,7 @@ impl Coordinator {
 /// Waits until `at`; never resolves if it is `None`.
 pub async fn sleep_until_some(at: Option<Instant>) {
     match at {
-        Some(at) => sleep_until(at.into()).await,
+        Some(at) => sleep_until(at).await,
         None => pending().await,
     }
 }

@@ -3,16 +3,19 @@
 //! Every step can be repeated after a restart of the coordinator.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
+use tokio::time::Instant;
 
-use super::claims::wait_after;
+use super::claims::Claim;
+use super::endings::Failed;
 use super::entry::Extra;
 use super::job::LiveJob;
-use super::{Claim, Coordinator, Ending, Input, Tried};
+use super::{Coordinator, Input, Tried};
+use crate::clock::now;
 use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 
 /// Time for which an embedded run retries a commit before it fails.
@@ -117,7 +120,7 @@ impl Coordinator {
     pub(super) fn begin_commit(&mut self, job: JobId) -> bool {
         let wanted = self
             .state
-            .jobs
+            .jobs()
             .get(&job)
             .is_some_and(|job| job.outcome == Some(JobOutcome::Succeeded) && !job.commit_begun);
         if wanted {
@@ -128,24 +131,23 @@ impl Coordinator {
 
     /// Commits or discards the output outside the loop; no process of the job exists any more.
     pub(super) fn start_ending(&mut self, job: JobId) {
-        let (since, tries, why, at, killed) = (Instant::now(), 0, None, None, None);
-        self.endings.insert(job, Ending { since, tries, why, at, killed });
-        match self.claims.remove(&job) {
+        self.endings.begin(job, now());
+        match self.claims.take(job) {
             Some(Claim::Held(claim)) => self.try_to_end(job, Some(claim), None),
             // Continues when the claim has been resumed.
-            Some(coming @ Claim::Coming { .. }) => drop(self.claims.insert(job, coming)),
+            Some(coming @ Claim::Coming { .. }) => self.claims.set(job, coming),
             Some(Claim::Away { .. }) | None => self.try_to_end(job, None, None),
         }
     }
 
     /// Makes one attempt to end a job; with `end` given, only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
-        let Some(job) = self.state.jobs.get(&id).cloned() else { return };
+        let Some(job) = self.state.jobs().get(&id).cloned() else { return };
         let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         // The engine's time is monotonic: a change of the system clock does not affect the job's duration.
-        let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
+        let (clock, epoch_micros) = (self.clock, self.state.epoch_micros());
         tokio::task::spawn_blocking(move || {
             let micros = clock.unix_micros(epoch_micros).saturating_sub(job.submitted_micros);
             let wall = Duration::from_micros(micros);
@@ -182,7 +184,7 @@ impl Coordinator {
             Tried::Over { ended, kept, remarks } => return self.on_ended(job, *ended, kept, remarks),
             Tried::Held { why, away } => (why, away),
         };
-        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job)) else {
             return;
         };
         let patience = match (&known.outcome, known.accepted.claim_request().owner) {
@@ -191,32 +193,19 @@ impl Coordinator {
             (_, Owner::Cluster) if away => Some(DISCARD_PATIENCE),
             _ => Some(Duration::ZERO),
         };
-        let over = patience.is_some_and(|patience| ending.since.elapsed() >= patience);
-        if over || ending.killed.is_some() {
-            let end = give_up(known, &why, ending.killed.take());
-            return self.try_to_end(job, None, Some(end));
-        }
-        ending.at = Some(Instant::now() + wait_after(ending.tries));
-        ending.tries += 1;
-        if ending.why.as_ref() != Some(&why) {
-            let said = format!("{job} is held: {why}; it is tried again");
-            ending.why = Some(why);
-            self.say(&said);
+        match ending.fail(&why, patience, now()) {
+            Failed::GiveUp(killed) => {
+                let end = give_up(known, &why, killed);
+                self.try_to_end(job, None, Some(end));
+            }
+            Failed::Retry { is_new: true } => self.say(&format!("{job} is held: {why}; it is tried again")),
+            Failed::Retry { is_new: false } => {}
         }
     }
 
     /// Retries endings that are due.
     pub(super) fn look_after_endings(&mut self, now: Instant) {
-        let due: Vec<JobId> = self
-            .endings
-            .iter_mut()
-            .filter(|(_, ending)| ending.at.is_some_and(|at| at <= now))
-            .map(|(job, ending)| {
-                ending.at = None;
-                *job
-            })
-            .collect();
-        for job in due {
+        for job in self.endings.take_due(now) {
             self.try_to_end(job, None, None);
         }
     }
@@ -224,15 +213,12 @@ impl Coordinator {
     /// Ends a job whose tasks are over and whose output cannot be settled; returns false if there is no such
     /// job. An ending in progress gives up when its current attempt fails.
     pub fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
-        let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
+        let (Some(ending), Some(known)) = (self.endings.get_mut(job), self.state.jobs().get(&job)) else {
             return false;
         };
-        match (ending.at.take(), &ending.why) {
-            (Some(_), Some(why)) => {
-                let end = give_up(known, why, Some(reason.to_owned()));
-                self.try_to_end(job, None, Some(end));
-            }
-            _ => ending.killed = Some(reason.to_owned()),
+        if let Some(why) = ending.kill(reason) {
+            let end = give_up(known, why, Some(reason.to_owned()));
+            self.try_to_end(job, None, Some(end));
         }
         true
     }
@@ -240,23 +226,22 @@ impl Coordinator {
     /// Returns why a job is held by an operator or its storage.
     pub(super) fn why_held(&self, job: JobId) -> Option<String> {
         let held = self.state.view().job(job).and_then(|job| job.pause().map(|pause| pause.reason.clone()));
-        held.or_else(|| self.endings.get(&job)?.why.clone())
+        held.or_else(|| self.endings.get(job)?.trouble(now()).map(|(why, ..)| why.to_owned()))
     }
 
     /// Returns why a job whose tasks are over has not ended.
     pub fn explain_ending(&self, job: JobId) -> Option<Vec<Reason>> {
-        let ending = self.endings.get(&job)?;
-        let known = self.state.jobs.get(&job)?;
+        let ending = self.endings.get(job)?;
+        let known = self.state.jobs().get(&job)?;
         let what = match known.outcome {
             Some(JobOutcome::Succeeded) => "its output is being put into place",
             _ => "what it wrote is being removed",
         };
         let text = format!("{job} has done its tasks; {what}");
         let mut reasons = vec![Reason::new(ReasonCode::State, text)];
-        if let Some(why) = &ending.why {
-            let seconds = ending.since.elapsed().as_secs();
+        if let Some((why, tries, time)) = ending.trouble(now()) {
             let text =
-                format!("it is held and tried again, {} times in {seconds} s so far: {why}", ending.tries);
+                format!("it is held and tried again, {tries} times in {} s so far: {why}", time.as_secs());
             reasons.push(Reason::new(ReasonCode::Ending, text));
             let remedy = format!("end it without its output with: nap job kill {job}");
             reasons.push(Reason::new(ReasonCode::Remedy, remedy));
@@ -266,8 +251,8 @@ impl Coordinator {
 
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
         self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
-        self.endings.remove(&job);
-        self.pins.remove(&job);
+        self.endings.remove(job);
+        self.submitters.unpin(job);
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
         if let Err(error) = kept {
             self.say(&format!("{job} is left out of the history: {error}"));
@@ -275,11 +260,8 @@ impl Coordinator {
         if self.cluster.is_some() {
             self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
         }
-        if let Some(followed) = self.followed.remove(&job) {
-            self.afterwards(move || {
-                followed.progress.send_replace(ended.detail.summary.progress);
-                followed.end.send_replace(Some(ended.end));
-            });
+        if let Some(followed) = self.followers.remove(job) {
+            self.afterwards(move || followed.end(ended.detail.summary.progress, ended.end));
         }
     }
 }

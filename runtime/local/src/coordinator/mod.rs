@@ -18,42 +18,51 @@ mod claims;
 mod daemon;
 mod details;
 mod ending;
+mod endings;
+mod entries;
 mod entry;
+mod followers;
 mod gone;
 mod job;
 mod last_heard;
 mod link;
-mod notes;
-mod output_log;
 mod pauses;
+mod program;
 mod recording;
 mod state;
+mod storage;
 mod submissions;
+mod submitters;
 mod workers;
 
-use std::any::Any;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use napreduce_engine::{JobId, WorkerId};
 use napreduce_history::EndedJob;
-use napreduce_protocol::{JobEnd, JobError, JobPlan, JobProgress, WorkerNews};
-use tokio::sync::{oneshot, watch};
+use napreduce_protocol::{JobError, JobPlan, WorkerNews};
+use tokio::sync::oneshot;
 
+use self::claims::Claims;
+use self::endings::Endings;
+use self::entries::Entries;
+use self::followers::Followers;
+use self::program::Program;
+use self::submitters::Submitters;
 use crate::clock::Clock;
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 
 pub use crate::clock::unix_micros;
 pub use daemon::{BATCH, sleep_until_some, ticks};
 pub use entry::{Accepted, Entry, Extra, Identity, KnownChain, of_report, spec_of};
+pub use followers::Following;
 pub use gone::GoneWorkers;
 pub use job::LiveJob;
 pub use last_heard::{LastHeard, Waiting};
 pub use link::{Caller, KeptLink, Link};
 pub use recording::{Recording, ReplayedBatch};
-pub use state::CoordinatorState;
+pub use state::{CoordinatorState, Kept};
+pub use submitters::{AnswerSubmission, Pins, Submitter};
 
 /// An event from the worker of this process, from an embedding program, or from work outside the loop.
 #[derive(Debug)]
@@ -100,9 +109,6 @@ pub enum Input {
 /// Returns the result of work outside the loop to the loop; a coordinator that has ended ignores it.
 pub type SendBack = Arc<dyn Fn(Input) + Send + Sync>;
 
-/// Keeps a job's programs and side files in the cluster's store until dropped.
-pub type Pins = Box<dyn Any + Send>;
-
 /// Stores an ended job in the history, outside the loop. Blocking. Remarks go to the last argument. An error
 /// is the reason why the job was not stored.
 pub type KeepEnded = Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
@@ -119,57 +125,6 @@ pub trait ClusterServices: Send {
     fn keeping(&self, state: &CoordinatorState) -> KeepEnded;
 }
 
-/// The progress of a job until its end is known.
-#[derive(Debug)]
-pub struct Following {
-    pub progress: watch::Receiver<JobProgress>,
-    /// `None` until the job has ended; the sender is dropped without an end only if the coordinator ends.
-    pub end: watch::Receiver<Option<JobEnd>>,
-}
-
-/// The other side of [`Following`].
-struct Followed {
-    progress: watch::Sender<JobProgress>,
-    end: watch::Sender<Option<JobEnd>>,
-}
-
-/// Called when a job is journaled, or with the reason for its rejection.
-pub type AnswerSubmission = Box<dyn FnOnce(Result<JobId, &JobError>) + Send>;
-
-/// The party that waits for a submission to be accepted.
-pub enum Submitter {
-    Client(AnswerSubmission),
-    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
-}
-
-/// The claim of a job whose tasks are not over.
-#[derive(Debug)]
-enum Claim {
-    Held(Box<OutputClaim>),
-    /// It is being resumed outside the loop.
-    Coming {
-        tries: u32,
-    },
-    /// Its storage is unreachable; the next try is at this time.
-    Away {
-        at: Instant,
-        tries: u32,
-    },
-}
-
-/// A job whose tasks are over and whose output is not settled.
-#[derive(Debug)]
-struct Ending {
-    since: Instant,
-    tries: u32,
-    /// The error of the last try.
-    why: Option<String>,
-    /// Time of the next try; `None` during a try.
-    at: Option<Instant>,
-    /// The reason, if it was killed.
-    killed: Option<String>,
-}
-
 /// The result of a try to end a job.
 #[derive(Debug)]
 pub enum Tried {
@@ -184,42 +139,18 @@ pub enum Tried {
     Held { why: String, away: bool },
 }
 
-/// The program is stopped or about to be.
-struct Pause {
-    /// Notified when all tasks are at rest; `None` after that.
-    at_rest: Option<oneshot::Sender<()>>,
-}
-
-/// An answer that waits for the journal.
-type Answer = Box<dyn FnOnce() + Send>;
-
 /// The jobs of one coordinator: the engine with its data, the claims on output directories, and the answers
 /// that wait for the journal.
 pub struct Coordinator {
-    pub clock: Clock,
-    /// The highest job number assigned, journaled or not.
-    last_job: u32,
-    pub state: CoordinatorState,
+    clock: Clock,
+    state: CoordinatorState,
     cluster: Option<Box<dyn ClusterServices>>,
-    /// Of jobs that have not ended.
-    pub pins: BTreeMap<JobId, Pins>,
-    /// The undecided batch.
-    batch: Option<Entry>,
-    /// Entries applied since the last write, in a cluster.
-    unwritten: Vec<Vec<u8>>,
-    answers: Vec<Answer>,
-    claims: BTreeMap<JobId, Claim>,
-    /// Jobs whose tasks are over and whose output is not settled.
-    endings: BTreeMap<JobId, Ending>,
-    /// Time of the last lease renewal.
-    renewed: Instant,
-    pub disk: Disk,
-    /// Submissions whose output directory is being claimed, by token.
-    pub claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
-    followed: BTreeMap<JobId, Followed>,
+    entries: Entries,
+    submitters: Submitters,
+    claims: Claims,
+    endings: Endings,
+    followers: Followers,
+    program: Program,
+    disk: Disk,
     own: SendBack,
-    /// Whether the embedding program has submitted its last job.
-    finishing: bool,
-    interrupted: Option<String>,
-    pause: Option<Pause>,
 }

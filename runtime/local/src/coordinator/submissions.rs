@@ -6,8 +6,11 @@ use napreduce_engine::{Event, JobId};
 use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
+use super::claims::Claim;
 use super::entry::{Accepted, Extra};
-use super::{Claim, Coordinator, Following, Input, Pins, Submitter};
+use super::followers::Following;
+use super::submitters::{Pins, Submitter};
+use super::{Coordinator, Input};
 use crate::clock::unix_micros;
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
 use crate::user::current_user;
@@ -15,7 +18,7 @@ use crate::user::current_user;
 impl Coordinator {
     /// Claims an output directory outside the loop.
     pub fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
-        self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
+        self.submitters.add(accepted.token, submitter);
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         let surroundings = self.surroundings(&accepted.plan);
         let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
@@ -30,7 +33,7 @@ impl Coordinator {
 
     /// What an output directory must keep away from.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
-        let workers = self.state.links.values().map(|link| link.identity().directory.clone());
+        let workers = self.state.links().values().map(|link| link.identity().directory.clone());
         let own = self.cluster.as_ref().map(|cluster| cluster.directory());
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
         Surroundings { cluster, inputs: files_read(&plan.splits) }
@@ -43,16 +46,18 @@ impl Coordinator {
         claim: Result<OutputClaim, JobError>,
     ) {
         let (job, token) = (accepted.job, accepted.token);
-        let submitters = self.claiming.remove(&token).map(|(_, submitters)| submitters).unwrap_or_default();
+        let submitters = self.submitters.end(token);
         match claim {
             Ok(claim) => {
                 accepted.claim = claim.mark();
-                self.claims.insert(job, Claim::Held(Box::new(claim)));
-                self.pins.extend(pins.map(|pins| (job, pins)));
+                self.claims.set(job, Claim::Held(Box::new(claim)));
+                if let Some(pins) = pins {
+                    self.submitters.pin(job, pins);
+                }
                 self.submitted(accepted);
                 self.welcome_submitters(job, submitters);
                 self.hold_while_paused();
-                if let Some(reason) = self.interrupted.clone() {
+                if let Some(reason) = self.program.interrupted().map(str::to_owned) {
                     self.enter(Event::JobKillRequested { job, reason });
                 }
             }
@@ -65,11 +70,10 @@ impl Coordinator {
         for job in live {
             self.enter(Event::JobKillRequested { job, reason: reason.clone() });
         }
-        let ending: Vec<JobId> = self.endings.keys().copied().collect();
-        for job in ending {
+        for job in self.endings.jobs() {
             self.kill_ending(job, &reason);
         }
-        self.interrupted = Some(reason);
+        self.program.interrupt(reason);
     }
 
     pub(super) fn submit_embedded(
@@ -103,14 +107,33 @@ impl Coordinator {
 
     fn submitted(&mut self, accepted: Accepted) {
         self.decide();
-        let spec = accepted.spec(self.clock.now().max(self.state.last));
+        let spec = accepted.spec(self.entry_time());
         let event = Event::JobSubmitted { job: accepted.job, spec };
         self.enter_with(Some(event), vec![Extra::Accepted(Box::new(accepted))]);
     }
 
     pub fn next_job(&mut self) -> JobId {
-        self.last_job += 1;
-        JobId(self.last_job)
+        self.submitters.next_job()
+    }
+
+    /// Returns whether the output directory of this submission is being claimed.
+    pub fn is_claiming_for(&self, token: u128) -> bool {
+        self.submitters.is_waiting(token)
+    }
+
+    /// Adds a submitter to a submission in progress.
+    pub fn join_submission(&mut self, token: u128, submitter: Submitter) {
+        self.submitters.add(token, submitter);
+    }
+
+    /// Returns whether the output directory of a submission is being claimed.
+    pub fn is_claiming(&self) -> bool {
+        self.submitters.are_waiting()
+    }
+
+    /// Keeps what a job needs in the store until it has ended.
+    pub fn pin(&mut self, job: JobId, pins: Pins) {
+        self.submitters.pin(job, pins);
     }
 }
 

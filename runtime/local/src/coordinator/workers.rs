@@ -11,7 +11,7 @@ impl Coordinator {
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
             WorkerNews::Report(report) => {
-                let number = self.state.links.get(&worker).map_or(0, |link| link.received() + 1);
+                let number = self.state.links().get(&worker).map_or(0, |link| link.received() + 1);
                 let stopped = match report {
                     WorkerReport::SuspendWanted { attempt } => Some(attempt),
                     _ => None,
@@ -23,14 +23,14 @@ impl Coordinator {
                     self.decide();
                 }
                 // No operator is there to resume it: it takes the next slot that is free.
-                if let Some(attempt) = stopped.filter(|id| self.state.engine.can_resume(*id).is_ok()) {
+                if let Some(attempt) = stopped.filter(|id| self.state.engine().can_resume(*id).is_ok()) {
                     let reason = "nobody else would let it go on".to_owned();
                     self.enter(Event::AttemptResumeRequested { attempt, reason });
                 }
             }
             WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
             WorkerNews::Memory(memory) => {
-                if let Some(link) = self.state.links.get_mut(&worker) {
+                if let Some(link) = self.state.link_mut(worker) {
                     link.set_memory(memory);
                 }
             }

@@ -43,7 +43,8 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
     for set in [u64::wrapping_sub as fn(u64, u64) -> u64, u64::wrapping_add] {
         let mut stage = Stage::new();
         stage.running = Some(stage.scene.start_changed(|coordinator| {
-            coordinator.local.state.epoch_micros = set(coordinator.local.state.epoch_micros, DAY_MICROS);
+            let state = coordinator.local.state_mut();
+            state.set_epoch_micros(set(state.epoch_micros(), DAY_MICROS));
         }));
         stage.play("worker w 2 \n submit 1 maps 1 reduces 1 \n finish 1 on w").await;
         let JobEnd::Succeeded(JobReport { wall, .. }) = stage.running().end_of(JobId(1)).await else {

@@ -122,7 +122,7 @@ fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_
 async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
     let mut stage = Stage::new();
     let (disk, script) = DiskScript::disk(&stage.scene.path("out"), None);
-    stage.running = Some(stage.scene.start_changed(|coordinator| coordinator.local.disk = disk));
+    stage.running = Some(stage.scene.start_changed(|coordinator| coordinator.local.set_disk(disk)));
     stage.play(MAP_AT_WORK).await;
     let stalled = script.stall();
     stage.play(OUT_OF_OUTPUT).await;

@@ -131,7 +131,7 @@ async fn a_directory_whose_journal_was_removed_says_so_and_numbers_go_on() {
             fs::remove_file(path).expect("removed");
         }
     }
-    let log = stage.scene.recovered().expect("it begins anew").local.state.notices;
+    let log = stage.scene.recovered().expect("it begins anew").local.state_mut().take_notices();
     let expected =
         format!("there is no journal in {}, though there is a history up to job_0001", directory.display());
     assert!(log.iter().any(|line| line.contains(&expected)), "{log:?}");

@@ -116,7 +116,7 @@ async fn nobody_is_lost_because_a_restart_took_long() {
     stage.play("worker w 1 \n kill coordinator").await;
     let silent = 2 * stage.scene.configuration.liveness;
     stage.running = Some(stage.scene.start_changed(|coordinator| {
-        let links = coordinator.local.state.links.values();
+        let links = coordinator.local.state().links().values();
         links.for_each(|link| link.heard.move_back(silent));
     }));
     stage.play("reconnect w").await;

@@ -4,8 +4,8 @@ use napreduce_engine::{Attempt, AttemptId, AttemptState, Order, Primitive, Recor
 use napreduce_history::OPERATOR;
 use napreduce_protocol::{PreemptionAccount, PreemptionSummary};
 
-use super::entry::Extra;
-use super::state::CoordinatorState;
+use super::CoordinatorState;
+use crate::coordinator::entry::Extra;
 
 impl CoordinatorState {
     /// Why a worker is to leave, which listings show until it has, and is said in the log.

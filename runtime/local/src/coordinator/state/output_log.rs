@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{OutputEntry, Peer, ToWorker};
 
-use super::entry::Identity;
-use super::state::CoordinatorState;
+use super::CoordinatorState;
+use crate::coordinator::entry::Identity;
 
 /// Entries of one message, so that no message grows with the job.
 const ENTRIES_MAX: usize = 10_000;

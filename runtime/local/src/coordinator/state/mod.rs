@@ -3,6 +3,9 @@
 //! The state depends on the entries alone, so replaying a journal restores the same state with the same
 //! numbers.
 
+mod notes;
+mod output_log;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
@@ -11,40 +14,53 @@ use napreduce_engine::{
     Report, TaskKind, Time, WorkerId,
 };
 use napreduce_protocol::ToWorker;
+use serde::{Deserialize, Serialize};
 
 use super::entry::{Accepted, Entry, Extra, KnownChain};
 use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
-use super::link::Link;
+use super::link::{KeptLink, Link};
 use super::recording::{Recording, ReplayedBatch};
 
 /// The state of a coordinator.
 pub struct CoordinatorState {
-    pub engine: Engine,
-    pub jobs: BTreeMap<JobId, LiveJob>,
-    pub links: BTreeMap<WorkerId, Link>,
+    engine: Engine,
+    jobs: BTreeMap<JobId, LiveJob>,
+    links: BTreeMap<WorkerId, Link>,
     /// Chains that are not settled.
-    pub chains: BTreeMap<u128, KnownChain>,
+    chains: BTreeMap<u128, KnownChain>,
     /// Workers that left or were lost.
-    pub gone: GoneWorkers,
+    gone: GoneWorkers,
     /// Links that may have something to send.
     touched: BTreeSet<WorkerId>,
     /// Jobs forgotten by the engine whose output must be committed or removed.
-    pub ended: Vec<JobId>,
-    pub wake_at: Option<Time>,
+    ended: Vec<JobId>,
+    wake_at: Option<Time>,
     /// The time of the last entry.
-    pub last: Time,
+    last: Time,
     /// The engine's time 0, in microseconds since 1970.
-    pub epoch_micros: u64,
+    epoch_micros: u64,
     /// The highest job number and worker number assigned.
+    last_job: u32,
+    last_worker: u32,
+    /// Lines for the log.
+    notices: Vec<String>,
+    /// All events with their effects, if recording is enabled.
+    recorded: Option<Recording>,
+    /// The policy's name.
+    policy: String,
+}
+
+/// What a snapshot of a state keeps.
+#[derive(Serialize, Deserialize)]
+pub struct Kept {
+    pub jobs: Vec<LiveJob>,
+    pub links: Vec<(WorkerId, KeptLink)>,
+    pub chains: Vec<(u128, KnownChain)>,
+    pub gone: GoneWorkers,
+    pub last: Time,
     pub last_job: u32,
     pub last_worker: u32,
-    /// Lines for the log.
-    pub notices: Vec<String>,
-    /// All events with their effects, if recording is enabled.
-    pub recorded: Option<Recording>,
-    /// The policy's name.
-    pub policy: String,
 }
 
 impl CoordinatorState {
@@ -70,6 +86,145 @@ impl CoordinatorState {
 }
 
 impl CoordinatorState {
+    /// Returns what a snapshot keeps besides the engine.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            jobs: self.jobs.values().cloned().collect(),
+            links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
+            chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            gone: self.gone.clone(),
+            last: self.last,
+            last_job: self.last_job,
+            last_worker: self.last_worker,
+        }
+    }
+
+    /// Restores a state from an engine and what a snapshot kept.
+    pub fn restore(engine: Engine, policy: String, epoch_micros: u64, kept: Kept) -> CoordinatorState {
+        let Kept { jobs, links, chains, gone, last, last_job, last_worker } = kept;
+        CoordinatorState {
+            ended: jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect(),
+            jobs: jobs.into_iter().map(|job| (job.id(), job)).collect(),
+            links: links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect(),
+            chains: chains.into_iter().collect(),
+            gone,
+            wake_at: engine.next_wake(),
+            last,
+            last_job,
+            last_worker,
+            ..CoordinatorState::new(engine, policy, epoch_micros)
+        }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the jobs that are not settled.
+    pub fn jobs(&self) -> &BTreeMap<JobId, LiveJob> {
+        &self.jobs
+    }
+
+    pub fn links(&self) -> &BTreeMap<WorkerId, Link> {
+        &self.links
+    }
+
+    pub fn link_mut(&mut self, worker: WorkerId) -> Option<&mut Link> {
+        self.links.get_mut(&worker)
+    }
+
+    pub fn remove_link(&mut self, worker: WorkerId) {
+        self.links.remove(&worker);
+    }
+
+    /// Starts the time for workers to reconnect now.
+    pub fn begin_to_listen(&mut self) {
+        self.links.values_mut().for_each(Link::begin_to_listen);
+    }
+
+    /// Returns the chains that are not settled.
+    pub fn chains(&self) -> &BTreeMap<u128, KnownChain> {
+        &self.chains
+    }
+
+    /// Returns the workers that left or were lost.
+    pub fn gone(&self) -> &GoneWorkers {
+        &self.gone
+    }
+
+    /// Returns the jobs whose output is to be committed or removed, once.
+    pub(in crate::coordinator) fn take_ended(&mut self) -> Vec<JobId> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Lists the jobs again whose output was being committed or removed when the last coordinator ended.
+    pub fn list_ended(&mut self) {
+        self.ended = self.jobs.values().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+    }
+
+    /// Returns when the engine wants to be woken.
+    pub fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    /// Returns the time of the last entry.
+    pub fn last(&self) -> Time {
+        self.last
+    }
+
+    /// Begins an entry at this time, or at that of the last entry if that is later.
+    pub(in crate::coordinator) fn begin_entry(&mut self, now: Time) -> Time {
+        self.last = self.last.max(now);
+        self.last
+    }
+
+    /// Returns the engine's time 0, in microseconds since 1970.
+    pub fn epoch_micros(&self) -> u64 {
+        self.epoch_micros
+    }
+
+    /// Sets the engine's time 0, as if the machine's clock had been set.
+    pub fn set_epoch_micros(&mut self, micros: u64) {
+        self.epoch_micros = micros;
+    }
+
+    /// Returns the highest job number assigned.
+    pub fn last_job(&self) -> u32 {
+        self.last_job
+    }
+
+    /// Numbers later jobs above this one.
+    pub fn number_above(&mut self, job: JobId) {
+        self.last_job = self.last_job.max(job.0);
+    }
+
+    /// Returns the number of the next worker.
+    pub fn next_worker(&self) -> WorkerId {
+        WorkerId(self.last_worker + 1)
+    }
+
+    /// Adds a line for the log.
+    pub fn notice(&mut self, line: String) {
+        self.notices.push(line);
+    }
+
+    /// Takes the lines for the log.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Records every later event and its effects.
+    pub fn record(&mut self, recording: Option<Recording>) {
+        self.recorded = recording;
+    }
+
+    /// Returns the policy's name.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+}
+
+impl CoordinatorState {
     pub fn view(&self) -> ClusterView<'_> {
         self.engine.view()
     }
@@ -89,7 +244,7 @@ impl CoordinatorState {
     }
 
     /// Applies an extra of an entry, before its events.
-    pub(super) fn take_in(&mut self, extra: Extra) {
+    pub(in crate::coordinator) fn take_in(&mut self, extra: Extra) {
         match extra {
             Extra::Accepted(accepted) => self.enter(*accepted),
             Extra::Joined { worker, identity } => {
@@ -137,7 +292,7 @@ impl CoordinatorState {
 
     /// Passes the events of an entry to the engine and carries out the effects. An order that cannot be given
     /// becomes another event.
-    pub(super) fn handle_batch(&mut self, entry: Entry) {
+    pub(in crate::coordinator) fn handle_batch(&mut self, entry: Entry) {
         for event in &entry.events {
             self.note_event(event);
         }
@@ -299,7 +454,7 @@ impl CoordinatorState {
         self.notices.push(notice);
     }
 
-    pub(super) fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
+    pub(in crate::coordinator) fn tell(&mut self, worker: WorkerId, message: impl FnOnce(u64) -> ToWorker) {
         if let Some(link) = self.links.get_mut(&worker) {
             link.tell(message);
             self.touched.insert(worker);
@@ -340,7 +495,7 @@ impl CoordinatorState {
     }
 
     /// Sends the effects of the entries so far, which are journaled by now.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::coordinator) fn flush(&mut self) {
         for worker in std::mem::take(&mut self.touched) {
             if let Some(link) = self.links.get_mut(&worker) {
                 link.flush();

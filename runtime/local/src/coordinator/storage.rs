@@ -1,0 +1,172 @@
+//! A coordinator's claims on the output directories of its jobs: resuming them after a restart, waiting for
+//! unreachable storage, and renewing leases.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SendError, sync_channel};
+use std::time::Duration;
+
+use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind, Report};
+use napreduce_protocol::WorkerReport;
+
+use super::claims::Claim;
+use super::{Coordinator, Input};
+use crate::clock::now;
+use crate::output::{Lease, OutputClaim, Resumed, Trouble};
+
+/// Time limit for checking a directory after a task failure; a slower one counts as unreachable.
+const LOOK_MAX: Duration = Duration::from_millis(250);
+
+impl Coordinator {
+    /// Resumes a claim of an earlier process.
+    pub fn resume_claim(&mut self, job: JobId, tries: u32) {
+        let Some(accepted) = self.state.jobs().get(&job).map(|known| known.accepted.clone()) else { return };
+        self.claims.set(job, Claim::Coming { tries });
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
+        tokio::task::spawn_blocking(move || {
+            let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
+            // If the coordinator has ended, it repeats this after its restart.
+            own(Input::Resumed { job, resumed });
+        });
+    }
+
+    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<OutputClaim>, Trouble>) {
+        let Some(Claim::Coming { tries }) = self.claims.take(job) else { return };
+        if self.endings.get(job).is_some() {
+            let claim = match resumed {
+                Ok(Resumed::Claimed(claim)) => Some(claim),
+                _ => None,
+            };
+            return self.try_to_end(job, claim, None);
+        }
+        let Some(known) = self.state.jobs().get(&job) else { return };
+        let output = known.accepted.plan.output.clone();
+        let reason = match resumed {
+            Ok(Resumed::Claimed(claim)) => {
+                self.claims.set(job, Claim::Held(claim));
+                return self.release(job);
+            }
+            Err(Trouble::Passing { what, away }) => {
+                self.claims.retry(job, now(), tries);
+                if away {
+                    self.hold(job, &what);
+                }
+                return;
+            }
+            Ok(Resumed::Settled | Resumed::Gone) => {
+                format!("what it wrote to {} was removed while no coordinator ran", output.display())
+            }
+            Err(trouble) => trouble.in_words(&output),
+        };
+        self.release(job);
+        self.enter(Event::JobKillRequested { job, reason });
+    }
+
+    /// Checks the claimed directory after a task failure on shared storage: either the storage is unreachable
+    /// and the job waits, or the failure counts. The check comes before the report is applied, so that
+    /// nothing is retried or counted meanwhile.
+    pub fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
+        let WorkerReport::Happened {
+            attempt,
+            report: Report::Failed { class, place: FaultPlace::SharedStorage, reason, .. },
+        } = &mut told
+        else {
+            return told;
+        };
+        let job = attempt.task.job;
+        let Some(output) = self.state.jobs().get(&job).map(|known| known.accepted.plan.output.clone()) else {
+            return told;
+        };
+        match self.verify_claim(job) {
+            Ok(()) => {}
+            Err(Trouble::Passing { what, .. }) => {
+                self.hold(job, &what);
+                *class = FailureClass::Excused;
+            }
+            Err(trouble) => {
+                *class = FailureClass::Fatal;
+                *reason = format!("{} ({reason})", trouble.in_words(&output));
+            }
+        }
+        told
+    }
+
+    /// Checks a claimed directory with a short timeout; a directory that does not answer is unreachable.
+    fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
+        let claim = match self.claims.take(job) {
+            Some(Claim::Held(claim)) if claim.is_soon_looked_at() => claim,
+            Some(held @ Claim::Held(_)) => {
+                self.claims.set(job, held);
+                return Ok(());
+            }
+            Some(waiting) => {
+                self.claims.set(job, waiting);
+                return Err(Trouble::Passing { what: "it is being looked for".to_owned(), away: true });
+            }
+            None => return Ok(()),
+        };
+        // A rendezvous channel: the claim is handed over or returned, never lost.
+        let (tell, told) = sync_channel(0);
+        let own = Arc::clone(&self.own);
+        tokio::task::spawn_blocking(move || {
+            let verified = claim.verify();
+            if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
+                let resumed = verified.map(|()| Resumed::Claimed(claim));
+                // If the coordinator has ended, it repeats this after its restart.
+                own(Input::Resumed { job, resumed });
+            }
+        });
+        match told.recv_timeout(LOOK_MAX) {
+            Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
+                // It is resumed and locked again when the storage is back.
+                drop(claim);
+                self.claims.retry(job, now(), 0);
+                verified
+            }
+            Ok((claim, verified)) => {
+                self.claims.set(job, Claim::Held(claim));
+                verified
+            }
+            Err(_) => {
+                self.claims.set(job, Claim::Coming { tries: 0 });
+                let what = format!("it did not answer for {} ms", LOOK_MAX.as_millis());
+                Err(Trouble::Passing { what, away: true })
+            }
+        }
+    }
+
+    /// Holds a job while its storage is unreachable, since its tasks would fail.
+    fn hold(&mut self, job: JobId, what: &str) {
+        let kind = PauseKind::OutputUnreachable;
+        if self.state.engine().can_pause_job(job, kind).is_ok() {
+            let why = format!("its output directory is out of reach: {what}");
+            self.say(&format!("{job} is held: {why}"));
+            let pause = Pause { kind, reason: format!("{why}; it is tried again") };
+            self.enter(Event::JobPauseRequested { job, pause });
+        }
+    }
+
+    /// Releases a job held by [`Coordinator::hold`].
+    fn release(&mut self, job: JobId) {
+        let view = self.state.view();
+        let pause = view.job(job).and_then(Job::pause);
+        if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
+            self.say(&format!("{job} is not held any more: its output directory is back"));
+            let reason = "its output directory is back".to_owned();
+            self.enter(Event::JobResumeRequested { job, reason });
+        }
+    }
+
+    /// Retries due claims and renews leases.
+    pub(super) fn look_after_claims(&mut self) {
+        let now = now();
+        for (job, tries) in self.claims.due(now) {
+            self.resume_claim(job, tries);
+        }
+        self.look_after_endings(now);
+        if let Some(leases) = self.claims.leases_due(now) {
+            tokio::task::spawn_blocking(move || {
+                leases.iter().for_each(Lease::renew);
+            });
+        }
+    }
+}
