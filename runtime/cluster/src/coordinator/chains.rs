@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_local::chain;
 use napreduce_local::chain::Removal;
+use napreduce_local::clock::now;
 use napreduce_local::coordinator::{Extra, KnownChain};
 use napreduce_protocol::FromCoordinator;
+use tokio::time::Instant;
 
 use super::requests::{Refusal, Reply};
 use super::{ClusterCoordinator, ClusterInput};
@@ -37,11 +39,11 @@ impl Default for Watched {
     fn default() -> Watched {
         Watched {
             holders: 0,
-            heard: Instant::now(),
+            heard: now(),
             removing: false,
             waiting: Vec::new(),
             retry: RETRY_FIRST,
-            retry_at: Instant::now(),
+            retry_at: now(),
         }
     }
 }
@@ -80,7 +82,7 @@ impl ClusterCoordinator {
     pub(super) fn release_chain(&mut self, chain: u128) {
         if let Some(watched) = self.chains.watched.get_mut(&chain) {
             watched.holders = watched.holders.saturating_sub(1);
-            watched.heard = Instant::now();
+            watched.heard = now();
         }
     }
 
@@ -107,7 +109,7 @@ impl ClusterCoordinator {
         if self.local.state().chains().is_empty() {
             return;
         }
-        let now = Instant::now();
+        let now = now();
         // A job being admitted may belong to a chain.
         let mut live: BTreeSet<u128> =
             self.local.state().jobs().values().filter_map(|job| job.accepted.plan.chain).collect();
@@ -156,7 +158,7 @@ impl ClusterCoordinator {
             }
             Err(error) => {
                 let retry = watched.retry;
-                (watched.removing, watched.retry_at) = (false, Instant::now() + retry);
+                (watched.removing, watched.retry_at) = (false, now() + retry);
                 watched.retry = (retry * 2).min(RETRY_MAX);
                 self.local.say(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
             }

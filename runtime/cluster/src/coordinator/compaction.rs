@@ -2,8 +2,8 @@
 //! snapshot.
 
 use std::io;
-use std::time::Instant;
 
+use napreduce_local::clock::now;
 use tokio::task::spawn_blocking;
 
 use super::recovery::Snapshot;
@@ -17,7 +17,7 @@ impl ClusterCoordinator {
         if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some() {
             return Ok(());
         }
-        let began = Instant::now();
+        let began = now();
         let compaction = self.journal.begin_compaction()?;
         let path = compaction.path();
         let (snapshot, inputs) = (Snapshot::of(self.local.state()), self.inputs.clone());

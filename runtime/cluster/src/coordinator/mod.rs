@@ -32,11 +32,11 @@ mod worker_conversations;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use napreduce_engine::{Event, WorkerId};
 use napreduce_history::HistoryStore;
 use napreduce_local::chain::Removal;
+use napreduce_local::clock::now;
 use napreduce_local::coordinator::{
     Accepted, BATCH, Caller, ClusterServices, Coordinator, CoordinatorState, Input, KeepEnded, LastHeard,
     Pins, Waiting, sleep_until_some, ticks,
@@ -44,6 +44,7 @@ use napreduce_local::coordinator::{
 use napreduce_protocol::{FromWorker, Hello, ToWorker};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use self::chains::ChainWatch;
 use self::definitions::Definitions;
@@ -138,7 +139,7 @@ impl ClusterCoordinator {
             compacting: None,
             connections: BTreeMap::new(),
             inputs,
-            ticked: Instant::now(),
+            ticked: now(),
             stopping: false,
         }
     }
@@ -151,7 +152,7 @@ impl ClusterCoordinator {
     ) -> Result<(), JournalError> {
         let (mut tick, mut batch, mut open) = (ticks(), Vec::new(), true);
         self.local.begin_to_listen();
-        self.ticked = Instant::now();
+        self.ticked = now();
         self.conclude()?;
         while !self.stopping {
             tokio::select! {
@@ -211,7 +212,7 @@ impl ClusterCoordinator {
 
     fn on_tick(&mut self) {
         let paused = self.ticked.elapsed();
-        self.ticked = Instant::now();
+        self.ticked = now();
         self.look_after_workers(paused);
         self.look_after_chains();
         self.sample();

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use napreduce_engine::WorkerId;
+use napreduce_local::clock::now;
 use napreduce_local::coordinator::unix_micros;
 use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::ClusterCoordinator;
 
@@ -69,7 +71,7 @@ impl ClusterCoordinator {
             return;
         }
         let history = Arc::clone(&self.history);
-        let now = Instant::now();
+        let now = now();
         let at_millis = unix_micros() / 1_000;
         let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();

@@ -3,9 +3,10 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
+use napreduce_local::clock::now;
 use napreduce_protocol::{open_regular, open_regular_with};
+use tokio::time::Instant;
 
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
@@ -24,7 +25,7 @@ pub(super) struct JournalFile {
 impl JournalFile {
     /// Creates a handle that appends after `bytes`.
     fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy) -> JournalFile {
-        JournalFile { path: path.to_owned(), file, bytes, fsync, synced: Instant::now(), dirty: false }
+        JournalFile { path: path.to_owned(), file, bytes, fsync, synced: now(), dirty: false }
     }
 }
 
@@ -128,7 +129,7 @@ impl JournalFile {
     /// Syncs everything.
     fn sync(&mut self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|error| JournalError::io("sync", &self.path, error))?;
-        self.synced = Instant::now();
+        self.synced = now();
         self.dirty = false;
         Ok(())
     }

@@ -3,14 +3,17 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::clock::now;
 
 /// Messages of one connection that may wait for the loop.
 const WAITING_MAX: usize = 1024;
 
-static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+static BEGINNING: LazyLock<Instant> = LazyLock::new(now);
 
 /// Shared by a connection, which stamps it, and the link of its worker.
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_local::clock::now;
 use napreduce_local::coordinator::Following;
 use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,7 +26,7 @@ impl Client {
         let mut told = *following.progress.borrow_and_update();
         self.send(&FromCoordinator::Progress(told)).await?;
         loop {
-            match self.next(&mut following, Instant::now()).await? {
+            match self.next(&mut following, now()).await? {
                 Next::Progress(progress) => {
                     told = progress;
                     self.send(&FromCoordinator::Progress(progress)).await?;
@@ -47,7 +48,7 @@ impl Client {
         let sign_of_life = told_at + self.desk.limits.sign_of_life;
         let changed = async {
             sleep_until(told_at + COALESCED).await;
-            let waited = sign_of_life.saturating_duration_since(Instant::now());
+            let waited = sign_of_life.saturating_duration_since(now());
             // No change in time: repeat the progress as a heartbeat.
             if !matches!(timeout(waited, progress.changed()).await, Ok(Ok(()))) {
                 sleep_until(sign_of_life).await;
