@@ -19,21 +19,21 @@ use crate::parent::end_with_parent;
 
 /// Run a coordinator
 ///
-/// It listens for workers and clients until it is interrupted. Killed and started again in the same directory
-/// it goes on where it was; running tasks do not notice.
+/// Listens for workers and clients until it is interrupted. Restarted in the same directory it continues
+/// from its journal; running tasks are not affected.
 #[derive(Debug, Clone, Default, Args)]
 #[group(skip)]
 #[command(after_help = "\
 Examples:
-  nap coordinator                                  for this machine alone
-  nap coordinator --dir /srv/nap --bind 0.0.0.0:7000   for other hosts, too; give them a copy of /srv/nap/secret
-  nap worker --coordinator HOST:7000 --secret-file F   on each of them")]
+  nap coordinator                                      for this machine only
+  nap coordinator --dir /srv/nap --bind 0.0.0.0:7000   for other hosts as well
+  nap worker --coordinator HOST:7000 --secret-file F   on each host; F is a copy of /srv/nap/secret")]
 pub struct Arguments {
     #[command(flatten)]
     pub options: CoordinatorOptions,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending
-    /// one more is said by the table preemption of the configuration file [default: 2]
+    /// Maximum suspended attempts per worker, or unlimited; see `[preemption] when-full` for what happens
+    /// beyond it [default: 2]
     #[arg(long, value_name = "N", env = "NAPREDUCE_SUSPENDED_MAX")]
     pub suspended_max: Option<SuspendedMax>,
 
@@ -42,7 +42,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The flags that were given, for another process.
+    /// Returns the flags that were given, for another process.
     pub fn to_line(&self) -> Vec<OsString> {
         let said = &self.options;
         let time = |time: Duration| format!("{}us", time.as_micros());
@@ -68,7 +68,7 @@ impl Arguments {
     }
 }
 
-/// Runs it until it is interrupted.
+/// Runs the coordinator until it is interrupted.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
     let configuration = configuration(arguments, cluster)?;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     Ok(run_coordinator(configuration, open_history)?)
 }
 
-/// What the daemon runs with. An error is one of usage.
+/// Returns the settings of the daemon. Errors are usage errors.
 pub fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
     choose(arguments, cluster).map_err(usage)
 }
@@ -89,8 +89,8 @@ fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Coordinat
         scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
         tables: file.scheduler,
     };
-    // Said before anything is started.
-    scheduler.build().context("the scheduler cannot be set up")?;
+    // Report wrong parameters before anything starts.
+    scheduler.build().with_context(|| format!("cannot set up the scheduler {}", scheduler.scheduler))?;
     let scheduler = Arc::new(scheduler);
     let mut chosen =
         CoordinatorConfiguration::new(cluster.directory()?, scheduler, SchedulerConfiguration::read);
@@ -113,7 +113,7 @@ fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Coordinat
     set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
     anyhow::ensure!(
         chosen.liveness > chosen.heartbeat,
-        "--liveness {:?} is not longer than --heartbeat {:?}: every worker would be lost; several heartbeats are usual",
+        "--liveness {:?}: must be longer than --heartbeat ({:?}), or every worker is lost; give several heartbeats",
         chosen.liveness,
         chosen.heartbeat
     );
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    fn flag_overrides_file_and_file_overrides_default() {
         let (_folder, cluster) = cluster("[coordinator]\nliveness = \"10s\"\nheartbeat = \"1s\"\n");
         let flags = of(CoordinatorOptions {
             heartbeat: Some(Duration::from_millis(500)),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_keep_two_suspended_attempts_unless_the_file_or_a_flag_says_otherwise() {
+    fn suspended_max_is_two_unless_set_by_file_or_flag() {
         let max = |file: &str, flag: Option<SuspendedMax>| {
             let (_folder, cluster) = cluster(file);
             let flags = Arguments { suspended_max: flag, ..Arguments::default() };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_workers_a_task_may_end_is_said_by_a_flag_or_the_file() {
+    fn crashes_max_is_set_by_flag_or_file() {
         let max = |file: &str, flag: Option<u32>| {
             let (_folder, cluster) = cluster(file);
             let flags = of(CoordinatorOptions { crashes_max: flag, ..CoordinatorOptions::default() });
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_of_failed_attempts_are_kept_unless_a_flag_or_the_file_says_otherwise() {
+    fn failed_logs_are_kept_unless_disabled_by_flag_or_file() {
         let kept = |file: &str, flag: bool| {
             let (_folder, cluster) = cluster(file);
             let flags = of(CoordinatorOptions { no_failed_logs: flag, ..CoordinatorOptions::default() });
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_job_programs_read_them() {
+    fn sizes_have_the_units_of_job_programs() {
         let (_folder, cluster) = cluster("[coordinator]\njournal-bytes-max = \"2k\"\n");
         let chosen = configuration(&Arguments::default(), &cluster).expect("it makes sense");
         assert_eq!(chosen.journal_bytes_max, 2048);
     }
 
     #[test]
-    fn how_many_bytes_the_history_has_is_said_by_a_flag_or_the_file() {
+    fn history_bytes_max_is_set_by_flag_or_file() {
         let max = |file: &str, flag: Option<u64>| {
             let (_folder, cluster) = cluster(file);
             let flag = flag.map(|bytes| bytes.to_string().parse().expect("a size"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_passed_on_as_they_were_given() {
+    fn to_line_returns_the_given_flags() {
         use clap::Parser;
 
         #[derive(Parser)]
@@ -226,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn a_liveness_below_the_heartbeat_is_refused() {
+    fn liveness_below_heartbeat_is_rejected() {
         let (_folder, cluster) = cluster("[coordinator]\nliveness = \"100ms\"\n");
         let error =
             configuration(&Arguments::default(), &cluster).expect_err("it makes no sense").to_string();
-        assert!(error.contains("every worker would be lost"), "{error}");
+        assert!(error.contains("or every worker is lost"), "{error}");
     }
 }

@@ -9,22 +9,22 @@ use super::Arguments;
 
 const READ_ELSEWHERE: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
 
-/// What ends a command line in a shell, or begins what is no part of it.
+/// Words that end a command line in a shell.
 const ENDS: [&str; 8] = ["#", "--", "|", "||", "&", "&&", ">", ";"];
 
-/// Words that a page may put where a subcommand would stand.
+/// Whether a word stands for subcommands, such as `<COMMAND>` or `JOB`.
 fn stands_for_more(word: &str) -> bool {
     word.starts_with(['-', '<', '[', '.']) || word.chars().any(char::is_uppercase)
 }
 
-/// What is wrong with a line that begins with `nap`.
+/// Returns what is wrong with a line that begins with `nap`.
 fn wrong_in(line: &str) -> Option<String> {
     let mut whole = Arguments::command();
     whole.build();
     let mut command: &Command = &whole;
     let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
     let mut words = words.skip(1).take_while(|word| !ENDS.contains(word)).peekable();
-    // Options of all commands may come first, each with its value.
+    // Global options may come first, each with its value.
     while words.next_if(|word| word.starts_with("--")).is_some() {
         words.next();
     }
@@ -32,11 +32,11 @@ fn wrong_in(line: &str) -> Option<String> {
         if stands_for_more(word) {
             break;
         }
-        // Pages may name several at once, in a table behind a backslash each.
+        // Pages may name alternatives, in a table with backslashes.
         let names: Vec<&str> = word.split(['/', '|']).map(|name| name.trim_end_matches('\\')).collect();
         let Some(found) = names.iter().map(|name| command.find_subcommand(name)).collect::<Option<Vec<_>>>()
         else {
-            return Some(format!("there is no {word}"));
+            return Some(format!("no command {word}"));
         };
         if command.get_name() == "nap" && READ_ELSEWHERE.contains(&word) {
             return None;
@@ -67,7 +67,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The command lines of a page: lines of blocks that begin with `nap`, and what stands so in backticks.
+/// Returns the command lines of a page: lines in code blocks, and code spans, that begin with `nap`.
 fn command_lines(page: &str) -> Vec<(usize, String)> {
     let mut in_block = false;
     let mut lines = Vec::new();
@@ -86,7 +86,7 @@ fn command_lines(page: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn what_pages_say_of_nap_is_there() {
+fn commands_and_options_in_pages_exist() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = vec![top.join("README.md"), top.join("CONTRIBUTING.md")];
     pages(&top.join("docs"), &mut files);
@@ -104,12 +104,12 @@ fn what_pages_say_of_nap_is_there() {
 }
 
 #[test]
-fn a_command_or_an_option_that_is_not_there_is_told() {
+fn wrong_in_reports_unknown_commands_and_options() {
     for right in ["nap job list --state failed", "nap sim --workload X", "nap lab dream --any", "nap job JOB"]
     {
         assert_eq!(wrong_in(right), None, "{right}");
     }
-    assert_eq!(wrong_in("nap job dream last"), Some("there is no dream".to_owned()));
+    assert_eq!(wrong_in("nap job dream last"), Some("no command dream".to_owned()));
     assert_eq!(wrong_in("nap job kill 7 --hard"), Some("nap job kill has no --hard".to_owned()));
     assert_eq!(wrong_in("nap job kill 7 # --hard"), None);
 }

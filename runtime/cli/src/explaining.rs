@@ -1,13 +1,11 @@
-//! Why a job or a task does not get on, as it is printed.
-//!
-//! Owns their form. Does not own what is explained (live runtime).
+//! Formats why jobs or tasks make no progress.
 
 use std::fmt::Display;
 
 use napreduce_engine::Reason;
 use napreduce_protocol::several_lines;
 
-/// What is said of each job or task, with its name before it where that is not said anyway.
+/// Formats the reasons of each job or task, with its ID in front unless the reason starts with it.
 pub fn explanations(explained: &[(impl Display, Vec<Reason>)]) -> String {
     let line = |id: &str, line: &str| {
         if line.starts_with(id) {
@@ -30,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn explanations_name_what_they_are_about() {
+    fn explanations_start_with_id_once() {
         let explained = [(
             "job_0007",
             vec![

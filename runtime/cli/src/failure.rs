@@ -10,28 +10,28 @@ const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
 const NO_COORDINATOR: u8 = 69;
 
-/// What ends a command beside the errors of the crates below.
+/// Errors of commands, in addition to those of other crates.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Printed already; the exit status.
+    /// The error is printed already; carries the exit status.
     #[error("failed")]
     Printed(u8),
-    /// The command line or the configuration asks for something that cannot be.
+    /// The command line or the configuration is invalid.
     #[error("{}", in_words(.0))]
     Usage(anyhow::Error),
 }
 
-/// What ends a command with status 1 although there is nothing more to print.
+/// The error of a command that has printed its errors; status 1.
 pub fn printed() -> anyhow::Error {
     Failure::Printed(FAILED).into()
 }
 
-/// Makes an error one of wrong usage, unless its status is more specific.
+/// Wraps an error as wrong usage, unless it has a more specific status.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     Failure::Usage(error.into()).into()
 }
 
-/// The failures of a command that acts on several things and goes on after each failure.
+/// The failures of a command that continues after each failure.
 #[derive(Debug, Default)]
 pub struct Failures {
     /// The highest exit status so far.
@@ -39,8 +39,8 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Returns the result of acting on one thing, or prints why it failed. Fails if no coordinator answers,
-    /// since acting on other things would fail as well.
+    /// Returns the result of one action, or prints its error. Fails if no coordinator answers, since further
+    /// actions would fail as well.
     pub fn check<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> anyhow::Result<Option<T>> {
         let error = match result {
             Ok(done) => return Ok(Some(done)),
@@ -72,7 +72,7 @@ pub fn print(error: &anyhow::Error) {
     }
 }
 
-/// An error and what led to it, each said once: some say what led to them themselves.
+/// Formats an error and its causes, leaving out causes that the text contains already.
 pub fn in_words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -87,7 +87,7 @@ pub fn in_words(error: &anyhow::Error) -> String {
     text
 }
 
-/// The exit status that an error means.
+/// Returns the exit status of an error.
 pub fn status(error: &anyhow::Error) -> u8 {
     let own = match error.downcast_ref() {
         Some(Failure::Printed(status)) => Some(*status),
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_led_to_an_error_is_said_once() {
+    fn in_words_prints_each_cause_once() {
         let cause = || std::io::Error::other("no space left");
         let told = anyhow::Error::new(cause()).context("cannot write out: no space left");
         assert_eq!(in_words(&told), "cannot write out: no space left");

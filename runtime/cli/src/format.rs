@@ -20,17 +20,17 @@ pub enum Format {
 /// The flag of every listing.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct FormatArguments {
-    /// How to print
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "table")]
     pub format: Format,
 
-    /// Times in UTC instead of local ones (those of TZ)
+    /// Print times in UTC instead of local time
     #[arg(long)]
     pub utc: bool,
 }
 
 impl FormatArguments {
-    /// Prints one of the two.
+    /// Prints the text or the answer as JSON.
     pub fn print<A: Serialize>(
         self,
         text: impl FnOnce(&Screen) -> String,
@@ -39,7 +39,7 @@ impl FormatArguments {
         match self.format {
             Format::Table => print(text(&Screen::of_stdout(self.utc))),
             Format::Json => {
-                // As a value first: its fields are in the order of the alphabet, whatever they are made from.
+                // Through a `Value`, which sorts fields by name.
                 let value = serde_json::to_value(answer()).context("cannot write JSON")?;
                 print(format_args!("{value:#}\n"));
             }
@@ -48,17 +48,17 @@ impl FormatArguments {
     }
 }
 
-/// A table for a file as well as for a person.
+/// Formats a table of any width.
 pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     Screen::plain().table(headings, rows)
 }
 
-/// A moment in UTC.
+/// Formats a time in UTC.
 pub fn moment(millis: u64) -> String {
     Screen::plain().moment(millis)
 }
 
-/// A span in the coarsest terms that still say something.
+/// Formats a duration, with two units at most.
 pub fn span(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
@@ -69,7 +69,7 @@ pub fn span(millis: u64) -> String {
     }
 }
 
-/// What is missing in a table.
+/// Returns `-` for a missing cell.
 pub fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_readable() {
+    fn span_has_at_most_two_units() {
         assert_eq!(span(1_234), "1.2 s");
         assert_eq!(span(61_000), "1 min 1 s");
         assert_eq!(span(7_260_000), "2 h 1 min");

@@ -8,9 +8,9 @@ use napreduce::Program;
 use napreduce::streaming::frames;
 
 const ABOUT: &str = "\
-A program in Python, or in any language that speaks frames, as mapper and reducer. There is one process for each attempt, which is \
-suspended and checkpointed as any task. Programs of the module napreduce call this by themselves: python wordcount.py books --output \
-counts.";
+Runs a program in Python, or in any language that implements frames, as mapper and reducer. Each attempt is one process, which can \
+be suspended and checkpointed. Programs of the Python module napreduce call this themselves: python wordcount.py books --output \
+counts";
 
 const EXAMPLES: &str = "\
 nap frames --program wordcount.py books --output counts
@@ -19,17 +19,16 @@ nap frames --program wordcount.py --python venv/bin/python books --output counts
 nap frames --program wordcount.py books --output counts --files stop.txt --cluster DIR
 nap frames --program ./wordcount --python '' books --output counts";
 
-/// Run a job that is a program in Python or speaks frames; nap frames --help has its options
+/// Run a job written in Python or with frames; see nap frames --help
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of a job program: INPUT..., --output, --program, --python, --parameter, --reduces, --cluster
-    /// and more
+    /// Options of a frames job
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }
 
-/// Runs the job of these arguments, which follow `nap frames`.
+/// Runs the job of the arguments after `nap frames`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     frames::main(Program::new().about(ABOUT).examples(EXAMPLES).called("nap frames", arguments))
 }

@@ -1,7 +1,5 @@
-//! Jobs, tasks, attempts and workers as people name them.
-//!
-//! Owns reading `job_0007`, `7`, `last`, `all`, `3-7`, `job_0007_m_0003.1` and so on. Does not own which of
-//! them exist.
+//! Names of jobs, tasks, attempts and workers on command lines: `job_0007`, `7`, `last`, `all`, `3-7`,
+//! `job_0007_m_0003.1` and so on.
 
 use std::str::FromStr;
 
@@ -13,20 +11,20 @@ use napreduce_protocol::requests::ListJobs;
 
 use crate::failure::{Failures, usage};
 
-/// Jobs that `all` can mean.
+/// Maximum jobs of `all`.
 pub const JOBS_MAX: u32 = 100_000;
 
-/// One or several jobs.
+/// A selection of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobSelector {
     One(JobId),
-    /// Both ends included.
+    /// Inclusive.
     Range(JobId, JobId),
     Last,
     All,
 }
 
-/// A task, or one attempt at it.
+/// A task, or one attempt of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskSelector {
     pub task: TaskId,
@@ -46,7 +44,7 @@ impl FromStr for JobSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<JobSelector, String> {
-        let wrong = || format!("{text:?} names no job; write job_0007, 7, 3-7, last or all");
+        let wrong = || format!("invalid job {text:?}: expected job_0007, 7, 3-7, last or all");
         match text {
             "last" => return Ok(JobSelector::Last),
             "all" => return Ok(JobSelector::All),
@@ -56,7 +54,7 @@ impl FromStr for JobSelector {
             None => job(text).map(JobSelector::One).ok_or_else(wrong),
             Some((from, to)) => match (job(from), job(to)) {
                 (Some(from), Some(to)) if from <= to => Ok(JobSelector::Range(from, to)),
-                (Some(_), Some(_)) => Err(format!("{text:?} ends before it begins")),
+                (Some(_), Some(_)) => Err(format!("invalid range {text:?}: the first job must come first")),
                 _ => Err(wrong()),
             },
         }
@@ -64,8 +62,8 @@ impl FromStr for JobSelector {
 }
 
 impl JobSelector {
-    /// The jobs among `existing`, in order. A job that is named outright need not be among them; the
-    /// coordinator refuses it.
+    /// Returns the selected jobs among `existing`, in order. A single job need not exist; the coordinator rejects
+    /// it.
     pub fn among(self, existing: &[JobId]) -> Result<Vec<JobId>> {
         let mut existing = existing.to_vec();
         existing.sort();
@@ -74,7 +72,7 @@ impl JobSelector {
             JobSelector::Range(from, to) => {
                 existing.retain(|job| (from..=to).contains(job));
                 if existing.is_empty() {
-                    Err(usage(anyhow!("there is no job from {from} to {to}; see: nap job list")))
+                    Err(usage(anyhow!("no job from {from} to {to}; see: nap job list")))
                 } else {
                     Ok(existing)
                 }
@@ -82,14 +80,14 @@ impl JobSelector {
             JobSelector::Last => match existing.last() {
                 Some(last) => Ok(vec![*last]),
                 None => Err(usage(anyhow!(
-                    "there is no job yet; submit one with: PROGRAM INPUT --output DIR --cluster ..."
+                    "no job yet; submit one with: PROGRAM INPUT --output DIR --cluster ..."
                 ))),
             },
             JobSelector::All => Ok(existing),
         }
     }
 
-    /// The jobs among `existing` that any of the selectors means, in order and each once.
+    /// Returns the jobs among `existing` that any of the selectors matches, in order and each once.
     pub fn select(
         selectors: &[JobSelector],
         existing: &[JobId],
@@ -104,7 +102,7 @@ impl JobSelector {
         Ok(selected)
     }
 
-    /// The one job among `existing` that is meant; `what` names what takes no more.
+    /// Returns the one selected job among `existing`. Fails for several; `what` is the command in the error.
     pub fn one_among(self, existing: &[JobId], what: &str) -> Result<JobId> {
         let jobs = self.among(existing)?;
         let [job] = jobs[..] else {
@@ -113,7 +111,7 @@ impl JobSelector {
         Ok(job)
     }
 
-    /// Whether it takes a listing to know which job is meant.
+    /// Whether the selection depends on the existing jobs.
     pub fn needs_listing(&self) -> bool {
         !matches!(self, JobSelector::One(_))
     }
@@ -148,7 +146,7 @@ impl FromStr for TaskSelector {
     fn from_str(text: &str) -> Result<TaskSelector, String> {
         let wrong = || {
             format!(
-                "{text:?} names no task; write job_0007_m_0003, or job_0007_m_0003.1 for an attempt; last_m_0003 is one of the last job"
+                "invalid task {text:?}: expected job_0007_m_0003, job_0007_m_0003.1 for one attempt, or last_m_0003 for the last job"
             )
         };
         let read = || {
@@ -160,7 +158,7 @@ impl FromStr for TaskSelector {
     }
 }
 
-/// `m_0003` or `m_0003.1` of a job.
+/// Parses `m_0003` or `m_0003.1` of a job.
 fn within(job: JobId, text: &str) -> Option<TaskSelector> {
     let (kind, rest) = text.split_once('_')?;
     let kind = match kind {
@@ -176,25 +174,25 @@ fn within(job: JobId, text: &str) -> Option<TaskSelector> {
 }
 
 impl TaskSelector {
-    /// A task or attempt of a job that is known already: `m_0003.1`, or the whole name.
+    /// Parses a task or attempt of a known job: `m_0003.1`, or the whole name.
     pub fn of_job(job: JobId, text: &str) -> Result<TaskSelector, String> {
         match within(job, text) {
             Some(selector) => Ok(selector),
             None => match text.parse::<TaskSelector>()? {
                 selector if selector.task.job == job => Ok(selector),
-                other => Err(format!("{} is no task of {job}", other.task)),
+                other => Err(format!("{} is not a task of {job}", other.task)),
             },
         }
     }
 
-    /// The attempt among those of its job: the one that is named, else the last.
+    /// Returns the selected attempt, or the last one of the task.
     pub fn attempt_among(&self, attempts: impl IntoIterator<Item = AttemptId>) -> Option<AttemptId> {
         let of_task = attempts.into_iter().filter(|attempt| attempt.task == self.task);
         of_task.filter(|attempt| self.attempt.is_none_or(|number| number == attempt.number)).max()
     }
 }
 
-/// A task or attempt as a command line names it.
+/// A task or attempt on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskName {
     Whole(TaskSelector),
@@ -207,14 +205,14 @@ impl FromStr for TaskName {
 
     fn from_str(text: &str) -> Result<TaskName, String> {
         match text.strip_prefix("last_") {
-            // Whether it is one is seen with any job.
+            // Any job will do to check the syntax.
             Some(rest) if within(JobId(1), rest).is_some() => Ok(TaskName::OfLast(rest.to_owned())),
             _ => text.parse().map(TaskName::Whole),
         }
     }
 }
 
-/// The tasks that are meant.
+/// Returns the named tasks.
 pub fn find_tasks(names: &[TaskName], client: &mut ClusterClient) -> Result<Vec<TaskSelector>> {
     let mut found = Vec::new();
     for name in names {
@@ -229,17 +227,17 @@ pub fn find_tasks(names: &[TaskName], client: &mut ClusterClient) -> Result<Vec<
     Ok(found)
 }
 
-/// The worker of that number (`worker_0001`, `1`) or name.
+/// Finds a worker by number (`worker_0001`, `1`) or name.
 pub fn find_worker(text: &str, workers: &[WorkerSummary]) -> Result<WorkerId> {
     let named: Vec<_> = workers.iter().filter(|worker| worker.name == text).collect();
-    // Earlier lives of a worker had its name, too.
+    // A restarted worker keeps its name and gets a new number.
     if let Some(latest) = named.iter().map(|worker| worker.worker).max() {
         return Ok(latest);
     }
     let number = number(text.strip_prefix("worker_").unwrap_or(text)).map(WorkerId);
     match number.filter(|number| workers.iter().any(|worker| worker.worker == *number)) {
         Some(worker) => Ok(worker),
-        None => Err(usage(anyhow!("there is no worker {text}; see: nap worker list"))),
+        None => Err(usage(anyhow!("no worker {text}; see: nap worker list"))),
     }
 }
 
@@ -249,7 +247,7 @@ mod tests {
     use crate::failure::status;
 
     #[test]
-    fn jobs_are_named_by_number_range_or_word() {
+    fn job_selector_reads_numbers_ranges_and_words() {
         let one = |number| Ok(JobSelector::One(JobId(number)));
         assert_eq!("job_0007".parse(), one(7));
         assert_eq!("7".parse(), one(7));
@@ -258,13 +256,14 @@ mod tests {
         assert_eq!(("last".parse(), "all".parse()), (Ok(JobSelector::Last), Ok(JobSelector::All)));
         for text in ["", "job_", "0", "-7", "3-", "job", "7.1", "+7", "job_0007_m_0001", "99999999999"] {
             let error = text.parse::<JobSelector>().expect_err(text);
-            assert!(error.contains("names no job; write job_0007, 7, 3-7, last or all"), "{error}");
+            assert!(error.contains("expected job_0007, 7, 3-7, last or all"), "{error}");
         }
-        assert_eq!("7-3".parse::<JobSelector>(), Err("\"7-3\" ends before it begins".to_owned()));
+        let reversed = Err("invalid range \"7-3\": the first job must come first".to_owned());
+        assert_eq!("7-3".parse::<JobSelector>(), reversed);
     }
 
     #[test]
-    fn selectors_choose_among_the_jobs_there_are() {
+    fn selectors_choose_among_existing_jobs() {
         let existing = [JobId(9), JobId(4), JobId(5)];
         let select = |texts: &[&str]| {
             let selectors: Vec<JobSelector> =
@@ -280,13 +279,13 @@ mod tests {
         assert_eq!(select(&["1-3", "4"]), Err(2));
         let range = JobSelector::Range(JobId(1), JobId(3));
         let error = range.among(&existing).expect_err("none").to_string();
-        assert_eq!(error, "there is no job from job_0001 to job_0003; see: nap job list");
+        assert_eq!(error, "no job from job_0001 to job_0003; see: nap job list");
         let error = JobSelector::Last.among(&[]).expect_err("none").to_string();
-        assert!(error.starts_with("there is no job yet"), "{error}");
+        assert!(error.starts_with("no job yet"), "{error}");
     }
 
     #[test]
-    fn tasks_and_attempts_are_named_as_they_print() {
+    fn task_selector_reads_printed_names() {
         let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 3 };
         let parsed = |text: &str| text.parse::<TaskSelector>();
         assert_eq!(parsed(&task.to_string()), Ok(TaskSelector { task, attempt: None }));
@@ -295,7 +294,7 @@ mod tests {
         for text in
             ["", "job_0007", "job_0007_x_0001", "job_0007_m_", "job_0007_m_0001.", "job_0007_m_0001.0"]
         {
-            assert!(parsed(text).expect_err(text).contains("names no task; write job_0007_m_0003"));
+            assert!(parsed(text).expect_err(text).contains("expected job_0007_m_0003"));
         }
         assert_eq!(TaskSelector::of_job(JobId(7), "r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
         assert_eq!(TaskSelector::of_job(JobId(7), "job_0007_r_3"), Ok(TaskSelector { task, attempt: None }));
@@ -303,7 +302,7 @@ mod tests {
         assert_eq!("last_r_3.1".parse(), Ok(TaskName::OfLast("r_3.1".to_owned())));
         assert!("last_x_3".parse::<TaskName>().is_err() && "last".parse::<TaskName>().is_err());
         let other = TaskSelector::of_job(JobId(8), "job_0007_r_0003");
-        assert_eq!(other, Err("job_0007_r_0003 is no task of job_0008".to_owned()));
+        assert_eq!(other, Err("job_0007_r_0003 is not a task of job_0008".to_owned()));
         let attempts = [1, 3, 2].map(|number| AttemptId { task, number });
         let selector = TaskSelector { task, attempt: None };
         assert_eq!(selector.attempt_among(attempts), Some(AttemptId { task, number: 3 }));

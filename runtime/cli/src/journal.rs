@@ -1,5 +1,4 @@
-//! `nap journal check`: the content of a coordinator's journal, read without changes and without a
-//! coordinator.
+//! `nap journal check`: reads a coordinator's journal without changes and without a coordinator.
 
 use std::path::PathBuf;
 
@@ -17,14 +16,14 @@ use crate::format::FormatArguments;
 use crate::job::jobs_text;
 use crate::screen::Screen;
 
-/// Look at the journal from which a coordinator goes on
+/// Check the journal of a coordinator
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  nap journal check                       that of the cluster of this machine
-  nap journal check /srv/nap              of another directory, or of a copy of DIR/coordinator
+  nap journal check             the journal of the cluster of this machine
+  nap journal check /srv/nap    of another directory or copy
 
-Exit status: 0 a coordinator can go on from it, 1 it is damaged or not there.")]
+Exit status: 0 a coordinator can continue from it, 1 damaged, 2 not found.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -32,9 +31,9 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Read all of it, change nothing, and say what it holds and where it is damaged
+    /// Read the whole journal, without changes, and print its content or its damage
     Check {
-        /// A cluster directory, or a copy of its folder `coordinator` [default: that of --dir]
+        /// Cluster directory, or a copy of its folder `coordinator` [default: the one of --dir]
         #[arg(value_name = "DIR")]
         directory: Option<PathBuf>,
 
@@ -85,7 +84,7 @@ fn text(place: &str, check: &JournalCheck, screen: &Screen) -> String {
     for remark in remarks {
         text.push_str(&format!("remark     {}\n", several_lines(remark)));
     }
-    text.push_str("a coordinator can go on from it\n");
+    text.push_str("a coordinator can continue from it\n");
     if !jobs.is_empty() {
         text.push_str(&format!("\n{}", jobs_text(jobs, screen)));
     }
@@ -98,7 +97,7 @@ mod tests {
     use crate::job::sample_summary;
 
     #[test]
-    fn a_journal_is_told_in_a_few_lines() {
+    fn journal_check_prints_summary_and_jobs() {
         let check = JournalCheck {
             scheduler: "fair".to_owned(),
             begun_millis: 1_790_000_000_000,
@@ -115,7 +114,7 @@ mod tests {
             head,
             "journal    /srv/nap/coordinator\nbegun      2026-09-21T14:13:20Z, last written 2026-09-21T14:14:20Z\n\
              scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 jobs that have not ended\n\
-             remark     journal-00000003.log ended in the middle of an entry\na coordinator can go on from it"
+             remark     journal-00000003.log ended in the middle of an entry\na coordinator can continue from it"
         );
         assert!(table.starts_with("JOB") && table.contains("job_0007"), "{table}");
         assert_eq!(answer(&check)["jobs"][0]["job"], "job_0007");

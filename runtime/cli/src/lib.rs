@@ -1,8 +1,7 @@
-//! The operator's program of napreduce, but for its start (`main`): arguments in, tables and progress out.
+//! The operator's program of napreduce: reads arguments, prints tables and progress.
 //!
-//! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 69 no
-//! coordinator, 128 and the signal's number when interrupted. What the commands do belongs to the crates
-//! behind them.
+//! Exit statuses: 0 done, 1 failed or a figure out of its bounds, 2 wrong usage, 69 no coordinator, 128 plus the
+//! signal's number when interrupted.
 
 mod cluster;
 mod coordinator;
@@ -49,7 +48,7 @@ use cluster::{ClusterArguments, without_empty_variables};
 /// The name of the program.
 const NAME: &str = "nap";
 
-/// Operate and examine napreduce.
+/// Run, operate and examine napreduce clusters
 #[derive(Debug, Parser)]
 #[command(name = "nap", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
@@ -62,20 +61,22 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  nap up --workers 3                     a cluster on this machine; Ctrl-C ends it
-  nap status                             how it is, and why jobs wait
-  nap job list                           its jobs
-  nap job wait last                      progress of the job submitted last
-  nap queue list                         what each queue is guaranteed, has and wants
-  nap worker list --format json          its workers, for programs
-  nap web link                           a link to its page, for a browser
-  nap streaming --input logs --output out --mapper 'cut -f 2' --reducer 'uniq -c'     any program as mapper and reducer
-  nap frames --program wordcount.py books --output counts    a program in Python, or one that speaks frames as they do
-  nap sim --workload fcs-map-heavy --scheduler fcs,fair      schedulers compared in simulated time
-  nap lab speed                          wordcount and terasort of 1 GiB against what is installed
+  nap up --workers 3              run a cluster here until Ctrl-C
+  nap status                      workers, slots, jobs, and why jobs wait
+  nap job list                    running jobs, then ended ones
+  nap job wait last               follow the job submitted last
+  nap job explain last            why it makes no progress
+  nap worker list --format json   workers, for programs
+  nap web link                    a link to the dashboard
+  nap streaming --input logs --output out --mapper cat --reducer 'uniq -c'
+  nap frames --program wordcount.py books --output counts
+  nap sim --workload fcs-map-heavy --scheduler fcs,fair
 
-Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the cluster directory, else default.
-Exit status: 0 done, 1 failed, 2 wrong usage, 69 no coordinator answers (or none that nap can talk to)";
+Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the
+cluster directory, else default.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 69 no coordinator answers or its
+version differs.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -99,17 +100,16 @@ enum Command {
     Man(shell::ManualArguments),
 }
 
-/// Does what the command line of this process asks for, and says how the process is to end.
+/// Runs the command line of this process and returns its exit status.
 pub fn main() -> ExitCode {
-    // A coordinator commits outputs to them.
+    // A coordinator commits outputs to object stores.
     napreduce::program::know_stores();
-    // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands
-    // and programs.
+    // Workers run this binary for the tasks of streaming and frames jobs.
     if napreduce::program::task_requested() {
         let program = napreduce::streaming::add_to(napreduce::Program::new());
         return napreduce::streaming::frames::main(program);
     }
-    // Its options are those of job programs, of which some are called as those here and mean something else.
+    // These take the options of job programs, some of which have the names of options of `nap`.
     let mut line = std::env::args_os().skip(1);
     match line.next() {
         Some(command) if command == "streaming" => return streaming::run(line),
@@ -134,7 +134,7 @@ fn version() -> String {
     format!("{} ({})", env!("CARGO_PKG_VERSION"), protocol_versions())
 }
 
-/// Prints help, a version or a usage error; returns the exit status that it means.
+/// Prints help, a version or a usage error; returns its exit status.
 fn print_refusal(refused: &clap::Error) -> ExitCode {
     let result = refused.print();
     if !refused.use_stderr() {
@@ -172,11 +172,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_makes_sense() {
+    fn command_line_definition_is_valid() {
         Arguments::command().debug_assert();
     }
 
-    /// The names of a command and of all below it, as they are typed.
+    /// Adds the names of all subcommands, as typed.
     fn names(command: &clap::Command, before: &str, all: &mut Vec<String>) {
         for below in command.get_subcommands() {
             let name = format!("{before} {}", below.get_name());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_and_the_manual_know_every_command() {
+    fn completions_and_manual_cover_every_command() {
         let mut all = Vec::new();
         names(&Arguments::command(), "nap", &mut all);
         assert!(all.len() > 40, "{all:?}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_units_of_systemd_start_commands_that_there_are() {
+    fn systemd_units_start_valid_commands() {
         let units = [
             include_str!("../systemd/nap-coordinator.service"),
             include_str!("../systemd/nap-worker.service"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_start_commands_that_there_are() {
+    fn kubernetes_manifests_start_valid_commands() {
         let manifests =
             [include_str!("../kubernetes/coordinator.yaml"), include_str!("../kubernetes/workers.yaml")];
         for (manifest, name) in manifests.into_iter().zip(["coordinator", "worker"]) {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_without_a_command_is_a_daemon() {
+    fn worker_without_subcommand_runs_daemon() {
         let parse = |line: &[&str]| Arguments::try_parse_from(line).map(|parsed| parsed.command);
         for line in [
             &["nap", "worker"][..],

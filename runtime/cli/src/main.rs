@@ -1,7 +1,5 @@
-//! The program `nap`.
-//!
-//! Owns nothing but its start: all it does is in the library beside it, so that tests can build `nap` with
-//! other features under another name.
+//! The program `nap`. Its code is in the library, so that tests can build it with other features under another
+//! name.
 
 use std::process::ExitCode;
 

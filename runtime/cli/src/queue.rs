@@ -10,14 +10,12 @@ use crate::cluster::ClusterArguments;
 use crate::format::{Format, FormatArguments, or_dash};
 use crate::screen::Screen;
 
-/// Look at the queues that the scheduler in force tells apart
+/// List the queues of the scheduler
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  nap queue list                    what each queue is guaranteed, has and wants
-  nap queue list --format json      for programs; an empty array, when the scheduler has no queues
-
-Which queues there are is up to the scheduler: docs/schedulers.md.")]
+  nap queue list
+  nap queue list --format json   an empty array if the scheduler has no queues")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -25,7 +23,7 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Shares, guarantees, used and wanted slots, running and waiting jobs of each queue
+    /// List weights, guarantees, slots and jobs of each queue
     List {
         #[command(flatten)]
         format: FormatArguments,
@@ -37,8 +35,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let QueueListing { scheduler, queues, .. } = cluster.connect()?.ask(ListQueues)?;
     let Some(queues) = queues else {
         print_error(format_args!(
-            "nap: the scheduler {scheduler} has no queues; fair, capacity, natjam and hfsp (with weights) have: nap coordinator \
-             --scheduler"
+            "nap: the scheduler {scheduler} has no queues; those with queues are fair, capacity, natjam and hfsp (with weights)"
         ));
         return match format.format {
             Format::Table => Ok(()),
@@ -48,7 +45,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     format.print(|screen| text(&queues, screen), || queues.iter().map(QueueAnswer::from).collect::<Vec<_>>())
 }
 
-/// Columns in which no queue says anything are left out.
+/// Formats a table without empty columns.
 fn text(queues: &[QueueSummary], screen: &Screen) -> String {
     let has = |said: fn(&QueueSummary) -> bool| queues.iter().any(said);
     let mut columns: Vec<QueueColumn> = vec![("QUEUE", |queue| queue.name.clone())];
@@ -77,7 +74,7 @@ fn text(queues: &[QueueSummary], screen: &Screen) -> String {
     format!("slots: maps+reduces\n{}", screen.table(&headings, rows))
 }
 
-/// A heading, and what stands below it.
+/// A heading and its cell for a queue.
 type QueueColumn = (&'static str, fn(&QueueSummary) -> String);
 
 fn both(queue: &QueueSummary) -> [QueueSlots; 2] {
@@ -88,7 +85,7 @@ fn pair([map, reduce]: [String; 2]) -> String {
     format!("{map}+{reduce}")
 }
 
-/// Whole numbers without a point.
+/// Formats thousandths as a decimal without trailing zeros.
 fn thousandths(number: u64) -> String {
     let text = format!("{}.{:03}", number / 1_000, number % 1_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -113,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_rows_and_what_none_has_is_no_column() {
+    fn queue_list_omits_empty_columns() {
         assert_eq!(
             text(&[queue("etl", Some(2_500), None), queue("adhoc", None, None)], &Screen::plain()),
             "slots: maps+reduces\n\
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_of_slots_are_short() {
+    fn thousandths_omit_trailing_zeros() {
         for (number, expected) in [(0, "0"), (1_000, "1"), (2_500, "2.5"), (333, "0.333"), (10_000, "10")] {
             assert_eq!(thousandths(number), expected);
         }

@@ -8,31 +8,31 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_protocol::one_line;
 
-/// Columns that one cell may take, and the last one of a row, where sentences stand.
+/// Maximum columns of a cell, and of the last cell of a row, which contains sentences.
 const CELL_COLUMNS_MAX: usize = 48;
 const LAST_CELL_COLUMNS_MAX: usize = 200;
-/// Columns between two cells.
+/// Columns between cells.
 const GAP: usize = 2;
-/// No cell is cut to less, nor a table to less than a terminal has had since there are terminals.
+/// Minimum columns of a cut cell, and of a table.
 const CELL_COLUMNS_MIN: usize = 5;
 const TABLE_COLUMNS_MIN: usize = 80;
-/// Columns of sentences: where they do not fit beside the others, each stands below its row.
+/// Columns with sentences, which move below their rows if the table is too wide.
 const SENTENCES: [&str; 3] = ["WHY", "WHY IT WAITS", "REMARK"];
-/// Columns that may be cut; anything else that does not fit stands below its row as well.
+/// Columns that may be cut; others that do not fit move below their rows.
 const NAMES: [&str; 5] = ["NAME", "USER", "QUEUE", "HOST", "RACK"];
 
-/// What is known of the reader.
+/// The width, colours and time zone of the output.
 #[derive(Debug, Clone)]
 pub struct Screen {
-    /// None: a file or another program, for which nothing is cut to fit.
+    /// `None` for files and other programs: nothing is cut.
     columns: Option<usize>,
     colours: bool,
     zone: TimeZone,
 }
 
 impl Screen {
-    /// Standard output, and the time zone of the machine or of `TZ`, or UTC. `COLUMNS` says how wide it is,
-    /// if set, and `NO_COLOR` that it is to have no colours.
+    /// Returns the properties of standard output, with the local time zone or UTC. `COLUMNS` overrides its width;
+    /// `NO_COLOR` disables colours.
     pub fn of_stdout(utc: bool) -> Screen {
         let said = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
@@ -46,12 +46,12 @@ impl Screen {
         }
     }
 
-    /// Without an end, without colours, in UTC.
+    /// Returns a screen of unlimited width, without colours, in UTC.
     pub fn plain() -> Screen {
         Screen { columns: None, colours: false, zone: TimeZone::UTC }
     }
 
-    /// A moment by the reader's clock; in UTC it says so.
+    /// Formats a time in the time zone; with `Z` in UTC.
     pub fn moment(&self, millis: u64) -> String {
         match stamp(millis) {
             None => "?".to_owned(),
@@ -60,15 +60,15 @@ impl Screen {
         }
     }
 
-    /// The same without seconds, where there is little room.
+    /// Formats a time without seconds.
     pub fn minute(&self, millis: u64) -> String {
         let form = if self.zone == TimeZone::UTC { "%Y-%m-%dT%H:%MZ" } else { "%Y-%m-%d %H:%M" };
         let zoned = stamp(millis).map(|stamp| stamp.to_zoned(self.zone.clone()));
         zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
     }
 
-    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. Names that
-    /// are too long are cut, but for the first cell of a row; columns for which there is no room stand below.
+    /// Formats a table that fits the width. Long names are cut, except in the first column; columns that do not
+    /// fit move below their rows.
     pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         let mut headings = headings.to_vec();
         let mut rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
@@ -101,7 +101,7 @@ fn stamp(millis: u64) -> Option<Timestamp> {
     i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok())
 }
 
-/// Cells that cannot be taken for anything else.
+/// Escapes and cuts the cells of a row.
 fn shown(row: Vec<String>) -> Vec<String> {
     let last = row.len().saturating_sub(1);
     let most = |at| if at == last { LAST_CELL_COLUMNS_MAX } else { CELL_COLUMNS_MAX };
@@ -130,8 +130,8 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Cuts names, and takes off the last columns, until the others can be seen. What is taken off of each row is
-/// returned as text, with its headings.
+/// Cuts names and removes the last columns until the table fits. Returns the removed cells of each row as text,
+/// with their headings.
 fn fit(headings: &mut Vec<&str>, rows: &mut [Vec<String>], wide: usize) -> Vec<String> {
     let full = widths(headings, rows);
     let is_name = |at: usize| at > 0 && NAMES.contains(&headings[at]);
@@ -174,7 +174,7 @@ fn drawn(headings: &[&str], rows: &[Vec<String>], states: Option<usize>) -> Stri
     table.to_string()
 }
 
-/// Of a state, with what there is to add behind a comma.
+/// Returns the colour of a state; ignores remarks after a comma.
 fn colour(state: &str) -> Option<Color> {
     match state.split([',', ' ']).next().unwrap_or_default() {
         "succeeded" | "done" => Some(Color::Green),
@@ -198,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_longest_cell() {
+    fn column_is_as_wide_as_its_longest_cell() {
         let rows = [row(&["a", "b c"]), row(&["long", ""])];
         assert_eq!(Screen::plain().table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n");
     }
 
     #[test]
-    fn nothing_in_a_cell_is_more_than_a_cell() {
+    fn cell_is_escaped_and_cut() {
         let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back", &"wide ".repeat(1_000)];
         let rows = rows.map(|text| row(&[text, "b"]));
         let text = Screen::plain().table(&["X", "Y"], rows);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_the_screen_and_keeps_what_names_its_rows() {
+    fn wide_table_is_cut_except_for_first_column() {
         let long = "a-name-that-goes-on-and-on-for-long";
         let wide = ["job_0007", long, long, "succeeded", "2026-09-21 14:13"];
         let headings = ["JOB", "NAME", "USER", "STATE", "SUBMITTED"];
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_stand_below_their_rows_where_there_is_no_room_beside_them() {
+    fn sentences_move_below_rows_of_wide_table() {
         let why = "it waits for a slot that job_0009 holds until somebody with more right to it comes along";
         let headings = ["JOB", "STATE", "WHY"];
         let rows = [row(&["job_0007", "active", why]), row(&["job_0008", "active", ""])];
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_without_room_stand_below_their_rows_uncut() {
+    fn columns_move_below_rows_of_wide_table() {
         let headings = ["JOB", "NAME", "QUEUE", "STATE", "SUBMITTED", "TOOK"];
         let (state, time) = ("succeeded, after quite a long while", "2026-09-21T14:13Z");
         let rows = [row(&["job_0007", "wordcount", "nightly", state, time, "12 min 34 s"])];
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn states_have_colours_where_they_can_be_seen() {
+    fn states_are_coloured_on_terminals_only() {
         let rows = [row(&["job_0007", "failed", "x"]), row(&["job_0008", "active", "x"])];
         let coloured = Screen { colours: true, ..Screen::plain() };
         let text = coloured.table(&["JOB", "STATE", "Y"], rows.clone());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_by_the_clock_of_the_reader() {
+    fn times_are_in_the_time_zone_of_the_screen() {
         assert_eq!(Screen::plain().moment(1_790_000_000_123), "2026-09-21T14:13:20Z");
         assert_eq!(Screen::plain().moment(u64::MAX), "?");
         assert_eq!(Screen::plain().minute(1_790_000_000_123), "2026-09-21T14:13Z");

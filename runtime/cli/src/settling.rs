@@ -1,7 +1,4 @@
-//! Waiting for what becomes of a command to attempts.
-//!
-//! Owns the flags of waiting, what is said meanwhile and afterwards, and whether all was done. Does not own
-//! when something counts as done (live runtime).
+//! Waits for the outcomes of commands to attempts and prints them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,32 +14,31 @@ use crate::failure::printed;
 
 const LOOK_FIRST: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(500);
-/// Waiting is told when it has lasted so long, and then at this interval.
-const TELL_FIRST: Duration = Duration::from_secs(2);
-const TELL_AGAIN: Duration = Duration::from_secs(10);
+/// Progress is printed after the first time, then at the interval of the second.
+const PRINT_FIRST: Duration = Duration::from_secs(2);
+const PRINT_AGAIN: Duration = Duration::from_secs(10);
 
 /// Flags of every command to attempts.
 #[derive(Debug, Clone, Args)]
 pub struct WaitArguments {
-    /// Return when it is ordered, not when it is done or refused
+    /// Do not wait for the outcome
     #[arg(long)]
     pub no_wait: bool,
 
-    /// How long to wait for that
+    /// How long to wait for the outcome
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "60s")]
     pub timeout: Duration,
 }
 
-/// Attempts that something was ordered for.
+/// Attempts that received a command.
 #[derive(Debug)]
 pub struct Ordered {
     pub job: JobId,
-    /// None are named when it was ordered for a whole job: then its live ones are meant.
+    /// Empty for a command to a whole job, which means its live attempts.
     pub attempts: Vec<AttemptId>,
 }
 
-/// Waits until it is done with each, refused or overtaken, and says so; an error that is said already unless
-/// all was done.
+/// Waits for the outcome of each attempt and prints it. Fails, after printing, unless all are done.
 pub fn settle(
     ordered: &[Ordered],
     command: TaskCommand,
@@ -61,7 +57,7 @@ pub fn settle(
         }
         let done = |outcome: &CommandOutcome| match outcome {
             CommandOutcome::Done | CommandOutcome::Queued => true,
-            // What ended by itself stands still as well, and of a whole job that is all that is wanted.
+            // For a whole job, attempts that ended by themselves are fine.
             CommandOutcome::Overtaken(_) => attempts.is_empty(),
             CommandOutcome::Pending | CommandOutcome::Refused(_) => false,
         };
@@ -70,7 +66,7 @@ pub fn settle(
     if all_done { Ok(()) } else { Err(printed()) }
 }
 
-/// The outcomes when none is open any more, or the time is over.
+/// Returns the outcomes when none is pending, or at the deadline.
 fn wait_for(
     job: JobId,
     attempts: &[AttemptId],
@@ -78,15 +74,15 @@ fn wait_for(
     until: Instant,
     client: &mut ClusterClient,
 ) -> Result<Vec<(AttemptId, CommandOutcome)>> {
-    let (began, mut look, mut tell_after) = (Instant::now(), LOOK_FIRST, TELL_FIRST);
+    let (began, mut look, mut print_after) = (Instant::now(), LOOK_FIRST, PRINT_FIRST);
     loop {
         let outcomes = client.ask(GetOutcomes { job, attempts: attempts.to_owned(), command })?;
         let open = outcomes.iter().filter(|(_, outcome)| *outcome == CommandOutcome::Pending).count();
         if open == 0 || Instant::now() >= until {
             return Ok(outcomes);
         }
-        if began.elapsed() >= tell_after {
-            tell_after = began.elapsed() + TELL_AGAIN;
+        if began.elapsed() >= print_after {
+            print_after = began.elapsed() + PRINT_AGAIN;
             let left = until.saturating_duration_since(Instant::now());
             let (all, done) = (outcomes.len(), participle(command));
             print_error(format_args!(
@@ -111,13 +107,13 @@ fn participle(command: TaskCommand) -> &'static str {
 fn in_words(command: TaskCommand, outcome: &CommandOutcome, waited: Duration) -> String {
     let done = participle(command);
     match outcome {
-        CommandOutcome::Done if command == TaskCommand::Resume => "goes on".to_owned(),
+        CommandOutcome::Done if command == TaskCommand::Resume => "continues".to_owned(),
         CommandOutcome::Done => format!("is {done}"),
-        CommandOutcome::Queued => "goes on with the next free slot of its worker".to_owned(),
-        CommandOutcome::Refused(why) => format!("is not {done} and goes on: {why}"),
+        CommandOutcome::Queued => "continues in the next free slot of its worker".to_owned(),
+        CommandOutcome::Refused(why) => format!("is not {done}, it continues: {why}"),
         CommandOutcome::Overtaken(what) => format!("is not {done}: it was {what} first"),
         CommandOutcome::Pending => {
-            format!("is not {done} after {waited:?}, and will be as soon as it can; see: nap task list")
+            format!("is not {done} after {waited:?}; the command stays in force, see: nap task list")
         }
     }
 }
@@ -127,14 +123,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_is_said_as_it_is() {
-        let said = |command, outcome| in_words(command, &outcome, Duration::from_secs(60));
+    fn outcome_in_words_covers_every_outcome() {
+        let text = |command, outcome| in_words(command, &outcome, Duration::from_secs(60));
         let refused = CommandOutcome::Refused("no memory for it".to_owned());
         for (command, outcome, expected) in [
             (TaskCommand::Suspend, CommandOutcome::Done, "is suspended"),
-            (TaskCommand::Resume, CommandOutcome::Done, "goes on"),
-            (TaskCommand::Resume, CommandOutcome::Queued, "goes on with the next free slot of its worker"),
-            (TaskCommand::Suspend, refused, "is not suspended and goes on: no memory for it"),
+            (TaskCommand::Resume, CommandOutcome::Done, "continues"),
+            (TaskCommand::Resume, CommandOutcome::Queued, "continues in the next free slot of its worker"),
+            (TaskCommand::Suspend, refused, "is not suspended, it continues: no memory for it"),
             (
                 TaskCommand::Checkpoint,
                 CommandOutcome::Overtaken("finished".to_owned()),
@@ -143,10 +139,10 @@ mod tests {
             (
                 TaskCommand::Kill,
                 CommandOutcome::Pending,
-                "is not killed after 60s, and will be as soon as it can; see: nap task list",
+                "is not killed after 60s; the command stays in force, see: nap task list",
             ),
         ] {
-            assert_eq!(said(command, outcome), expected);
+            assert_eq!(text(command, outcome), expected);
         }
     }
 }

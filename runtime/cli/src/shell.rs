@@ -9,10 +9,9 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use napreduce_protocol::printing::{print, print_error};
 
-/// The name under which all of it is known.
 const NAME: &str = "nap";
 
-/// Write what a shell needs to complete the commands of nap
+/// Print a completion script for a shell
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +19,7 @@ Examples:
   nap completions zsh > ~/.zfunc/_nap                 with fpath+=~/.zfunc before compinit
   nap completions fish > ~/.config/fish/completions/nap.fish")]
 pub struct CompletionArguments {
-    /// For which shell
+    /// Shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -29,9 +28,9 @@ pub struct CompletionArguments {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  nap man ~/.local/share/man/man1           then: man nap-job-list")]
+  nap man ~/.local/share/man/man1   then: man nap-job-list")]
 pub struct ManualArguments {
-    /// Where to; the directory is made, and pages of the same name are replaced
+    /// Directory to write to, created if missing; existing pages are replaced
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -47,7 +46,7 @@ pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result
     let directory = &arguments.directory;
     let cannot = || format!("cannot write manual pages to {}", directory.display());
     fs::create_dir_all(directory).with_context(cannot)?;
-    // Settings of the whole reach the commands when it is built.
+    // Global options reach the subcommands only after this.
     command.build();
     let count = write_pages(&command, NAME.to_owned(), directory).with_context(cannot)?;
     print_error(format_args!(
@@ -58,7 +57,7 @@ pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result
     Ok(())
 }
 
-/// A page for a command and one for each below it, called `nap-job-list.1`; how many there are.
+/// Writes `nap-job-list.1` and the like for a command and its subcommands; returns their number.
 fn write_pages(command: &Command, name: String, directory: &Path) -> io::Result<usize> {
     let page = clap_mangen::Man::new(command.clone().name(name.clone()));
     let mut text = Vec::new();
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_page_with_its_options() {
+    fn manual_has_a_page_for_every_command() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("man/man1");
         write_manual(&ManualArguments { directory: directory.clone() }, command()).expect("written");

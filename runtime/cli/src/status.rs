@@ -1,6 +1,4 @@
-//! `nap status`: a cluster at a glance.
-//!
-//! Owns how people read it. Does not own what is put together (`napreduce-web`).
+//! `nap status`: a summary of a cluster.
 
 use anyhow::Result;
 use clap::Args;
@@ -14,17 +12,17 @@ use crate::ids::JOBS_MAX;
 use crate::job::phase_text;
 use crate::screen::Screen;
 
-/// Jobs that are shown; `nap job list` has them all.
+/// Maximum jobs to show; `nap job list` shows all.
 const SHOWN_MAX: usize = 20;
-/// Columns of a sentence about a worker.
+/// Maximum columns of a warning.
 const WARNING_COLUMNS_MAX: usize = 200;
 
-/// A cluster at a glance: workers, slots, jobs, and why those that wait do
+/// Print workers, slots, jobs, and why jobs wait
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
   nap status
-  nap status --format json                for programs
+  nap status --format json
   watch nap status")]
 pub struct Arguments {
     #[command(flatten)]
@@ -91,7 +89,7 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
     text
 }
 
-/// `3 up, 1 lost`, without what there is none of.
+/// Formats counts without zeros, such as `3 up, 1 lost`.
 fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) -> String {
     let there = all.iter().filter(|(count, _)| *count != N::default());
     let said: Vec<String> = there.map(|(count, name)| format!("{count} {name}")).collect();
@@ -117,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_at_a_glance() {
+    fn status_shows_counts_warnings_and_waiting_jobs() {
         let warning = WarningAnswer {
             text: "worker_0002 (w2) is lost: silent\u{1b}[2J".to_owned(),
             remedy: "start it again there: nap worker",
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn some_of_many_jobs_are_shown_and_an_idle_cluster_says_so() {
+    fn status_limits_jobs_and_shows_idle_cluster() {
         let current = (1..=50).map(|number| current(number, true)).collect();
         let jobs = JobCounts { active: 50, waiting: 50, ..JobCounts::default() };
         let many = text(&StatusAnswer { jobs, current, ..StatusAnswer::default() }, &Screen::plain());

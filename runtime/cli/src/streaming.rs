@@ -8,9 +8,8 @@ use napreduce::{Program, streaming};
 use napreduce_protocol::printing::print_error;
 
 const ABOUT: &str = "\
-Any program as mapper and reducer. Both are commands for sh -c, one process for each attempt: the mapper reads lines and writes \
-lines of key TAB value, which are sorted by key; the reducer reads those lines and writes the output. Inputs are files, \
-directories or globs.";
+Runs commands as mapper and reducer, by sh -c, one process for each attempt. The mapper reads lines and writes lines of key TAB \
+value, which are sorted by key; the reducer reads those lines and writes the output.";
 
 const EXAMPLES: &str = "\
 nap streaming --input books --output counts --mapper \"tr -cs a-zA-Z '\\n'\" --reducer 'cut -f 1 | uniq -c'
@@ -21,32 +20,30 @@ nap streaming --input logs --output out --mapper 'python3 map.py' --files map.py
 
 const WRONG_USAGE: u8 = 2;
 
-/// Run a job whose mapper and reducer are commands; nap streaming --help has its options
+/// Run a job with commands as mapper and reducer; see nap streaming --help
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of a job program: --input, --output, --mapper, --combiner, --reducer, --key-fields,
-    /// --reduces, --cluster and more
+    /// Options of a streaming job
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }
 
-/// Runs the job of these arguments, which follow `nap streaming`.
+/// Runs the job of the arguments after `nap streaming`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     run_as("nap streaming", arguments)
 }
 
-/// Runs the job of these arguments, which another command of this name was given in other words.
+/// Runs the job of these arguments under the name of another command.
 pub fn run_as(name: &str, arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let program = Program::new().about(ABOUT).examples(EXAMPLES);
     streaming::main(program.called(name, arguments))
 }
 
-/// Something stands before a command of that name whose options are those of a job, which would be without
-/// effect.
+/// Reports options before a command that takes the options of a job, where they would have no effect.
 pub fn misplaced(name: &str) -> ExitCode {
     print_error(format_args!(
-        "nap: options of a job stand after `nap {name}`, and its cluster is named with --cluster; see: nap {name} --help"
+        "nap: options must follow `nap {name}`, and --cluster names the cluster; see: nap {name} --help"
     ));
     ExitCode::from(WRONG_USAGE)
 }

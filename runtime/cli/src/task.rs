@@ -1,6 +1,4 @@
-//! `nap task`: what operators ask about single tasks, and have done to them.
-//!
-//! Owns arguments and listings. Does not own the answers (live runtime).
+//! `nap task`: commands about single tasks.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -20,22 +18,25 @@ use crate::job::of_each;
 use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
-/// Look at tasks, suspend, resume, checkpoint and end attempts, ask why a task waits
+/// List, suspend, resume, checkpoint, kill and explain tasks
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  nap task list                       what runs now
-  nap task list last                  all tasks of the last job
-  nap task list 7 --state suspended   those of job 7 that are suspended
-  nap task suspend job_0007_r_0000    stop it where it is; it keeps its memory and gives up its slot
-  nap task resume job_0007_r_0000     let it go on with the next free slot of its worker
-  nap task checkpoint job_0007_r_0000 save its work and end it; it goes on from there, on any worker
-  nap task kill job_0007_m_0003       end its attempts; the task is run again, and it is no failure
-  nap task explain job_0007_r_0000    why it does not run
+  nap task list                         tasks with live attempts
+  nap task list last                    all tasks of the last job
+  nap task list 7 --state suspended     suspended tasks of job 7
+  nap task suspend job_0007_r_0000      keep its memory, free its slot
+  nap task resume job_0007_r_0000       continue in the next free slot
+  nap task checkpoint job_0007_r_0000   save its work, continue on any worker
+  nap task kill job_0007_m_0003         run it again; not counted as a failure
+  nap task explain job_0007_r_0000      why it does not run
 
-TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them; last_m_0003 is a task of the last job.
-These commands return when what was ordered is done. Exit status: 0 it is done, or queued for a free slot; 1 it was refused, something
-else happened first, or it takes longer than --timeout; 2 it cannot be ordered.")]
+TASK is job_0007_m_0003 for all live attempts of a task, job_0007_m_0003.1 for
+one attempt, or last_m_0003 for a task of the last job.
+
+The commands wait until the attempts have followed. Exit status: 0 done, or
+queued for a free slot; 1 refused, overtaken or not done within --timeout;
+2 not possible for this task.")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -43,34 +44,32 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// The tasks of jobs, or those of all jobs that have live attempts
+    /// List tasks of jobs, or all tasks with live attempts
     List {
         /// Jobs: job_0007, 7, 3-7, last, all
         #[arg(value_name = "JOB")]
         jobs: Vec<JobSelector>,
 
-        /// Only in one of these states: pending, active, suspended, checkpointed, done
+        /// States to show: pending, active, suspended, checkpointed, done [default: all]
         #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state)]
         state: Vec<TaskPhase>,
 
-        /// At most so many [default: all]
+        /// Maximum number of tasks [default: unlimited]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         limit: Option<u32>,
 
         #[command(flatten)]
         format: FormatArguments,
     },
-    /// Stop running attempts where they are, until they are resumed: they keep their memory and give up their
-    /// slots
+    /// Stop running attempts until `resume`: they keep their memory and free their slots
     Suspend(Commanded),
-    /// Let suspended attempts go on, each with the next free slot of its worker
+    /// Continue suspended attempts, each in the next free slot of its worker
     Resume(Commanded),
-    /// Save the work of attempts, running or suspended, and end them; their tasks go on from there on any
-    /// worker
+    /// Save the work of attempts and end them; their tasks continue on any worker
     Checkpoint(Commanded),
-    /// End the live attempts of a task, or one of them, and lose their work; the task is run again
+    /// Kill attempts, whose work is lost; their tasks run again
     Kill(Commanded),
-    /// Why a task does not run
+    /// Print why tasks do not run
     Explain {
         /// job_0007_m_0003, or last_m_0003
         #[arg(value_name = "TASK", required = true)]
@@ -87,7 +86,7 @@ struct Commanded {
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskName>,
 
-    /// Shown in the job's history [default: "asked for by nap task ..."]
+    /// Reason, shown in the history of the job [default: asked for by nap task ...]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
@@ -115,7 +114,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
                 || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
             )?;
             if more > 0 {
-                print_error(format_args!("nap: {more} more; show them with --limit, or fewer with --state"));
+                print_error(format_args!(
+                    "nap: {more} more not shown; raise --limit, or filter with --state"
+                ));
             }
             failures.finish()
         }
@@ -164,13 +165,13 @@ fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClie
 
 fn state(word: &str) -> Result<TaskPhase, String> {
     let known = TaskPhase::WORDS.join(", ");
-    TaskPhase::of_word(word).ok_or_else(|| format!("{word:?} is not a state of a task; there are {known}"))
+    TaskPhase::of_word(word).ok_or_else(|| format!("unknown task state {word:?}; expected one of {known}"))
 }
 
 fn in_words(command: TaskCommand) -> &'static str {
     match command {
         TaskCommand::Suspend => "is being suspended",
-        TaskCommand::Resume => "goes on with the next free slot of its worker",
+        TaskCommand::Resume => "continues in the next free slot of its worker",
         TaskCommand::Checkpoint => "is being checkpointed",
         TaskCommand::Kill => "is being killed",
     }

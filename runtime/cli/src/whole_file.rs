@@ -1,7 +1,5 @@
-//! Files that are there whole or not at all, and directories that hold nothing else.
-//!
-//! Owns that files are written beside their place first, and that nothing is replaced unasked. Does not own
-//! what is in them.
+//! Output files that are complete or missing, and new directories. Files are written under another name and then
+//! renamed; existing ones are replaced only on request.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,10 +10,10 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::failure::usage;
 
-/// Writes a file, and gives back what that says of it.
+/// Writes a file and returns the result of `write`.
 ///
 /// # Errors
-/// When it is there and is not to be replaced, or cannot be written; then nothing is left of it.
+/// If the file exists and `overwrite` is not set, or cannot be written; then no part of it is left.
 pub fn write_whole<T>(
     output: &Path,
     overwrite: bool,
@@ -23,7 +21,7 @@ pub fn write_whole<T>(
 ) -> Result<T> {
     if !overwrite && output.exists() {
         return Err(usage(anyhow!(
-            "{} is there already; name another file, or pass --overwrite",
+            "{}: already exists; name another file, or pass --overwrite",
             output.display()
         )));
     }
@@ -31,10 +29,10 @@ pub fn write_whole<T>(
         .with_context(|| format!("cannot write {}", output.display()))
 }
 
-/// Writes a file that nobody but its owner may read, in the place of one that is there.
+/// Writes or replaces a file that only its owner may read.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_private(output: &Path, bytes: &[u8]) -> Result<()> {
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(0o600);
@@ -42,16 +40,16 @@ pub fn write_private(output: &Path, bytes: &[u8]) -> Result<()> {
         .with_context(|| format!("cannot write {}", output.display()))
 }
 
-/// Makes a directory; one that is there must be empty.
+/// Creates a directory, or accepts an empty one.
 ///
 /// # Errors
-/// When it is not, or cannot be made or read.
-pub fn make_empty(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+/// If it is not empty, or cannot be created or read.
+pub fn create_empty(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut inside =
         fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     if inside.next().is_some() {
-        return Err(usage(anyhow!("{} is not empty; name another directory", directory.display())));
+        return Err(usage(anyhow!("{}: not empty; name another directory", directory.display())));
     }
     Ok(())
 }
@@ -61,18 +59,18 @@ fn write_beside<T>(
     options: &OpenOptions,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> io::Result<T> {
-    let name = output.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    let name = output.file_name().ok_or_else(|| io::Error::other("not a file name"))?;
     let mut hidden = name.to_owned();
     hidden.push(format!(".{}.partial", std::process::id()));
     let partial = output.with_file_name(hidden);
     let written = options.open(&partial).and_then(|file| {
         let mut file = BufWriter::new(file);
-        let said = write(&mut file)?;
+        let result = write(&mut file)?;
         file.flush()?;
-        fs::rename(&partial, output).map(|()| said)
+        fs::rename(&partial, output).map(|()| result)
     });
     if written.is_err() {
-        // The first error is the one to tell of.
+        // Report the first error.
         let _ = fs::remove_file(&partial);
     }
     written
@@ -83,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_whole_or_not_there() {
+    fn failed_write_leaves_no_file() {
         let place = tempfile::tempdir().expect("a directory");
         let output = place.path().join("x");
         let broken = write_whole(&output, false, |file| {
@@ -97,7 +95,7 @@ mod tests {
         };
         assert!(whole("one", false).is_ok());
         let refused = whole("two", false).expect_err("it is there").to_string();
-        assert!(refused.contains("is there already; name another file, or pass --overwrite"), "{refused}");
+        assert!(refused.contains("already exists; name another file, or pass --overwrite"), "{refused}");
         assert_eq!(fs::read(&output).expect("it is there"), b"one");
         assert!(whole("three", true).is_ok());
         assert_eq!(fs::read(&output).expect("it is there"), b"three");

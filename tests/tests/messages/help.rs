@@ -39,7 +39,8 @@ fn without_common_options(help: &str) -> String {
         }
     }
     let help_flag = "  -h, --help\n          Print help (see a summary with '-h')\n\n";
-    text.replace(help_flag, "").replace("  -h, --help  Print help\n\n", "")
+    let only_help = "Options:\n  -h, --help  Print help\n\n";
+    text.replace(help_flag, "").replace(only_help, "").replace("  -h, --help  Print help\n\n", "")
 }
 
 /// Splits off the options that only some builds show: the others, and these.

@@ -205,7 +205,7 @@ fn impossible_command_is_refused_by_name() {
     nap(&["job", "resume", &job.id]).failed(2, &[&format!("cannot resume {}: it is not suspended", job.id)]);
     let reason = "x".repeat(2_000);
     nap(&["job", "suspend", &job.id, "--reason", &reason]).failed(2, &["at most 1000 characters"]);
-    nap(&["task", "suspend", "all"]).failed(2, &["names no task"]);
+    nap(&["task", "suspend", "all"]).failed(2, &["invalid task"]);
     nap(&["job", "kill", &job.id]).succeeded();
     nap(&["job", "wait", "--quiet", &job.id]).failed(1, &["killed"]);
     nap(&["job", "suspend", &job.id]).failed(2, &["has ended"]);

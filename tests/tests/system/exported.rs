@@ -39,7 +39,7 @@ fn suspended_job_is_exported_as_page_and_tables() {
     {
         assert!(told.contains(said), "no {said} in {told}");
     }
-    report(cluster.nap().args(["job", "report", "last"])).failed(2, &["is there already"]);
+    report(cluster.nap().args(["job", "report", "last"])).failed(2, &["already exists"]);
     let directory = cluster.directory().to_str().expect("letters").to_owned();
     report(&mut history(&["report", &directory, "last", "--overwrite"])).succeeded();
     let same = |page: &str| page.split("<footer>").next().expect("a page").to_owned();
@@ -60,7 +60,7 @@ fn suspended_job_is_exported_as_page_and_tables() {
     assert_eq!(rows(&tables, "jobs")[0]["state"], "succeeded");
     let counters = rows(&tables, "counters");
     assert!(counters.iter().any(|row| row["counter"] == "SUSPENDS" && row["value"] == 1), "{counters:?}");
-    export(&directory, &[]).failed(2, &["is not empty; name another directory"]);
+    export(&directory, &[]).failed(2, &["not empty; name another directory"]);
 
     fs::remove_dir_all(&tables).expect("it was made here");
     export(&directory, &["all"]).succeeded();

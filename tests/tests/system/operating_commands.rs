@@ -188,13 +188,13 @@ fn command_on_several_jobs_acts_on_each_possible() {
     }
     let shown = nap(&cluster, &["job", "status", "99", &ended, "50-60"]);
     assert!(shown.stdout.contains("state      succeeded"), "{}", shown.stdout);
-    shown.failed(2, &["job_0099", "there is no job from job_0050 to job_0060"]);
+    shown.failed(2, &["job_0099", "no job from job_0050 to job_0060"]);
     let endless = submit("endless", "endless-3");
     let map = format!("{endless}_m_0000");
     wait_until("it runs", || cluster.json(&["task", "list", &endless])[0]["live"][0]["state"] == "running");
     nap(&cluster, &["task", "kill", &format!("{ended}_m_0000"), &map])
         .failed(2, &[&ended, &format!("{map}.1")]);
-    nap(&cluster, &["worker", "drain", "nosuch", "local-a"]).failed(2, &["there is no worker nosuch"]);
+    nap(&cluster, &["worker", "drain", "nosuch", "local-a"]).failed(2, &["no worker nosuch"]);
     let workers = cluster.json(&["worker", "list"]);
     let drained = workers.as_array().expect("an array").iter().find(|worker| worker["name"] == "local-a");
     assert!(drained.is_none_or(|drained| drained["state"] != "up"), "{workers}");

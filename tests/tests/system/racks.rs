@@ -88,5 +88,5 @@ fn invalid_rack_name_is_refused() {
     let mut command = program("nap");
     command.env_remove("NAPREDUCE_CLUSTER").arg("--dir").arg(folder.path("cluster"));
     let refused = run(command.args(["worker", "--rack", "row 1"]));
-    refused.failed(2, &["--rack", "\"row 1\" is no name", "such as /row-1/rack-3"]);
+    refused.failed(2, &["--rack", "invalid rack \"row 1\"", "such as /row-1/rack-3"]);
 }

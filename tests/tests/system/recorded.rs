@@ -125,9 +125,9 @@ fn check_windows_and_copies(folder: &Folder) {
     assert_eq!(json(folder, &["--recorded", "copy@..1ms"])["jobs"], 1, "the first alone");
     assert_eq!(json(folder, &["--recorded", "copy@2020-01-01..2199-01-01"])["jobs"], 3);
     sim(folder, &["--recorded", "copy@2h.."])
-        .failed(2, &["none of the 4 jobs in copy was submitted then", "from 2"]);
-    sim(folder, &["--recorded", "copy@5m..1m"]).failed(2, &["give FROM before UNTIL"]);
-    sim(folder, &["--recorded", "copy@soon.."]).failed(2, &["\"soon\" is no time"]);
+        .failed(2, &["none of the 4 jobs in copy was submitted in this window", "from 2"]);
+    sim(folder, &["--recorded", "copy@5m..1m"]).failed(2, &["FROM must be before UNTIL"]);
+    sim(folder, &["--recorded", "copy@soon.."]).failed(2, &["invalid time \"soon\""]);
     let recording = fs::read(folder.path("copy/job_0002.jsonl.gz")).expect("a recording");
     fs::write(folder.path("copy/job_0002.jsonl.gz"), &recording[..recording.len() / 2]).expect("written");
     let says = [
@@ -163,7 +163,7 @@ fn recorded_simulation_replays_like_cluster() {
         [&workload[..], &["--scheduler", "natjam,fifo", "--primitive", "suspend", "--record", "runs"]];
     let record = record.concat();
     json(&folder, &record);
-    sim(&folder, &record).failed(2, &["runs is not empty; name another directory"]);
+    sim(&folder, &record).failed(2, &["runs: not empty; name another directory"]);
 
     let again = json(&folder, &["--recorded", "runs/natjam.0"]);
     assert_eq!(again["schedulers"][0]["label"], "natjam as recorded", "{again}");

@@ -198,7 +198,7 @@ fn policy_by_bytes_without_output_bytes_is_refused() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--scheduler", "fcs"];
-    sim(&folder, &arguments).failed(2, &["fcs serves reduces by the bytes", "give output-bytes"]);
+    sim(&folder, &arguments).failed(2, &["by which fcs schedules reduces", "give output-bytes"]);
     let bytes = WORKLOAD.replace("maps = { count", "maps = { output-bytes = 1000, count");
     folder.write("three.toml", bytes);
     sim(&folder, &arguments).succeeded();

@@ -116,7 +116,7 @@ fn wrong_usage_and_failing_commands_are_reported() {
     run(&mut streaming(&folder, "out", &["--mapper", "cat", "--secret-file", "s"]))
         .failed(2, &["--secret-file is for clusters"]);
     run(program("nap").args(["--dir", "d", "streaming", "--input", "in"]))
-        .failed(2, &["options of a job stand after `nap streaming`"]);
+        .failed(2, &["options must follow `nap streaming`"]);
     let help = run(program("nap").args(["streaming", "--help"])).succeeded().stdout;
     assert!(help.contains("--reduces") && help.contains("Examples:"), "{help}");
 }

@@ -39,7 +39,7 @@ fn trace_shows_suspend_during_and_after() {
     job.command("resume", "m_0000");
     job.until("m_0000.1", "running");
     job.ends_as_undisturbed();
-    let says = ["is there already; name another file, or pass --overwrite"];
+    let says = ["already exists; name another file, or pass --overwrite"];
     run(&mut trace(&cluster, &["last", "--output", name])).failed(2, &says);
     run(&mut trace(&cluster, &["last", "--output", name, "--overwrite"])).succeeded();
     let over: Value = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");

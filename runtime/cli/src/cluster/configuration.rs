@@ -1,7 +1,5 @@
-//! The configuration file: TOML with one table for each part of a cluster.
-//!
-//! Owns its names and their types; those of daemons are flags, too (`options`). Does not own
-//! defaults (the live runtime) nor precedence (each command).
+//! The configuration file: TOML with one table for each part of a cluster. Settings of daemons are flags as well
+//! (`options`).
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,7 +12,7 @@ use serde::Deserialize;
 use super::WebAddress;
 use super::options::{CoordinatorOptions, WorkerOptions, text};
 
-/// Everything a file may say; what it does not say is left to defaults.
+/// The content of the file; missing settings have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Configuration {
@@ -23,9 +21,9 @@ pub struct Configuration {
     pub worker: WorkerOptions,
     pub up: UpTable,
     pub web: WebTable,
-    /// `[preemption]`: what becomes of a primitive that a scheduler prefers.
+    /// `[preemption]`: limits and replacements of the primitives of a scheduler.
     pub preemption: Option<PreemptionSettings>,
-    /// `[scheduler.fair]`, `[scheduler.capacity]` ...: the values of each scheduler.
+    /// `[scheduler.fair]`, `[scheduler.capacity]` ...: the parameters of each scheduler.
     pub scheduler: SchedulerTables,
 }
 
@@ -58,14 +56,14 @@ pub struct WebTable {
 impl Configuration {
     pub fn read(path: &Path) -> Result<Configuration> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))
+        toml::from_str(&text).with_context(|| format!("invalid configuration file {}", path.display()))
     }
 
     pub fn read_if_there(path: &Path) -> Result<Configuration> {
         match path.try_exists() {
             Ok(true) => Configuration::read(path),
             Ok(false) => Ok(Configuration::default()),
-            // The way to it is missing, or a file stands in it; whoever needs the directory will say so.
+            // A parent is a file; opening the directory will report it.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Configuration::default()),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
@@ -86,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_value_is_read() {
+    fn file_with_every_kind_of_value_is_read() {
         let configuration = read(
             "[coordinator]\nbind = \"0.0.0.0:7000\"\nliveness = \"10s\"\nfsync = \"50ms\"\njournal-bytes-max = \"1MiB\"\n\
              blob-bytes-max = 512\nspeculation = false\nscheduler = \"fifo\"\n[worker]\nmap-slots = 4\n[up]\nworkers = 2\n",
@@ -107,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named() {
-        for (text, says) in [
+    fn invalid_setting_is_rejected_by_name() {
+        for (text, expected) in [
             ("[coordinator]\nbinde = \"x\"", "unknown field `binde`"),
             ("[coordinator]\nliveness = \"soon\"", "\"soon\" is not a time"),
             ("[coordinator]\nscheduler = \"fare\"", "allowed: fifo"),
@@ -122,12 +120,12 @@ mod tests {
             ("[cluster]\n", "unknown field `cluster`"),
         ] {
             let error = read(text).expect_err(text);
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
-    fn a_file_that_is_not_there_says_nothing_unless_it_was_asked_for() {
+    fn missing_file_is_an_error_only_if_named() {
         let path = Path::new("/nowhere/napreduce.toml");
         assert_eq!(Configuration::read_if_there(path).expect("nothing"), Configuration::default());
         let error = Configuration::read(path).expect_err("it is not there").to_string();

@@ -1,6 +1,4 @@
-//! When the journal is forced to the disk, as people write it.
-//!
-//! Owns the words of the flag and of the file. Does not own what is done then (live runtime).
+//! `--fsync`: when the journal is synced to disk.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +6,7 @@ use std::str::FromStr;
 use napreduce_cluster::FsyncPolicy;
 use napreduce_protocol::parse_time;
 
-/// When the journal is forced to the disk.
+/// When the journal is synced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fsync(pub FsyncPolicy);
 
@@ -19,10 +17,9 @@ impl FromStr for Fsync {
         Ok(Fsync(match text {
             "always" => FsyncPolicy::Always,
             "never" => FsyncPolicy::Never,
-            interval => FsyncPolicy::Interval(
-                parse_time(interval)
-                    .map_err(|_| format!("{text:?} is not always, never or a time such as 100ms"))?,
-            ),
+            interval => FsyncPolicy::Interval(parse_time(interval).map_err(|_| {
+                format!("invalid value {text:?}: expected always, never or a time such as 100ms")
+            })?),
         }))
     }
 }
@@ -44,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fsync_is_a_word_or_a_time() {
+    fn fsync_reads_words_and_intervals() {
         assert_eq!("always".parse(), Ok(Fsync(FsyncPolicy::Always)));
         assert_eq!("never".parse(), Ok(Fsync(FsyncPolicy::Never)));
         assert_eq!("100ms".parse(), Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100)))));

@@ -1,7 +1,5 @@
-//! Which cluster a command is about, and the client for it.
-//!
-//! Owns `--dir`, `--coordinator`, `--secret-file`, `--config` and who wins among flag, environment, file and
-//! default. Does not own what commands ask.
+//! The cluster of a command (`--dir`, `--coordinator`, `--secret-file`, `--config`) and the client for it. A flag
+//! overrides the environment, which overrides the configuration file.
 
 mod configuration;
 mod fsync;
@@ -28,40 +26,39 @@ pub use options::{
 };
 pub use web_address::WebAddress;
 
-/// Where a cluster is.
+/// Flags that name a cluster.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which cluster")]
 pub struct ClusterArguments {
-    /// Cluster directory of this machine [default: napreduce in the user's directory for state]
+    /// Cluster directory [default: napreduce in the user's state directory]
     #[arg(long, global = true, value_name = "DIR", env = "NAPREDUCE_DIR")]
     pub dir: Option<PathBuf>,
 
-    /// Coordinator elsewhere; needs a copy of its cluster's secret
+    /// Address of a coordinator on another host; requires its secret
     #[arg(long, global = true, value_name = "HOST:PORT", env = "NAPREDUCE_COORDINATOR")]
     pub coordinator: Option<String>,
 
-    /// The copy of the secret
+    /// Copy of the file `secret` in the cluster directory of --coordinator
     #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_SECRET_FILE")]
     pub secret_file: Option<PathBuf>,
 
-    /// How long to wait for a coordinator that does not answer; a cluster that is not up is said at once
-    /// [default: 1m]
+    /// How long to wait for a coordinator that does not answer [default: 1m]
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_CONNECT_TIMEOUT")]
     pub connect_timeout: Option<Duration>,
 
-    /// Configuration file [default: napreduce.toml in the cluster directory, if it is there]
+    /// Configuration file [default: napreduce.toml in the cluster directory]
     #[arg(long, global = true, value_name = "FILE", env = "NAPREDUCE_CONFIG")]
     pub config: Option<PathBuf>,
 }
 
 impl ClusterArguments {
-    /// The cluster directory of this machine, which need not exist.
+    /// Returns the cluster directory, which need not exist.
     pub fn directory(&self) -> Result<ClusterDirectory, ClientError> {
         let named = self.dir.clone().filter(|dir| !dir.as_os_str().is_empty());
         Ok(ClusterDirectory::resolve(named)?)
     }
 
-    /// What the configuration file says. An error is one of usage.
+    /// Reads the configuration file. Errors are usage errors.
     pub fn configuration(&self) -> Result<Configuration> {
         self.read_configuration().map_err(usage)
     }
@@ -72,7 +69,7 @@ impl ClusterArguments {
             None => {
                 let directory = self.directory()?;
                 let read = Configuration::read_if_there(&directory.path().join("napreduce.toml"));
-                // A file that cannot be read in somebody else's directory is not what is wrong.
+                // Report the owner of the directory rather than that its file cannot be read.
                 read.map_err(|error| match directory.check() {
                     Err(whose @ ClusterDirectoryError::OfAnother { .. }) => ClientError::from(whose).into(),
                     _ => error,
@@ -81,10 +78,10 @@ impl ClusterArguments {
         }
     }
 
-    /// The cluster: a coordinator that is named by address, else the one of the directory.
+    /// Returns the place of the cluster: an address if one is given, else the directory.
     pub fn place(&self) -> Result<ClusterPlace> {
         let file = self.configuration()?.client;
-        // A directory that is named outright is meant, whatever a file says.
+        // A directory flag overrides an address in the file.
         let filed = file.coordinator.filter(|_| self.dir.is_none());
         let address = self.coordinator.clone().filter(|address| !address.is_empty()).or(filed);
         let secret_file = self.secret_file.clone().or(file.secret_file);
@@ -94,7 +91,7 @@ impl ClusterArguments {
         })
     }
 
-    /// Connects to the coordinator; one that is away is waited for.
+    /// Connects to the coordinator; waits for one that does not answer.
     pub fn connect(&self) -> Result<ClusterClient> {
         let default = Patience::default();
         let first = self.connect_timeout.unwrap_or(default.first);
@@ -102,18 +99,18 @@ impl ClusterArguments {
     }
 }
 
-/// Flag or environment first, then file; else the default stays.
+/// Replaces a default by the flag or environment, else by the file.
 pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
     if let Some(said) = said.or(filed) {
         *value = said;
     }
 }
 
-/// A variable that is set to nothing is as one that is not set.
+/// Ignores environment variables that are empty.
 pub fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
     let command = command.mut_args(|argument| {
-        if argument.get_env().is_some_and(says_nothing) { argument.env(None) } else { argument }
+        if argument.get_env().is_some_and(is_empty) { argument.env(None) } else { argument }
     });
     command.mut_subcommands(without_empty_variables)
 }

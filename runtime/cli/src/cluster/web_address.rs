@@ -1,25 +1,21 @@
-//! Where the page of a cluster is served.
-//!
-//! Owns how that is written. Does not own the page (`web`).
+//! The address of the dashboard on command lines and in the configuration file.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// Whether there is a page, and where.
+/// Whether and where to serve the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebAddress {
-    /// None.
     Off,
-    /// The usual place, or another port of this machine.
+    /// The default address, or another port if it is taken.
     Usual,
-    /// Here or nowhere.
     At(SocketAddr),
 }
 
 impl WebAddress {
-    /// What a flag says, else a file, else the usual place.
+    /// Returns the flag, else the setting of the file, else the default.
     pub fn chosen(flag: Option<SocketAddr>, filed: Option<WebAddress>) -> WebAddress {
-        // Whoever asks for a page outright wants one.
+        // A command that serves the dashboard ignores `off` in the file.
         let filed = filed.filter(|filed| *filed != WebAddress::Off).unwrap_or(WebAddress::Usual);
         flag.map_or(filed, WebAddress::At)
     }
@@ -33,7 +29,9 @@ impl FromStr for WebAddress {
             return Ok(WebAddress::Off);
         }
         let address = text.parse().map(WebAddress::At);
-        address.map_err(|_| format!("{text:?} is neither ADDRESS:PORT, such as 127.0.0.1:8088, nor off"))
+        address.map_err(|_| {
+            format!("invalid address {text:?}: expected ADDRESS:PORT, such as 127.0.0.1:8088, or off")
+        })
     }
 }
 
@@ -42,13 +40,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_where_it_is_said_or_nowhere() {
+    fn web_address_is_read_and_chosen() {
         let at = |text: &str| WebAddress::At(text.parse().expect("an address"));
         assert_eq!("off".parse(), Ok(WebAddress::Off));
         assert_eq!("127.0.0.1:80".parse(), Ok(at("127.0.0.1:80")));
         for text in ["", "on", "localhost:80", "127.0.0.1"] {
             let error = text.parse::<WebAddress>().expect_err(text);
-            assert!(error.ends_with("is neither ADDRESS:PORT, such as 127.0.0.1:8088, nor off"), "{error}");
+            assert!(error.ends_with("expected ADDRESS:PORT, such as 127.0.0.1:8088, or off"), "{error}");
         }
         let flag = Some("127.0.0.1:80".parse().expect("an address"));
         assert_eq!(WebAddress::chosen(flag, Some(WebAddress::Off)), at("127.0.0.1:80"));

@@ -1,7 +1,4 @@
-//! `nap hadoop fs`: files of the folder that stands for `hdfs:///`.
-//!
-//! Owns the commands, what they print and their exit statuses, as programs expect them of Hadoop. Does not
-//! own which file a path means (`root`).
+//! `nap hadoop fs`: commands on files, with the output and exit statuses that programs expect of Hadoop.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -16,7 +13,7 @@ use napreduce_protocol::printing::{print, print_error, printed};
 use super::root::HadoopRoot;
 use super::{FAILED, refuse};
 
-/// Each command, and the flags that it knows.
+/// Each command and its flags.
 const COMMANDS: [(&str, &[&str]); 28] = [
     ("-mkdir", &["-p"]),
     ("-put", &["-f"]),
@@ -48,34 +45,34 @@ const COMMANDS: [(&str, &[&str]); 28] = [
     ("-expunge", &[]),
 ];
 
-/// Commands about what files here do not have.
+/// Commands for properties that local files do not have.
 const WITHOUT_EFFECT: [&str; 4] = ["-chown", "-chgrp", "-setrep", "-expunge"];
 
-/// As much as Hadoop prints of either end of a file.
+/// Bytes that -head and -tail print, as Hadoop.
 const END_BYTES: u64 = 1024;
 
-/// Marks an output that is whole. Hadoop's is empty, and where several files are printed it counts as that.
+/// The mark of a complete output. It is empty in Hadoop, so it is skipped when several files are printed.
 const MARK: &str = "_SUCCESS";
 
-/// Does one command; what was wrong is said for each path, as Hadoop does.
+/// Runs one command; prints an error for each path that fails, as Hadoop does.
 pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
     let Some((command, rest)) = arguments.split_first() else {
-        return refuse("fs needs a command, such as -ls; see: nap hadoop --help");
+        return refuse("fs: expected a command, such as -ls; see: nap hadoop --help");
     };
     let Some((_, known)) = COMMANDS.iter().find(|(name, _)| name == command) else {
-        return refuse(&format!("fs {command} is not known; see: nap hadoop --help"));
+        return refuse(&format!("fs {command}: not supported; see: nap hadoop --help"));
     };
     let count = rest.iter().take_while(|word| word.starts_with('-') && word.len() > 1).count();
     let (flags, paths) = rest.split_at(count);
     if let Some(flag) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
-        return refuse(&format!("fs {command} {flag} is not known; see: nap hadoop --help"));
+        return refuse(&format!("fs {command} {flag}: not supported; see: nap hadoop --help"));
     }
     if WITHOUT_EFFECT.contains(&command.as_str()) {
         print_error(format_args!("nap hadoop: fs {command} has no effect here"));
         return ExitCode::SUCCESS;
     }
     if paths.is_empty() {
-        return refuse(&format!("fs {command} needs a path"));
+        return refuse(&format!("fs {command}: expected a path"));
     }
     let verb = &command[1..];
     let files = Files { root, verb, flags };
@@ -99,7 +96,7 @@ struct Files<'a> {
     flags: &'a [String],
 }
 
-/// Whether it is so, for a test; `true` for what was done.
+/// The result of -test; `true` for other commands.
 type Outcome = Result<bool, String>;
 
 impl Files<'_> {
@@ -114,7 +111,7 @@ impl Files<'_> {
                     Some((to, from)) if !from.is_empty() => {
                         from.iter().map(|from| self.transfer(from, to)).collect()
                     }
-                    _ => vec![Err("a file to copy and a place for it are needed".to_owned())],
+                    _ => vec![Err("expected a source and a destination".to_owned())],
                 }
             }
             "getmerge" => vec![self.merge(paths)],
@@ -131,7 +128,7 @@ impl Files<'_> {
             "test" => self.test(path),
             "rm" | "rmr" => self.remove(path),
             verb => {
-                let files = self.there(path)?;
+                let files = self.existing(path)?;
                 let is_printed = |file: &PathBuf| path.ends_with(MARK) || !is_mark(file);
                 for file in
                     files.into_iter().filter(|file| !["cat", "text"].contains(&verb) || is_printed(file))
@@ -154,8 +151,8 @@ impl Files<'_> {
         }
     }
 
-    /// The files that a path or a pattern means, of which there has to be one.
-    fn there(&self, path: &str) -> Result<Vec<PathBuf>, String> {
+    /// Returns the files that match a path or pattern. Fails if there are none.
+    fn existing(&self, path: &str) -> Result<Vec<PathBuf>, String> {
         let found = self.root.matching(path)?;
         if found.is_empty() { Err(missing(path)) } else { Ok(found) }
     }
@@ -197,7 +194,7 @@ impl Files<'_> {
         for file in found {
             let shown = self.root.shown(&file);
             if self.root.is_inside(&file) {
-                return Err(format!("`{shown}': the folder that stands for hdfs:/// stays"));
+                return Err(format!("`{shown}': cannot remove the root of hdfs:///"));
             }
             if is_folder(&file) && !recursive {
                 return Err(format!("`{shown}': Is a directory"));
@@ -210,13 +207,13 @@ impl Files<'_> {
     fn remove_empty(&self, file: &Path) -> Result<(), String> {
         let shown = self.root.shown(file);
         if self.root.is_inside(file) {
-            Err(format!("`{shown}': the folder that stands for hdfs:/// stays"))
+            Err(format!("`{shown}': cannot remove the root of hdfs:///"))
         } else {
             fs::remove_dir(file).map_err(|error| wrong(&shown, &error))
         }
     }
 
-    /// Into the file system, out of it or within it; into a folder, under the name that it has.
+    /// Copies or moves into, out of or within the file system.
     fn transfer(&self, from: &str, to: &str) -> Outcome {
         let place = match self.verb {
             "get" | "copyToLocal" => self.root.local_file(to)?,
@@ -225,7 +222,7 @@ impl Files<'_> {
         let sources = match self.verb {
             "put" if from == "-" => return self.take_standard_input(&place, to),
             "put" | "copyFromLocal" | "moveFromLocal" => vec![self.root.local_file(from)?],
-            _ => self.there(from)?,
+            _ => self.existing(from)?,
         };
         for source in sources {
             let target = match source.file_name() {
@@ -251,7 +248,7 @@ impl Files<'_> {
         Ok(true)
     }
 
-    /// A file that is copied onto itself would be lost, and a folder into itself has no end.
+    /// Fails if a file would be copied onto itself, or a directory into itself.
     fn refuse_own_place(&self, from: &str, source: &Path, target: &Path) -> Result<(), String> {
         let real = |path: &Path| match path.canonicalize() {
             Ok(real) => real,
@@ -264,7 +261,7 @@ impl Files<'_> {
         let is_one = number(source).is_some_and(|own| number(target) == Some(own));
         let moves_all = self.verb == "mv" && self.root.is_inside(source);
         if is_one || moves_all || real(target).starts_with(real(source)) {
-            Err(format!("`{from}': is the place itself, or holds it"))
+            Err(format!("`{from}': is the destination or contains it"))
         } else {
             Ok(())
         }
@@ -281,14 +278,14 @@ impl Files<'_> {
         taken.map(|_| true).map_err(|error| wrong(to, &error))
     }
 
-    /// All files of some folders, one after the other, in a file of this machine.
+    /// Concatenates the files of directories into a local file.
     fn merge(&self, paths: &[String]) -> Outcome {
         let Some((to, from)) = paths.split_last().filter(|(_, from)| !from.is_empty()) else {
-            return Err("a folder and a file to write are needed".to_owned());
+            return Err("expected a directory and a local file".to_owned());
         };
         let mut sources = Vec::new();
         for from in from {
-            for found in self.there(from)? {
+            for found in self.existing(from)? {
                 let inside = if found.is_dir() {
                     sorted(&found).map_err(|error| wrong(from, &error))?
                 } else {
@@ -313,10 +310,10 @@ impl Files<'_> {
         merged.map_err(|error| wrong(to, &error))
     }
 
-    /// Local files at the end of one in the file system.
+    /// Appends local files to one in the file system.
     fn append(&self, paths: &[String]) -> Outcome {
         let Some((to, from)) = paths.split_last().filter(|(_, from)| !from.is_empty()) else {
-            return Err("a file to append and a place for it are needed".to_owned());
+            return Err("expected a source and a destination".to_owned());
         };
         let target = self.root.file(to)?;
         for from in from {
@@ -333,15 +330,15 @@ impl Files<'_> {
         Ok(true)
     }
 
-    /// Modes are those of the system, in whose words they are said.
+    /// Runs `chmod`, which accepts the same modes.
     fn set_mode(&self, paths: &[String]) -> Outcome {
         let Some((mode, paths)) = paths.split_first().filter(|(_, paths)| !paths.is_empty()) else {
-            return Err("a mode and a path are needed".to_owned());
+            return Err("expected a mode and a path".to_owned());
         };
         let mut chmod = Command::new("chmod");
         chmod.args(self.flags).arg("--").arg(mode);
         for path in paths {
-            chmod.args(self.there(path)?);
+            chmod.args(self.existing(path)?);
         }
         chmod.status().map(|status| status.success()).map_err(|error| format!("cannot run chmod: {error}"))
     }
@@ -383,7 +380,7 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// As Hadoop lists a file: permissions, copies, owner, group, bytes, time, path.
+    /// Formats a file as Hadoop: permissions, replicas, owner, group, bytes, time, path.
     fn line(&self, file: &Path) -> io::Result<String> {
         let found = file.metadata()?;
         let (kind, copies) = if found.is_dir() { ('d', "-") } else { ('-', "1") };
@@ -416,7 +413,7 @@ fn missing(path: &str) -> String {
     format!("`{path}': No such file or directory")
 }
 
-/// In the words of Hadoop, which programs look for.
+/// Formats an error in the words of Hadoop, which programs look for.
 fn wrong(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => missing(path),
@@ -447,7 +444,7 @@ fn print_all(from: &mut impl Read) -> io::Result<()> {
     }
 }
 
-/// Text as it is, or as gzip has it.
+/// Opens a text file, decompressing gzip.
 fn as_text(file: &Path) -> io::Result<Box<dyn Read>> {
     let mut read = BufReader::new(File::open(file)?);
     let begin = read.fill_buf()?;
@@ -455,7 +452,7 @@ fn as_text(file: &Path) -> io::Result<Box<dyn Read>> {
         [&b"SEQ"[..], b"BZh", b"\x28\xB5\x2F\xFD", b"Obj\x01"].iter().any(|magic| begin.starts_with(magic));
     match begin {
         [0x1F, 0x8B, ..] => Ok(Box::new(MultiGzDecoder::new(read))),
-        _ if other => Err(io::Error::other("is no text; -text knows gzip alone")),
+        _ if other => Err(io::Error::other("not a text file; -text only supports gzip")),
         _ => Ok(Box::new(read)),
     }
 }

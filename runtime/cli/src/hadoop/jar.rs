@@ -1,14 +1,11 @@
-//! `nap hadoop jar`: options of Hadoop's streaming as those of `nap streaming`.
-//!
-//! Options that are known become those of `nap streaming`; all others are refused by name. Properties are in
-//! `properties`.
+//! `nap hadoop jar`: translates options of Hadoop streaming to those of `nap streaming`; rejects unknown ones.
 
 use super::properties::{Meaning, Order, meaning};
 use super::root::HadoopRoot;
 
 const NONE: &str = "NONE";
 
-/// Formats of Hadoop that are what is done anyway.
+/// Formats and partitioners of Hadoop that equal the defaults here.
 const PLAIN: [&str; 6] = [
     "org.apache.hadoop.mapred.TextInputFormat",
     "org.apache.hadoop.mapred.TextOutputFormat",
@@ -18,18 +15,18 @@ const PLAIN: [&str; 6] = [
     "HashPartitioner",
 ];
 
-/// Lines go to the same reduce when some fields of their keys are the same.
+/// Names of the partitioner by key fields.
 const BY_FIELDS: [&str; 3] = [
     "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner",
     "org.apache.hadoop.mapreduce.lib.partition.KeyFieldBasedPartitioner",
     "KeyFieldBasedPartitioner",
 ];
 
-/// Mappers find the name of their file under these names of Hadoop, too.
+/// Hadoop's variables for the input file of a mapper.
 const INPUT_VARIABLES: &str =
     "export mapreduce_map_input_file=\"$NAPREDUCE_INPUT_FILE\" map_input_file=\"$NAPREDUCE_INPUT_FILE\"\n";
 
-/// Options that take a value.
+/// Options with a value.
 const OPTIONS: [&str; 14] = [
     "-D",
     "-cmdenv",
@@ -51,7 +48,7 @@ const IDENTITY_REDUCER: &str = "org.apache.hadoop.mapred.lib.IdentityReducer";
 
 #[derive(Default)]
 struct StreamingJob {
-    /// Options that are passed on.
+    /// Translated options.
     options: Vec<String>,
     /// Names of side files.
     names: Vec<String>,
@@ -64,32 +61,32 @@ struct StreamingJob {
     is_ordered_by_fields: bool,
     order: Option<Order>,
     key_fields: Option<u32>,
-    /// What divides the fields of a mapper's lines, and those of a key.
+    /// Separators of the fields of a mapper's lines, and of a key.
     separator: Option<u8>,
     key_separator: Option<u8>,
     mapper: Option<String>,
     combiner: Option<String>,
     reducer: Option<String>,
-    /// What was accepted and has no effect here, for people.
+    /// Accepted options without effect.
     notes: Vec<String>,
 }
 
-/// The options of `nap streaming`, and notes for people.
+/// Options of `nap streaming`, and notes to print.
 #[derive(Debug)]
 pub(super) struct Streaming {
     pub(super) options: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
-/// The options of `nap streaming` for `ANY.jar OPTIONS`.
+/// Translates `ANY.jar OPTIONS`.
 pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<Streaming, String> {
     let Some((_jar, mut rest)) = arguments.split_first() else {
-        return Err("jar needs the name of a jar, any one, and the options of a streaming job".to_owned());
+        return Err("jar: expected the name of any jar, and the options of a streaming job".to_owned());
     };
     let mut job = StreamingJob::default();
     while let Some((word, behind)) = rest.split_first() {
         rest = behind;
-        // Hadoop's parser takes two dashes for one.
+        // Hadoop accepts two dashes for one.
         let option = if word.starts_with("--") { &word[1..] } else { word };
         if ["-verbose", "-background", "-debug"].contains(&option) {
             continue;
@@ -101,7 +98,7 @@ pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<St
         let value = rest.first().filter(|value| !is_option(value));
         match value {
             Some(value) => job.take(root, option, value)?,
-            None if OPTIONS.contains(&option) => return Err(format!("{option} needs a value")),
+            None if OPTIONS.contains(&option) => return Err(format!("{option}: expected a value")),
             None => return Err(unknown(option)),
         }
         rest = &rest[1..];
@@ -115,7 +112,7 @@ fn is_option(word: &str) -> bool {
 }
 
 fn unknown(option: &str) -> String {
-    format!("{option} is not known; see: nap hadoop --help")
+    format!("{option}: not supported; see: nap hadoop --help")
 }
 
 impl StreamingJob {
@@ -139,7 +136,7 @@ impl StreamingJob {
             "-numReduceTasks" => self.reduces = Some(number(option, value)?),
             "-cmdenv" => {
                 let (name, value) =
-                    value.split_once('=').ok_or_else(|| format!("-cmdenv {value}: NAME=VALUE is needed"))?;
+                    value.split_once('=').ok_or_else(|| format!("-cmdenv {value}: expected NAME=VALUE"))?;
                 self.export(name, value);
             }
             "-D" | "-jobconf" => self.property(value)?,
@@ -170,7 +167,7 @@ impl StreamingJob {
     }
 
     fn property(&mut self, text: &str) -> Result<(), String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("-D {text}: NAME=VALUE is needed"))?;
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("-D {text}: expected NAME=VALUE"))?;
         match meaning(name, value)? {
             Meaning::Option(option, value) => self.pass(option, value),
             Meaning::Flag(option) => self.options.push(option.to_owned()),
@@ -182,15 +179,15 @@ impl StreamingJob {
             Meaning::Separator(byte) => self.separator = Some(byte),
             Meaning::KeySeparator(byte) => self.key_separator = Some(byte),
             Meaning::Variable(name) => self.export(&name, value),
-            Meaning::AsItIs => {}
+            Meaning::Default => {}
             Meaning::WithoutEffect(why) => self.notes.push(format!("-D {name} has no effect here: {why}")),
         }
         Ok(())
     }
 
     fn into_streaming(mut self) -> Result<Streaming, String> {
-        let mapper = self.mapper.take().ok_or("-mapper is missing")?;
-        // As in Hadoop: one reduce, and what it reads is what it writes.
+        let mapper = self.mapper.take().ok_or("no mapper; give -mapper COMMAND")?;
+        // Hadoop's default: one reduce that copies its input.
         let reducer = self.reducer.take().unwrap_or_else(|| "cat".to_owned());
         let reduces = if reducer == NONE { 0 } else { self.reduces.unwrap_or(1) };
         let separator = self.separator.unwrap_or(b'\t');
@@ -200,18 +197,18 @@ impl StreamingJob {
         if separator != b'\t' {
             if reduces == 0 || self.combiner.is_some() {
                 return Err(
-                    "-D stream.map.output.field.separator is for jobs with a reducer and without a combiner"
+                    "-D stream.map.output.field.separator: only supported with a reducer and without a combiner"
                         .to_owned(),
                 );
             }
             self.pass("--separator", char::from(separator).to_string());
         }
-        // A key whose fields are divided by something else has one field.
+        // With another separator the key is one field.
         let has_fields = self.key_separator.unwrap_or(b'\t') == separator;
         if reduces > 0 && self.is_ordered_by_fields && !has_fields {
             return Err(
-                "KeyFieldBasedComparator needs the fields of keys to be divided as those of lines: set \
-                        mapreduce.map.output.key.field.separator to stream.map.output.field.separator"
+                "KeyFieldBasedComparator: fields of keys and of lines must have the same separator; set \
+                 mapreduce.map.output.key.field.separator to stream.map.output.field.separator"
                     .to_owned(),
             );
         }
@@ -230,7 +227,7 @@ impl StreamingJob {
             }
             self.pass("--reducer", reducer);
             self.pass("--reduces", reduces.to_string());
-            // Without that partitioner Hadoop does not look at the number.
+            // Without this partitioner Hadoop ignores the number.
             if let (true, true, Some(fields)) = (self.is_by_fields, has_fields, self.partition_fields) {
                 self.pass("--partition-fields", fields.to_string());
             }
@@ -239,7 +236,7 @@ impl StreamingJob {
     }
 }
 
-/// Paths with commas between them; those inside of braces belong to a pattern.
+/// Splits paths at commas outside of braces, which belong to patterns.
 fn paths(value: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_u32;
     let divides = move |letter: char| {
@@ -253,17 +250,17 @@ fn paths(value: &str) -> impl Iterator<Item = &str> {
     value.split(divides).filter(|path| !path.is_empty())
 }
 
-/// A command, and no name of Hadoop's for what is done in Java.
+/// Returns a command. Fails for class names of Hadoop.
 fn command(option: &str, value: &str) -> Result<String, String> {
     let is_class = value.starts_with("org.apache.hadoop.") || value == "aggregate";
     if is_class {
-        Err(format!("{option} {value}: Java is not run here; give a command, such as cat"))
+        Err(format!("{option} {value}: Java classes are not supported; give a command, such as cat"))
     } else {
         Ok(value.to_owned())
     }
 }
 
-/// A command that begins with the name of a side file begins with that file.
+/// Prefixes `./` to a command that begins with the name of a side file.
 fn beside(command: &str, names: &[String]) -> String {
     let first = command.split_whitespace().next().unwrap_or_default();
     if names.iter().any(|name| name == first) {
@@ -274,11 +271,11 @@ fn beside(command: &str, names: &[String]) -> String {
 }
 
 fn path(file: &std::path::Path) -> Result<String, String> {
-    file.to_str().map(str::to_owned).ok_or_else(|| format!("{} is no UTF-8", file.display()))
+    file.to_str().map(str::to_owned).ok_or_else(|| format!("{}: not UTF-8", file.display()))
 }
 
 fn number(name: &str, value: &str) -> Result<u32, String> {
-    value.parse().map_err(|_| format!("{name} {value}: a whole number is needed"))
+    value.parse().map_err(|_| format!("{name} {value}: expected an integer"))
 }
 
 #[cfg(test)]
@@ -295,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mrjob_says_becomes_a_streaming_job() {
+    fn options_of_mrjob_become_a_streaming_job() {
         let line = [
             "any.jar",
             "-files",
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn without_reduces_there_is_no_reducer_and_with_none_named_it_is_cat() {
+    fn default_reducer_is_cat_unless_reduces_are_zero() {
         let start = ["any.jar", "-mapper", "cut -f 1"];
         let options = |more: &[&str]| translate(&[&start, more].concat()).expect("all is known");
         assert_eq!(options(&["-D", "mapreduce.job.reduces=0", "-combiner", "x", "-reducer", "y"]).len(), 2);
@@ -351,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_spelled_as_hadoop_lets_people_spell_them() {
+    fn options_have_the_spellings_of_hadoop() {
         let start = ["any.jar", "--mapper", "cat"];
         let options = |more: &[&str]| {
             let options = translate(&[&start, more].concat()).expect("all is known");
@@ -371,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_and_orders_of_keys_are_passed_on() {
+    fn separators_and_orders_of_keys_are_translated() {
         let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=2"];
         let options = |more: &[&str]| {
             let options = translate(&[&start, more].concat()).expect("all is known");
@@ -394,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_keys_divide_them_where_that_partitioner_is_named() {
+    fn partition_fields_require_the_partitioner() {
         let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=3"];
         let options = |more: &[&str]| {
             translate(&[&start, more].concat()).expect("all is known")[..]
@@ -414,22 +411,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_by_name() {
+    fn unsupported_options_are_rejected_by_name() {
         for (line, part) in [
-            (&["any.jar"][..], "-mapper is missing"),
-            (&[], "jar needs the name of a jar"),
-            (&["any.jar", "-nosuch", "-mapper", "cat"], "-nosuch is not known"),
-            (&["any.jar", "-mapper", "-reducer", "cat"], "-mapper needs a value"),
-            (&["any.jar", "-input", "-Dmapreduce.job.reduces=2"], "-input needs a value"),
-            (&["any.jar", "-reducer", "aggregate"], "Java is not run here"),
-            (&["any.jar", "-libjars", "x.jar"], "-libjars x.jar is not known"),
-            (&["any.jar", "-archives", "x.zip"], "-archives x.zip is not known"),
-            (&["any.jar", "-inputformat", "com.example.Own"], "-inputformat com.example.Own is not known"),
-            (&["any.jar", "-partitioner", "com.example.Own"], "-partitioner com.example.Own is not known"),
-            (&["any.jar", "-D", "stream.num.map.output.key.fields=x"], "a whole number is needed"),
+            (&["any.jar"][..], "no mapper; give -mapper"),
+            (&[], "expected the name of any jar"),
+            (&["any.jar", "-nosuch", "-mapper", "cat"], "-nosuch: not supported"),
+            (&["any.jar", "-mapper", "-reducer", "cat"], "-mapper: expected a value"),
+            (&["any.jar", "-input", "-Dmapreduce.job.reduces=2"], "-input: expected a value"),
+            (&["any.jar", "-reducer", "aggregate"], "Java classes are not supported"),
+            (&["any.jar", "-libjars", "x.jar"], "-libjars x.jar: not supported"),
+            (&["any.jar", "-archives", "x.zip"], "-archives x.zip: not supported"),
+            (&["any.jar", "-inputformat", "com.example.Own"], "-inputformat com.example.Own: not supported"),
+            (&["any.jar", "-partitioner", "com.example.Own"], "-partitioner com.example.Own: not supported"),
+            (&["any.jar", "-D", "stream.num.map.output.key.fields=x"], "expected an integer"),
             (
                 &["any.jar", "-D", "mapreduce.partition.keypartitioner.options=-k2,2"],
-                "-k1,N is, for the first N fields",
+                "expected -k1,N for the first N fields",
             ),
             (
                 &[
@@ -443,9 +440,9 @@ mod tests {
                 ],
                 "without a combiner",
             ),
-            (&["any.jar", "-D", "mapreduce.job.reduces=few"], "a whole number is needed"),
-            (&["any.jar", "-mapper"], "-mapper needs a value"),
-            (&["any.jar", "-input", "s3://a/b"], "files of s3: are not known"),
+            (&["any.jar", "-D", "mapreduce.job.reduces=few"], "expected an integer"),
+            (&["any.jar", "-mapper"], "-mapper: expected a value"),
+            (&["any.jar", "-input", "s3://a/b"], "unsupported scheme s3"),
         ] {
             let error = translate(line).expect_err(part);
             assert!(error.contains(part), "{error}");

@@ -1,8 +1,5 @@
-//! `nap hadoop`: answers as the `hadoop` command does, for programs and scripts that run streaming
-//! jobs with it.
-//!
-//! Owns which of its commands there are, and the folder that stands for `hdfs:///`. Does not own running the
-//! job, which is `nap streaming`.
+//! `nap hadoop`: emulates the `hadoop` command for programs and scripts that run streaming jobs. A local directory
+//! takes the place of `hdfs:///`; jobs run as `nap streaming`.
 
 mod files;
 mod jar;
@@ -18,52 +15,60 @@ use napreduce_protocol::printing::{print, print_error};
 use crate::streaming;
 use root::HadoopRoot;
 
-/// What programs take for a version whose commands and properties are those of Hadoop 3.
+/// The version to report: commands and properties are those of Hadoop 3.
 const VERSION: &str = "Hadoop 3.3.0";
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
 
 const HELP: &str = "\
-Answers as the hadoop command, for programs and scripts that run streaming jobs with it
+Emulate the hadoop command for programs that run streaming jobs
 
 Usage: nap hadoop [--hadoop-root DIR] COMMAND
 
 Commands:
-  jar ANY.jar OPTIONS   run a streaming job: -files -D -cmdenv -input -output -mapper -combiner -reducer -numReduceTasks
-  fs OPTIONS            -mkdir -put -copyFromLocal -ls -lsr -cat -text -head -tail -getmerge -rm -rmr -rmdir -mv -cp -du -count
-                        -test -touchz -get -copyToLocal -moveFromLocal -appendToFile -chmod
-  version               the version whose options these are
+  jar ANY.jar OPTIONS  Run a streaming job: -files -D -cmdenv -input -output
+                       -mapper -combiner -reducer -numReduceTasks
+  fs OPTIONS           Work on files: -mkdir -put -copyFromLocal -ls -lsr -cat
+                       -text -head -tail -getmerge -rm -rmr -rmdir -mv -cp -du
+                       -count -test -touchz -get -copyToLocal -moveFromLocal
+                       -appendToFile -chmod
+  version              Print the version of Hadoop that is emulated
 
-Paths are those of a folder: hdfs:///a/b is DIR/a/b, and so are /a/b, and a/b below /user/NAME; file:///a/b is /a/b.
-DIR is also said by NAPREDUCE_HADOOP_ROOT. A cluster is named by NAPREDUCE_CLUSTER. What is not known is refused by name.
+Options:
+      --hadoop-root <DIR>  Directory in place of hdfs:/// [env: NAPREDUCE_HADOOP_ROOT]
+
+hdfs:///a/b and /a/b are DIR/a/b, a/b is DIR/user/NAME/a/b, and file:///a/b is
+/a/b. NAPREDUCE_CLUSTER names a cluster to run jobs on.
 
 Examples:
   nap hadoop --hadoop-root store fs -put books /books
-  nap hadoop --hadoop-root store jar any.jar -input /books -output /out -mapper 'cut -f 1' -reducer 'uniq -c'
-  python job.py -r hadoop --hadoop-bin 'nap hadoop' --hadoop-streaming-jar any.jar books      # a job of mrjob";
+  nap hadoop --hadoop-root store jar any.jar -input /books -output /out \\
+    -mapper 'cut -f 1' -reducer 'uniq -c'
+  python job.py -r hadoop --hadoop-bin 'nap hadoop' \\
+    --hadoop-streaming-jar any.jar books";
 
-/// Answer as the hadoop command: jar, fs, version; nap hadoop --help has more
+/// Emulate the hadoop command (jar, fs, version); see nap hadoop --help
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of hadoop
+    /// Options of hadoop
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }
 
-/// Something stands before `hadoop`, which would be without effect.
+/// Reports options before `hadoop`, where they would have no effect.
 pub fn misplaced() -> ExitCode {
-    refuse("options stand after `nap hadoop`; see: nap hadoop --help")
+    refuse("options must follow `nap hadoop`; see: nap hadoop --help")
 }
 
-/// Does what these arguments, which follow `nap hadoop`, say.
+/// Runs the command in the arguments after `nap hadoop`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut words = Vec::new();
     for argument in arguments {
         match argument.into_string() {
             Ok(word) => words.push(word),
-            Err(other) => return refuse(&format!("{} is no UTF-8", other.display())),
+            Err(other) => return refuse(&format!("{}: not UTF-8", other.display())),
         }
     }
     let mut rest = words.as_slice();
@@ -96,7 +101,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             }
             Err(error) => refuse(&error),
         },
-        other => refuse(&format!("no command {other:?}; there are jar, fs and version")),
+        other => refuse(&format!("unknown command {other:?}; expected jar, fs or version")),
     }
 }
 

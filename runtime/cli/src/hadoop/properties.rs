@@ -1,9 +1,7 @@
-//! Properties of Hadoop (`-D NAME=VALUE`): what each means to a streaming job here.
-//!
-//! A property that changes a result is done or refused with the reason; one that only tunes Hadoop is accepted with
-//! a note; one that is not Hadoop's own is a variable of the commands, as in Hadoop's streaming.
+//! Translates properties of Hadoop (`-D NAME=VALUE`). A property that changes results is applied or rejected; one
+//! that only tunes Hadoop is accepted with a note; others become environment variables, as in Hadoop streaming.
 
-/// What is done about a property.
+/// The effect of a property.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// An option of `nap streaming`.
@@ -15,41 +13,41 @@ pub(super) enum Meaning {
     PartitionFields(Option<u32>),
     OrderedByFields,
     Order(Order),
-    /// Divides the fields of a mapper's lines.
+    /// Separator of the fields of a mapper's lines.
     Separator(u8),
-    /// Divides the fields of a key.
+    /// Separator of the fields of a key.
     KeySeparator(u8),
     Variable(String),
-    /// It is so anyway.
-    AsItIs,
-    /// Accepted; the text says why it does nothing.
+    /// The value is what happens anyway.
+    Default,
+    /// Accepted without effect, for this reason.
     WithoutEffect(&'static str),
 }
 
-/// Beginnings of properties that tune Hadoop, or its machines, and change no result; and why they do nothing.
+/// Prefixes of properties that change no result, and why they have no effect.
 const TUNING: [(&str, &str); 6] = [
     (
         "mapreduce.map.memory. mapreduce.reduce.memory. mapreduce.map.java.opts mapreduce.reduce.java.opts \
          mapreduce.map.cpu. mapreduce.reduce.cpu. mapred.child. mapred.job.map.memory. mapred.job.reduce.memory. \
          mapreduce.job.heap.",
-        "commands take what memory and processors they need; --task-memory bounds sorting",
+        "commands are not limited; --task-memory limits sorting",
     ),
     (
         "mapreduce.map.output.compress mapred.compress.map.output mapred.map.output.compression. \
          mapreduce.task.io. mapreduce.map.sort. io.sort. io.file. io.compression. io.serializations io.seqfile. \
          mapreduce.reduce.shuffle. mapreduce.shuffle. mapreduce.reduce.merge. mapreduce.reduce.input.buffer. \
          mapreduce.reduce.markreset. mapred.inmem. mapred.reduce.parallel.copies",
-        "sorting and shuffling have settings of their own; see: nap streaming --help",
+        "sort and shuffle have their own settings; see: nap streaming --help",
     ),
-    ("mapreduce.output.fileoutputformat.compress mapred.output.compress", "the output is written as it is"),
+    ("mapreduce.output.fileoutputformat.compress mapred.output.compress", "output is not compressed"),
     (
         "mapreduce.job.maps mapred.map.tasks mapreduce.input.fileinputformat.split.minsize mapred.min.split.size",
-        "the size of splits decides how many maps there are; see --split-size",
+        "--split-size decides the number of maps",
     ),
     (
         "mapreduce.map.speculative mapreduce.reduce.speculative mapred.map.tasks.speculative. \
          mapred.reduce.tasks.speculative. mapreduce.job.speculative. mapreduce.job.priority mapred.job.priority",
-        "the scheduler of the cluster decides that",
+        "the scheduler of the cluster decides",
     ),
     (
         "yarn. dfs. fs. ipc. net. hadoop. ha. mapreduce.client. mapreduce.cluster. mapreduce.framework. \
@@ -60,11 +58,11 @@ const TUNING: [(&str, &str); 6] = [
          mapreduce.job.running. mapreduce.map.log. mapreduce.reduce.log. mapreduce.map.env mapreduce.admin. \
          mapreduce.task.profile mapreduce.task.userlog. mapreduce.job.userlog. mapreduce.task.files. \
          mapreduce.fileoutputcommitter. mapreduce.reduce.env mapred.task.profile",
-        "it is about machines and daemons of Hadoop",
+        "only for machines and daemons of Hadoop",
     ),
 ];
 
-/// Beginnings of Hadoop's own properties.
+/// Prefixes of Hadoop's own properties.
 const OWN: [&str; 12] = [
     "mapreduce.",
     "mapred.",
@@ -100,7 +98,7 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         }
         "mapreduce.input.fileinputformat.input.dir.recursive" | "mapred.input.dir.recursive" => match value {
             "true" => Meaning::Flag("--recursive"),
-            _ => Meaning::AsItIs,
+            _ => Meaning::Default,
         },
         "stream.num.map.output.key.fields" => Meaning::KeyFields(number(name, value)?),
         "num.key.fields.for.partition" => Meaning::PartitionFields(Some(number(name, value)?)),
@@ -110,7 +108,7 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         "mapreduce.job.output.key.comparator.class" | "mapred.output.key.comparator.class" => {
             match value.rsplit('.').next() {
                 Some("KeyFieldBasedComparator") => Meaning::OrderedByFields,
-                Some("Text") | Some("Text$Comparator") => Meaning::AsItIs,
+                Some("Text") | Some("Text$Comparator") => Meaning::Default,
                 _ => {
                     return Err(refused(
                         name,
@@ -122,7 +120,7 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         }
         "mapreduce.partition.keycomparator.options" | "mapred.text.key.comparator.options" => {
             Meaning::Order(Order::read(value).ok_or_else(|| {
-                refused(name, value, "options are -n, -r, and -kFROM[,TO] with n or r behind a field")
+                refused(name, value, "expected -n, -r, or -kFROM[,TO] with n or r after a field")
             })?)
         }
         "stream.map.output.field.separator" => Meaning::Separator(byte(name, value)?),
@@ -134,20 +132,20 @@ pub(super) fn meaning(name: &str, value: &str) -> Result<Meaning, String> {
         | "stream.reduce.output.field.separator"
         | "mapreduce.output.textoutputformat.separator"
         | "mapred.textoutputformat.separator" => match value {
-            "\t" | "\\t" => Meaning::AsItIs,
+            "\t" | "\\t" => Meaning::Default,
             _ => {
-                let why = "a reducer reads key TAB value, and its lines are the output; have it write another separator";
+                let why = "reducers read key TAB value, and their lines are the output; let the reducer write another separator";
                 return Err(refused(name, value, why));
             }
         },
-        "stream.num.reduce.output.key.fields" => Meaning::AsItIs,
+        "stream.num.reduce.output.key.fields" => Meaning::Default,
         "stream.non.zero.exit.is.failure" => match value {
-            "true" => Meaning::AsItIs,
-            _ => return Err(refused(name, value, "a command that may fail is written CMD || true")),
+            "true" => Meaning::Default,
+            _ => return Err(refused(name, value, "write CMD || true for a command that may fail")),
         },
         "mapreduce.map.failures.maxpercent" | "mapreduce.reduce.failures.maxpercent" => match value {
-            "0" => Meaning::AsItIs,
-            _ => return Err(refused(name, value, "a job has all of its output or fails")),
+            "0" => Meaning::Default,
+            _ => return Err(refused(name, value, "a job has its whole output or fails")),
         },
         _ => other(name)?,
     })
@@ -161,7 +159,7 @@ fn other(name: &str) -> Result<Meaning, String> {
     }
     if name.is_empty() || OWN.iter().any(|own| name.starts_with(own)) {
         return Err(format!(
-            "-D {name} is not known, and may change the result; leave it out, or see: nap hadoop --help"
+            "-D {name}: not supported, and may change results; leave it out, or see: nap hadoop --help"
         ));
     }
     let variable = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
@@ -169,22 +167,22 @@ fn other(name: &str) -> Result<Meaning, String> {
 }
 
 fn refused(name: &str, value: &str, why: &str) -> String {
-    format!("-D {name}={value} is not known: {why}")
+    format!("-D {name}={value}: not supported; {why}")
 }
 
 fn number(name: &str, value: &str) -> Result<u32, String> {
-    value.parse().map_err(|_| format!("{name} {value}: a whole number is needed"))
+    value.parse().map_err(|_| format!("{name} {value}: expected an integer"))
 }
 
 fn byte(name: &str, value: &str) -> Result<u8, String> {
     match value.as_bytes() {
         b"\\t" => Ok(b'\t'),
         [byte] if *byte != b'\n' => Ok(*byte),
-        _ => Err(refused(name, value, "a separator of one byte is needed")),
+        _ => Err(refused(name, value, "expected one byte")),
     }
 }
 
-/// How many fields `-k1,N` means; `-k1` is all of the key.
+/// Parses the number of fields in `-k1,N`; `-k1` is the whole key.
 fn first_fields(name: &str, value: &str) -> Result<Option<u32>, String> {
     let last = match value.strip_prefix("-k1") {
         Some("") => return Ok(None),
@@ -192,18 +190,18 @@ fn first_fields(name: &str, value: &str) -> Result<Option<u32>, String> {
         None => None,
     };
     let last = last.and_then(|last| last.parse().ok()).filter(|last| *last > 0);
-    last.map(Some).ok_or_else(|| refused(name, value, "-k1,N is, for the first N fields"))
+    last.map(Some).ok_or_else(|| refused(name, value, "expected -k1,N for the first N fields"))
 }
 
-/// How Hadoop's comparator by fields orders keys: options of `sort`, whose words it has.
+/// The order of Hadoop's comparator by fields, which has the options of `sort`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Order {
-    /// Behind fields that say nothing.
+    /// For fields without flags.
     flags: String,
     keys: Vec<OrderKey>,
 }
 
-/// `-kFROM[,TO]`, with flags.
+/// `-kFROM[,TO]` with flags.
 #[derive(Debug, PartialEq, Eq)]
 struct OrderKey {
     from: String,
@@ -212,7 +210,7 @@ struct OrderKey {
 }
 
 impl Order {
-    /// Reads options such as `-k1,1 -k2,2nr`; `None` when they are something else.
+    /// Parses options such as `-k1,1 -k2,2nr`.
     fn read(options: &str) -> Option<Order> {
         let mut order = Order { flags: String::new(), keys: Vec::new() };
         for option in options.split_whitespace() {
@@ -225,8 +223,8 @@ impl Order {
         Some(order)
     }
 
-    /// A reducer whose lines come in this order: those of its partition are sorted in front of it. A `sort` that
-    /// fails ends the shell, unless the reducer has read enough (status 141 is SIGPIPE).
+    /// Returns a reducer command with a `sort` in front. A failing `sort` ends the shell, except for status 141
+    /// (SIGPIPE), when the reducer stops reading early.
     pub(super) fn before(&self, reducer: &str, separator: u8, key_fields: u32) -> String {
         let separator = format!("'{}'", char::from(separator).to_string().replace('\'', r"'\''"));
         let mut options = String::new();
@@ -254,7 +252,7 @@ impl OrderKey {
     }
 }
 
-/// `FIELD[.CHARACTER]`, and flags.
+/// Splits `FIELD[.CHARACTER]` and flags.
 fn field(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (place, rest) = text.split_at(end);
@@ -292,30 +290,30 @@ mod tests {
     }
 
     #[test]
-    fn properties_that_would_change_a_result_are_refused_with_the_reason() {
+    fn properties_that_change_results_are_rejected_with_reason() {
         for (name, value, part) in [
-            ("mapreduce.job.inputformat.class", "X", "may change the result"),
-            ("mapreduce.map.failures.maxpercent", "5", "all of its output or fails"),
+            ("mapreduce.job.inputformat.class", "X", "may change results"),
+            ("mapreduce.map.failures.maxpercent", "5", "its whole output or fails"),
             ("stream.non.zero.exit.is.failure", "false", "CMD || true"),
             ("stream.map.output.field.separator", "::", "one byte"),
-            ("stream.reduce.output.field.separator", ",", "its lines are the output"),
+            ("stream.reduce.output.field.separator", ",", "their lines are the output"),
             ("mapreduce.job.output.key.comparator.class", "com.example.Own", "compared as bytes"),
-            ("mapreduce.partition.keycomparator.options", "-k1,1 -M", "options are -n, -r"),
-            ("textinputformat.record.delimiter", "|", "may change the result"),
+            ("mapreduce.partition.keycomparator.options", "-k1,1 -M", "expected -n, -r"),
+            ("textinputformat.record.delimiter", "|", "may change results"),
         ] {
             let error = meaning(name, value).expect_err(name);
             assert!(error.contains(part), "{error}");
         }
-        assert_eq!(meaning("mapreduce.map.failures.maxpercent", "0"), Ok(Meaning::AsItIs));
+        assert_eq!(meaning("mapreduce.map.failures.maxpercent", "0"), Ok(Meaning::Default));
     }
 
     #[test]
-    fn properties_of_ones_own_are_variables() {
+    fn other_properties_become_variables() {
         assert_eq!(meaning("my.least-count", "3"), Ok(Meaning::Variable("my_least_count".to_owned())));
     }
 
     #[test]
-    fn an_order_by_fields_becomes_options_of_sort() {
+    fn order_by_fields_becomes_options_of_sort() {
         for (options, expected) in [
             ("-k1,1 -k2,2nr", " -k 1,1 -k 2,2nr"),
             ("-n", " -k 1,3n"),

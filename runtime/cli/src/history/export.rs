@@ -14,18 +14,19 @@ use serde::Serialize;
 
 use crate::failure::{Failures, usage};
 use crate::ids::JobSelector;
-use crate::whole_file::{make_empty, write_whole};
+use crate::whole_file::{create_empty, write_whole};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Writes jobs, attempts, preemptions, counters, parts and events, a table each, joined by the column `job`.
+Writes the tables jobs, attempts, preemptions, counters, parts and events, to be
+joined by the column `job`.
 
 Examples:
   nap history export /srv/nap --output tables
-  nap history export copied/history 3-7 --output tables --format json     a line of JSON for each row
+  nap history export copied/history 3-7 --output tables --format json
   duckdb -c \"select state, count(*) from 'tables/jobs.csv' group by all\"")]
 pub struct ExportArguments {
-    /// The directory of a cluster, that of its coordinator, or a copy of its history
+    /// Cluster directory, its folder `coordinator`, or a copy of its history
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
@@ -33,29 +34,30 @@ pub struct ExportArguments {
     #[arg(value_name = "JOB", default_value = "all")]
     jobs: Vec<JobSelector>,
 
-    /// A directory for the tables, which is made; it may be there if it is empty
+    /// Directory to create for the tables; an empty one may exist
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 
+    /// Format of the tables
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     format: TableFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TableFormat {
-    /// With a header, quoted as RFC 4180 says
+    /// Comma-separated values with a header (RFC 4180)
     Csv,
-    /// Lines, with the names that --format json has everywhere
+    /// JSON lines, with the field names of --format json elsewhere
     Json,
 }
 
-/// A row begins with the job that it is of, and so do those whose attempt says it, too.
+/// The first column of every row, even if the attempt names the job as well.
 #[derive(Serialize)]
 struct OfJob<'a> {
     job: &'a str,
 }
 
-/// The same in a line of JSON, where fields are in one object.
+/// A row as one JSON object.
 #[derive(Serialize)]
 struct ExportedLine<'a, T> {
     #[serde(flatten)]
@@ -104,66 +106,86 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     let folder = HistoryFolder::open(path).map_err(usage)?;
     let mut failures = Failures::default();
     let wanted = JobSelector::select(jobs, folder.jobs(), &mut failures)?;
-    make_empty(output)?;
+    create_empty(output)?;
     let mut exported = Vec::new();
     for job in wanted {
-        // One that was removed meanwhile is not there any more.
+        // A job may have been removed meanwhile.
         exported.extend(folder.read(job)?.map(|ended| ended.detail));
     }
-    let rows = write_tables(&exported, output, *format)?;
+    let rows = Tables { output, format: *format }.write(&exported)?;
     print_error(format_args!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len()));
     failures.finish()
 }
 
-fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Result<usize> {
-    let ids: Vec<String> = jobs.iter().map(|job| job.summary.job.to_string()).collect();
-    let each = || ids.iter().map(String::as_str).zip(jobs);
-    let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
-    let place = (output, format);
-    let rows = [
-        write_table(
-            place,
-            "jobs",
-            answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
-        )?,
-        write_table(
-            place,
-            "attempts",
-            each().flat_map(|(id, job)| {
-                job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
-            }),
-        )?,
-        write_table(
-            place,
-            "preemptions",
-            each().flat_map(|(id, job)| {
-                ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
-            }),
-        )?,
-        write_table(
-            place,
-            "counters",
-            each().flat_map(|(id, job)| {
-                job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
-            }),
-        )?,
-        write_table(
-            place,
-            "parts",
-            each().flat_map(|(id, job)| {
-                job.parts.iter().map(move |part| {
-                    let PartAnswer { name, records, bytes, digest } = part.into();
-                    (id, ExportedPart { part: name, records, bytes, digest })
-                })
-            }),
-        )?,
-        write_table(
-            place,
-            "events",
-            each().flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
-        )?,
-    ];
-    Ok(rows.iter().sum())
+/// The files to write.
+struct Tables<'a> {
+    output: &'a Path,
+    format: TableFormat,
+}
+
+impl Tables<'_> {
+    /// Writes all tables and returns the number of rows.
+    fn write(&self, jobs: &[JobDetail]) -> Result<usize> {
+        let ids: Vec<String> = jobs.iter().map(|job| job.summary.job.to_string()).collect();
+        let each = || ids.iter().map(String::as_str).zip(jobs);
+        let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
+        let rows = [
+            self.write_table(
+                "jobs",
+                answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
+            )?,
+            self.write_table(
+                "attempts",
+                each().flat_map(|(id, job)| {
+                    job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
+                }),
+            )?,
+            self.write_table(
+                "preemptions",
+                each().flat_map(|(id, job)| {
+                    ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
+                }),
+            )?,
+            self.write_table(
+                "counters",
+                each().flat_map(|(id, job)| {
+                    job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
+                }),
+            )?,
+            self.write_table(
+                "parts",
+                each().flat_map(|(id, job)| {
+                    job.parts.iter().map(move |part| {
+                        let PartAnswer { name, records, bytes, digest } = part.into();
+                        (id, ExportedPart { part: name, records, bytes, digest })
+                    })
+                }),
+            )?,
+            self.write_table(
+                "events",
+                each()
+                    .flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
+            )?,
+        ];
+        Ok(rows.iter().sum())
+    }
+
+    /// Writes a file of rows and returns their number.
+    fn write_table<'a, T: Serialize>(
+        &self,
+        name: &str,
+        rows: impl Iterator<Item = (&'a str, T)>,
+    ) -> Result<usize> {
+        let rows = rows.map(|(job, row)| (OfJob { job }, row));
+        let path = |end: &str| self.output.join(format!("{name}.{end}"));
+        match self.format {
+            TableFormat::Csv => write_whole(&path("csv"), false, |file| write_csv(file, rows)),
+            TableFormat::Json => {
+                let lines = rows.map(|(of, row)| ExportedLine { of, row });
+                write_whole(&path("jsonl"), false, |file| write_lines(file, lines))
+            }
+        }
+    }
 }
 
 fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
@@ -188,23 +210,6 @@ fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
     }
 }
 
-/// Writes a file of rows; how many there were.
-fn write_table<'a, T: Serialize>(
-    (output, format): (&Path, TableFormat),
-    name: &str,
-    rows: impl Iterator<Item = (&'a str, T)>,
-) -> Result<usize> {
-    let rows = rows.map(|(job, row)| (OfJob { job }, row));
-    let path = |end: &str| output.join(format!("{name}.{end}"));
-    match format {
-        TableFormat::Csv => write_whole(&path("csv"), false, |file| write_csv(file, rows)),
-        TableFormat::Json => {
-            let lines = rows.map(|(of, row)| ExportedLine { of, row });
-            write_whole(&path("jsonl"), false, |file| write_lines(file, lines))
-        }
-    }
-}
-
 fn write_csv<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {
     let mut table = csv::Writer::from_writer(file);
     let mut count = 0;
@@ -226,14 +231,14 @@ fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Ite
     Ok(count)
 }
 
-/// One job of a history, which has to be there.
+/// Reads one job of a history.
 ///
 /// # Errors
-/// When it is not, or cannot be read.
+/// If it does not exist or cannot be read.
 pub fn read_one(path: &Path, job: JobSelector) -> Result<JobDetail> {
     let folder = HistoryFolder::open(path).map_err(usage)?;
     let job = job.one_among(folder.jobs(), "nap history report")?;
     let ended =
-        folder.read(job)?.with_context(|| format!("there is no {job} in {}", folder.path().display()));
+        folder.read(job)?.with_context(|| format!("{job}: not in the history {}", folder.path().display()));
     Ok(ended.map_err(usage)?.detail)
 }

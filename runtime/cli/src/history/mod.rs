@@ -17,16 +17,16 @@ use crate::ids::JobSelector;
 use crate::job::ReportFile;
 use crate::web::{Running, ServeArguments, settings, wait, what_if_settings};
 
-/// The history of a cluster, which may run, have ended, or be a copy
+/// Serve, export and convert the history of ended jobs, without a cluster
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  nap history serve /srv/nap                  the page of a cluster that does not run
-  nap history serve copied/history            of a copy of DIR/coordinator/history, on any machine
-  nap history serve runs other/history        several, to be compared: all that `nap sim --record runs` wrote, and one more
-  nap history export /srv/nap --output tables             jobs, attempts, preemptions and more as csv
-  nap history report /srv/nap last --output report.html   one job as a page that needs nothing else
-  nap history convert /srv/nap                            recordings of a version before 0.3.0")]
+  nap history serve /srv/nap              dashboard of a cluster directory
+  nap history serve copied/history        a copy of DIR/coordinator/history
+  nap history serve runs other/history    several, for comparison
+  nap history export /srv/nap --output tables
+  nap history report /srv/nap last --output report.html
+  nap history convert /srv/nap            recordings before version 0.3.0")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -34,20 +34,20 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Serve the page of a history, or of several, until interrupted; nothing in them is locked or written
+    /// Serve a dashboard of histories, read-only, until interrupted
     Serve {
-        /// The directory of a cluster, that of its coordinator, a copy of its history, or a folder of these
+        /// Cluster directory, its folder `coordinator`, a copy of its history, or a folder of these
         #[arg(value_name = "PATH", required = true)]
         paths: Vec<PathBuf>,
 
         #[command(flatten)]
         serve: ServeArguments,
     },
-    /// Write tables of ended jobs, for other tools
+    /// Write tables of ended jobs for other tools
     Export(export::ExportArguments),
-    /// Write a page about an ended job, one file that needs nothing else
+    /// Write a report of an ended job as one HTML file
     Report {
-        /// The directory of a cluster, that of its coordinator, or a copy of its history
+        /// Cluster directory, its folder `coordinator`, or a copy of its history
         #[arg(value_name = "PATH")]
         path: PathBuf,
 
@@ -58,9 +58,9 @@ enum Command {
         #[command(flatten)]
         file: ReportFile,
     },
-    /// Rewrite recordings of an earlier version (.napt); the cluster must not run
+    /// Convert recordings of an earlier version (.napt); the cluster must not run
     Convert {
-        /// The directory of a cluster, that of its coordinator, or a copy of its history
+        /// Cluster directory, its folder `coordinator`, or a copy of its history
         #[arg(value_name = "PATH")]
         path: PathBuf,
     },
@@ -79,23 +79,24 @@ fn convert(path: &Path) -> Result<()> {
     let converted = convert_history(path).with_context(|| format!("cannot convert {}", path.display()))?;
     for Converted { from, remarks, .. } in &converted {
         for remark in remarks {
-            print_error(format_args!("{} is kept: {remark}", from.display()));
+            print_error(format_args!("{}: kept, since {remark}", from.display()));
         }
     }
     let kept = converted.iter().filter(|one| !one.remarks.is_empty()).count();
     print_error(format_args!("{}: {} recordings converted", path.display(), converted.len() - kept));
-    ensure!(kept == 0, "{kept} recordings were not converted completely; see the messages above");
+    ensure!(kept == 0, "{kept} recordings were not completely converted; see the messages above");
     Ok(())
 }
 
 fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     let recordings = named_histories(paths).map_err(usage)?;
-    // Nobody shares a secret with it, so what it signs counts until it ends.
-    let secret = Secret::generate().context("the system gives no random numbers")?;
+    // A fresh secret: links are valid until the server ends.
+    let secret = Secret::generate().context("cannot read random numbers")?;
     let settings = settings(secret, WebAddress::chosen(serve.bind, None));
-    // What is simulated there is gone with the page; no file of tables is in it.
+    // Simulation results are removed with the server; the folder has no configuration file.
     let place = tempfile::Builder::new().prefix("nap-what-if-").tempdir();
-    let place = place.context("cannot make a folder for what-ifs; see that TMPDIR can be written")?;
+    let place =
+        place.context("cannot create a temporary folder for simulations; set TMPDIR to a writable one")?;
     let what_if = Some(what_if_settings(place.path().join("kept"), place.path(), None));
     let settings = WebSettings { hosts: serve.host.clone(), what_if, ..settings };
     let server = match <[_; 1]>::try_from(recordings) {
@@ -105,8 +106,7 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     wait(&Running::new(server).line()?)
 }
 
-/// Every history that is meant, by the name of its folder; one of a name that was there already has a number
-/// behind it.
+/// Opens every history, named by its folder; a number is appended to a name that is taken.
 fn named_histories(paths: &[PathBuf]) -> Result<Vec<(String, Arc<dyn PageSource>)>> {
     let mut found: Vec<(String, Arc<dyn PageSource>)> = Vec::new();
     for path in paths {

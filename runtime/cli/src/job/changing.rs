@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use napreduce_cluster::ClusterClient;
 use napreduce_engine::JobChange;
@@ -13,6 +13,7 @@ use napreduce_protocol::{
 };
 
 use super::for_each_live;
+use crate::failure::usage;
 use crate::ids::{JobSelector, select_one};
 
 #[derive(Debug, Clone, Args)]
@@ -21,28 +22,26 @@ pub struct HoldArguments {
     #[arg(value_name = "JOB", required = true)]
     pub jobs: Vec<JobSelector>,
 
-    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap
-    /// job ..."]
+    /// Reason, shown in the history and by `nap job explain` [default: asked for by nap job ...]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
-#[group(id = "change", required = true, multiple = true, args = ["priority", "queue"])]
 pub struct SetArguments {
     /// job_0007, 7, 3-7, last; all means those that have not ended
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
-    /// Higher is more important
+    /// Priority; higher ones go first
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     priority: Option<i32>,
 
-    /// Where it belongs from now on; nap queue list says which queues there are
+    /// Queue; see `nap queue list`
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
 
-    /// Shown in their history [default: asked for by nap job set]
+    /// Reason, shown in the history [default: asked for by nap job set]
     #[arg(long, value_name = "TEXT", default_value = "asked for by nap job set", hide_default_value = true)]
     reason: String,
 }
@@ -53,12 +52,11 @@ pub struct RerunArguments {
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
-    /// Where its output goes [default: where that of the job was to go, which must not be there, unless it
-    /// was to be overwritten]
+    /// Output directory [default: the one of the job, which must not exist unless the job overwrites it]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Shown in the history of the new job [default: asked for by nap job rerun]
+    /// Reason, shown in the history of the new job [default: asked for by nap job rerun]
     #[arg(
         long,
         value_name = "TEXT",
@@ -74,16 +72,16 @@ impl HoldArguments {
     }
 }
 
-/// Submits a job once more; its number is printed.
+/// Submits a job again and prints the ID of the new one.
 pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<()> {
     let job = select_one(arguments.job, "nap job rerun", client)?;
     let absolute = |output: &PathBuf| match StorageScheme::of(output) {
         None => std::path::absolute(output),
-        // It has the same name everywhere.
+        // The path of an object store is absolute.
         Some(_) => Ok(output.clone()),
     };
     let output = arguments.output.as_ref().map(absolute).transpose();
-    let output = output.context("the current directory cannot be told")?;
+    let output = output.context("cannot find the current directory")?;
     let new = client.rerun(job, output.as_deref(), &arguments.reason)?;
     print(format_args!("{new}\n"));
     Ok(())
@@ -94,8 +92,8 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
     for_each_live(&arguments.jobs, client, |client, job| {
         client.ask(CommandJob { job, command, reason: reason.clone() })?;
         match command {
-            JobCommand::Hold => print_error(format_args!("{job} is held; what runs of it is let finish")),
-            _ => print_error(format_args!("{job} goes on")),
+            JobCommand::Hold => print_error(format_args!("{job} is held; its running tasks finish")),
+            _ => print_error(format_args!("{job} continues")),
         }
         Ok(())
     })
@@ -103,9 +101,12 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
 
 pub fn set(arguments: &SetArguments, client: &mut ClusterClient) -> Result<()> {
     let change = JobChange { priority: arguments.priority, queue: arguments.queue.clone() };
+    if change == JobChange::default() {
+        return Err(usage(anyhow!("nothing to change; give --priority or --queue")));
+    }
     for_each_live(&arguments.jobs, client, |client, job| {
         let (change, reason) = (change.clone(), arguments.reason.clone());
-        let changed = format!("{job} has {} from now on", change.in_words());
+        let changed = format!("{job} now has {}", change.in_words());
         client.ask(ChangeJob { job, change, reason })?;
         print_error(format_args!("{changed}"));
         Ok(())

@@ -7,7 +7,7 @@ use super::listing;
 use crate::format::{or_dash, span};
 use crate::screen::Screen;
 
-/// Columns that a name may take.
+/// Maximum columns of a name.
 const NAME_COLUMNS_MAX: usize = 200;
 
 fn title(detail: &JobDetail) -> String {
@@ -47,7 +47,7 @@ pub fn counters(detail: &JobDetail, _: &Screen) -> String {
     text
 }
 
-/// Events and attempts in the order of their time.
+/// Formats events and attempts in order of time.
 pub fn history(detail: &JobDetail, screen: &Screen) -> String {
     let mut lines: Vec<(u64, String)> =
         detail.events.iter().map(|event| (event.at_millis, event.text.clone())).collect();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_what_there_is_to_say() {
+    fn status_of_failed_job_lists_all_fields() {
         assert_eq!(
             status(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  state      failed\n  reason     job_0007_m_0003 failed 4 times\n  user       ada\n  \
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_written_is_escaped() {
+    fn control_characters_in_details_are_escaped() {
         let mut detail = detail();
         let evil = "a\u{1b}[2J\u{202e}\rb";
         (detail.summary.name, detail.summary.user) = (evil.to_owned(), format!("{evil}\nroot"));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_stand_below_each_other() {
+    fn counters_are_aligned() {
         assert_eq!(
             counters(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  MAP_INPUT_RECORDS               12\n  bad rows                         3\n"
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_in_order() {
+    fn history_is_in_order_of_time() {
         assert_eq!(
             history(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  \

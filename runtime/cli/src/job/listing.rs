@@ -18,45 +18,45 @@ use crate::ids::JOBS_MAX;
 use crate::moments::WrittenMoment;
 use crate::screen::Screen;
 
-/// The queue of jobs that name none.
+/// The queue of jobs submitted without one.
 const DEFAULT_QUEUE: &str = "default";
 
 #[derive(Debug, Clone, Args)]
 pub struct JobListArguments {
-    /// Only in one of these states: active, suspended, stopping, succeeded, failed, killed
+    /// States to show: active, suspended, stopping, succeeded, failed, killed [default: all]
     #[arg(long, value_name = "STATE,...", value_parser = JobFilter::states)]
     state: Option<States>,
 
-    /// Only of these queues
+    /// Queues to show [default: all]
     #[arg(long, value_name = "QUEUE,...", value_delimiter = ',')]
     queue: Vec<String>,
 
-    /// Only of these users
+    /// Users whose jobs to show [default: all]
     #[arg(long, value_name = "USER,...", value_delimiter = ',')]
     user: Vec<String>,
 
-    /// Only of these names
+    /// Names of jobs to show [default: all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     name: Vec<String>,
 
-    /// Only with this in their ID, name, user or queue
+    /// Text that ID, name, user or queue must contain
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 
-    /// Only submitted then or later: 2026-11-23, 2026-11-23T10:30, 2h (two hours ago)
+    /// Earliest time of submission: 2026-11-23, 2026-11-23T10:30, or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<WrittenMoment>,
 
-    /// Only submitted before that
+    /// Time before which jobs were submitted
     #[arg(long, value_name = "TIME")]
     until: Option<WrittenMoment>,
 
-    /// By what to sort: job, name, user, queue, priority, state, submitted, ended, took; with -
-    /// before it downwards
+    /// Sort columns: job, name, user, queue, priority, state, submitted, ended, took; -COLUMN for
+    /// descending order
     #[arg(long, value_name = "[-]COLUMN,...", value_delimiter = ',', allow_hyphen_values = true)]
     sort: Vec<SortKey>,
 
-    /// At most so many
+    /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
@@ -67,7 +67,7 @@ pub struct JobListArguments {
 /// Several values that clap reads as one.
 type States = Vec<String>;
 
-/// How a column is sorted, and whether downwards.
+/// A sort column and its direction.
 #[derive(Debug, Clone, Copy)]
 struct SortKey {
     compare: Compare,
@@ -96,7 +96,7 @@ impl FromStr for SortKey {
         let (is_downwards, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
         let (_, compare) = SORTED.iter().find(|(column, _)| *column == name).ok_or_else(|| {
             format!(
-                "{name:?} is no column; sort by job, name, user, queue, priority, state, submitted, ended or took"
+                "unknown column {name:?}; expected job, name, user, queue, priority, state, submitted, ended or took"
             )
         })?;
         Ok(SortKey { compare: *compare, is_downwards })
@@ -110,7 +110,7 @@ impl SortKey {
     }
 }
 
-/// By the first column in which they differ.
+/// Compares by the first column in which the jobs differ.
 fn by_all(keys: &[SortKey], one: &JobSummary, other: &JobSummary) -> Ordering {
     let orders = keys.iter().map(|key| key.compare(one, other));
     orders.fold(Ordering::Equal, Ordering::then)
@@ -119,7 +119,7 @@ fn by_all(keys: &[SortKey], one: &JobSummary, other: &JobSummary) -> Ordering {
 pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<()> {
     let filter = arguments.filter().map_err(usage)?;
     let limit = arguments.limit as usize;
-    // Which ones come first is only known of all of them.
+    // Filters and sort columns are applied here, so they need all jobs.
     let needs_all = !filter.is_open() || !arguments.sort.is_empty();
     let asked = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
     let mut jobs = client.ask(ListJobs { limit: asked })?;
@@ -132,7 +132,7 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     if more > 0 {
         let more = if needs_all { more.to_string() } else { "some".to_owned() };
         print_error(format_args!(
-            "nap: {more} more; show them with --limit, or fewer with --state, --queue, --user, --name, --since"
+            "nap: {more} more not shown; raise --limit, or filter with --state, --queue, --user, --name, --since"
         ));
     }
     Ok(())
@@ -144,10 +144,7 @@ impl JobListArguments {
         let millis = |moment: WrittenMoment| moment.millis(Timestamp::now(), &zone);
         let (since, until) = (self.since.map(millis).transpose()?, self.until.map(millis).transpose()?);
         if let (Some(since), Some(until)) = (since, until) {
-            ensure!(
-                since < until,
-                "no job is submitted from a time on and before it; give --since before --until"
-            );
+            ensure!(since < until, "--since must be before --until");
         }
         Ok(JobFilter {
             states: self.state.clone().unwrap_or_default(),
@@ -161,7 +158,7 @@ impl JobListArguments {
     }
 }
 
-/// Queue and priority are columns where some job has another one than jobs have by themselves.
+/// Formats a table; the columns queue and priority are shown if any job has other than the default.
 pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
     let has_queues = jobs.iter().any(|job| job.queue != DEFAULT_QUEUE);
     let has_priorities = jobs.iter().any(|job| job.priority != 0);
@@ -186,21 +183,21 @@ pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
         .table(&headings, jobs.iter().map(|job| columns.iter().map(|(_, cell)| cell(job, screen)).collect()))
 }
 
-/// A heading, and what stands below it.
+/// A heading and its cell for a job.
 type JobColumn = (&'static str, fn(&JobSummary, &Screen) -> String);
 
-/// From submission to the end.
+/// Time from submission to the end.
 pub fn took_millis(job: &JobSummary) -> Option<u64> {
     job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis))
 }
 
-/// How many of a phase's tasks are done.
+/// Formats the finished tasks of a phase, such as `3/4 75%`.
 pub fn phase_text(phase: impl Into<PhaseAnswer>) -> String {
     let PhaseAnswer { tasks, done, percent, .. } = phase.into();
     if tasks == 0 { "-".to_owned() } else { format!("{done}/{tasks} {percent}%") }
 }
 
-/// The share of a phase's work that is done.
+/// Formats the finished share of a phase's work, such as `75%`.
 fn percent_text(phase: impl Into<PhaseAnswer>) -> String {
     let PhaseAnswer { tasks, percent, .. } = phase.into();
     if tasks == 0 { "-".to_owned() } else { format!("{percent}%") }
@@ -231,7 +228,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_job_is_a_row() {
+    fn job_list_has_a_row_per_job() {
         assert_eq!(
             text(&[summary()], &Screen::plain()),
             "JOB       NAME       USER  STATE   MAPS  REDUCES  SUBMITTED          TOOK\n\
@@ -240,7 +237,7 @@ pub mod tests {
     }
 
     #[test]
-    fn queues_and_priorities_are_columns_where_jobs_differ_in_them() {
+    fn queue_and_priority_columns_appear_if_not_default() {
         let nightly = JobSummary { queue: "nightly".to_owned(), priority: 5, ..summary() };
         let text = text(&[summary(), nightly], &Screen::plain());
         assert!(text.starts_with("JOB       NAME       USER  QUEUE    PRIORITY  STATE "), "{text}");
@@ -248,7 +245,7 @@ pub mod tests {
     }
 
     #[test]
-    fn jobs_are_sorted_by_several_columns_upwards_and_downwards() {
+    fn jobs_are_sorted_by_several_columns() {
         let job = |number, user: &str, priority| JobSummary {
             job: JobId(number),
             user: user.to_owned(),
@@ -271,6 +268,6 @@ pub mod tests {
             "what is equal keeps its order"
         );
         let error = "size".parse::<SortKey>().expect_err("no column");
-        assert!(error.starts_with("\"size\" is no column; sort by job, name,"), "{error}");
+        assert!(error.starts_with("unknown column \"size\"; expected job, name,"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `nap job`: the commands about jobs, and the exit status of waiting.
+//! `nap job`: commands about jobs.
 
 mod changing;
 mod detail;
@@ -32,10 +32,10 @@ use crate::ids::{JOBS_MAX, JobSelector, select};
 use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
-/// Look at jobs, wait for them, suspend, resume and end them, read their logs
+/// List, follow, suspend, resume, kill and explain jobs, and read their logs
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-JOB is job_0007 or 7, several as 3-7, the one submitted last as last, every one as all.
+JOB is job_0007 or 7, a range such as 3-7, last (submitted last) or all.
 
 Examples:
   nap job list
@@ -43,15 +43,15 @@ Examples:
   nap job status last
   nap job wait 3-7                        exit status 1 if one of them fails
   nap job kill all                        every job that has not ended
-  nap job hold 7 --reason 'its input is late'
+  nap job hold 7 --reason 'input is late'
   nap job set 7 --priority 5 --queue nightly
-  nap job rerun 7 --output /shared/again  the same definition over the same inputs, as a new job
-  nap job suspend last                    stop what runs of it, and start nothing, until it is resumed
-  nap job logs last m_0003.1 --stderr     what an attempt has printed, wherever it ran
-  nap job logs last --follow --tail 10    what all of them print, until the job has ended
-  nap job logs last --failed              both logs of the attempts that failed, and why they did
-  nap job trace last --output trace.json  a picture of who held which slot when
-  nap job explain 7                       why it does not get on")]
+  nap job rerun 7 --output /shared/again  same program and inputs, as a new job
+  nap job suspend last                    stop its tasks until it is resumed
+  nap job logs last m_0003.1 --stderr     output of one attempt
+  nap job logs last --follow --tail 10    output of all attempts, as it comes
+  nap job logs last --failed              logs of failed attempts, with errors
+  nap job trace last --output trace.json  timeline for Perfetto
+  nap job explain 7                       why it makes no progress")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -77,53 +77,53 @@ struct Commanded {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Running jobs, then ended ones, newest first
+    /// List running jobs, then ended ones, newest first
     List(listing::JobListArguments),
-    /// How far jobs are
+    /// Print state and progress of jobs
     Status(Selected),
-    /// Wait for the end of jobs, with progress; exit status 1 if one of them does not succeed
+    /// Show the progress of jobs until they end; exit status 1 unless all succeed
     Wait {
         /// job_0007, 7, 3-7, last, all
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<JobSelector>,
 
-        /// Show no progress, only how they end
+        /// Print only the results
         #[arg(long, short)]
         quiet: bool,
     },
-    /// End jobs
+    /// Kill jobs
     Kill {
         /// job_0007, 7, 3-7, last; all means those that have not ended
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<JobSelector>,
 
-        /// Shown to whoever waits for them, and in their history
+        /// Reason, shown to clients that wait and in the history
         #[arg(long, value_name = "TEXT", default_value = "killed by nap job kill")]
         reason: String,
     },
-    /// Stop what runs of jobs where it is, and start nothing of them, until they are resumed
+    /// Stop the running tasks of jobs, which keep their memory, and start none until `resume`
     Suspend(Commanded),
-    /// Let suspended jobs go on
+    /// Continue suspended jobs
     Resume(Commanded),
-    /// Start nothing of jobs until they are released; what runs of them is let finish
+    /// Start no more tasks of jobs until `release`; running ones finish
     Hold(changing::HoldArguments),
-    /// Let held jobs go on
+    /// Release held jobs
     Release(changing::HoldArguments),
-    /// Give jobs another priority or queue
+    /// Change the priority or queue of jobs
     Set(changing::SetArguments),
-    /// Submit a job once more, with the program and the files that it had
+    /// Submit a job again, with its program and files
     Rerun(changing::RerunArguments),
-    /// What jobs have counted
+    /// Print counters of jobs
     Counters(Selected),
-    /// What attempts have printed
+    /// Print the output of attempts
     Logs(logs::LogArguments),
-    /// What happened to jobs and their attempts
+    /// Print events and attempts of jobs in order of time
     History(Selected),
-    /// Write the life of every attempt as a picture, a file for Perfetto
+    /// Write a timeline of all attempts for Perfetto
     Trace(trace::TraceArguments),
-    /// Write a page about a job, one file that needs nothing else
+    /// Write a report of a job as one HTML file
     Report(report::ReportArguments),
-    /// Why jobs do not get on
+    /// Print why jobs make no progress
     Explain(Selected),
 }
 
@@ -173,7 +173,7 @@ fn show<A: for<'job> From<&'job JobDetail> + Serialize>(
     failures.finish()
 }
 
-/// Asks about each job that is meant. The failures are of those that could not be answered.
+/// Asks about each selected job. Returns the answers, and the failures of the other requests.
 pub fn of_each<T>(
     selectors: &[JobSelector],
     client: &mut ClusterClient,
@@ -191,7 +191,7 @@ pub fn of_each<T>(
 }
 
 fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> Result<()> {
-    // Whoever waits is not who submitted: Ctrl-C ends the waiting only.
+    // Ctrl-C ends the waiting only: the job was submitted by another process.
     let on_interrupt = OnInterrupt::Detach;
     let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt };
     let mut failures = Failures::default();
@@ -225,23 +225,23 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
     let mut ordered = Vec::new();
     let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
         client.ask(CommandJob { job, command, reason: reason.clone() })?;
-        let said = match command {
+        let state = match command {
             JobCommand::Suspend => "is being suspended",
-            JobCommand::Resume | JobCommand::Release => "goes on",
+            JobCommand::Resume | JobCommand::Release => "continues",
             JobCommand::Hold => "is held",
         };
-        print_error(format_args!("{job} {said}"));
+        print_error(format_args!("{job} {state}"));
         ordered.push(Ordered { job, attempts: Vec::new() });
         Ok(())
     })?;
-    // What goes on needs slots, which it gets whenever there are some.
+    // Resumed attempts may wait for slots for any time.
     if !commanded.wait.no_wait && command != JobCommand::Resume {
         failures.check(settle(&ordered, TaskCommand::Suspend, &commanded.wait, client))?;
     }
     failures.finish()
 }
 
-/// Does something to each job that is meant, as [`act_on_each`].
+/// Calls `act` for each job as [`act_on_each`], and fails if any call fails.
 fn for_each_live(
     selectors: &[JobSelector],
     client: &mut ClusterClient,
@@ -250,8 +250,7 @@ fn for_each_live(
     act_on_each(selectors, client, act)?.finish()
 }
 
-/// Does something to each job that is meant; `all` are those that have not ended. The failures are of those
-/// to which it could not be done.
+/// Calls `act` for each selected job, `all` being those that have not ended. Returns the failures.
 fn act_on_each(
     selectors: &[JobSelector],
     client: &mut ClusterClient,

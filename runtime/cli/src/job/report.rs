@@ -16,12 +16,12 @@ use crate::whole_file::write_whole;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-The life of every attempt as a picture, who took which slot and what that saved and lost, counters and parts; without scripts, to
-be mailed or kept.
+The report shows the timeline of all attempts, preemptions with the work they
+saved and lost, counters and parts. It contains no scripts.
 
 Examples:
   nap job report last --output report.html
-  nap history report copied/history 7 --output report.html     without a cluster")]
+  nap history report copied/history 7 --output report.html   without a cluster")]
 pub struct ReportArguments {
     /// job_0007, 7, last
     #[arg(value_name = "JOB")]
@@ -33,11 +33,11 @@ pub struct ReportArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct ReportFile {
-    /// The file
+    /// File to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
 }

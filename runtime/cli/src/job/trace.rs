@@ -19,22 +19,22 @@ use crate::whole_file::write_whole;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-A lane for each slot of each worker, a bar for each stretch of time in which an attempt held it, and the naps in between, with who
-took the slot, why, and what that saved and lost.
+The timeline has a lane for each slot and a bar for each time that an attempt
+held it, with every preemption, its reason, and the work it saved and lost.
 
 Examples:
   nap job trace last --output trace.json
-  nap job trace 3-7 --output trace.json.gz        packed; Perfetto opens that as well")]
+  nap job trace 3-7 --output trace.json.gz   compressed; Perfetto opens that as well")]
 pub struct TraceArguments {
     /// job_0007, 7, 3-7, last, all
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
-    /// The file, in Chrome's JSON; packed if its name ends in .gz
+    /// File to write, in Chrome's JSON format; compressed if its name ends in .gz
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
 }

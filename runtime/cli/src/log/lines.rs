@@ -23,25 +23,25 @@ use tracing_subscriber::{Layer, Registry};
 
 use super::LogFormat;
 
-/// The variable that says what is worth a line: a level, or levels by part, such as `info,worker=debug`.
+/// The variable with the log level, or levels by component, such as `info,worker=debug`.
 const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
-/// Days that are kept of the log of one daemon.
+/// Number of daily files to keep.
 const DAYS_MAX: usize = 7;
-/// Columns of a line that are written; what is said may have been made up by others.
+/// Maximum columns of a line; messages may contain text of users.
 const COLUMNS_MAX: usize = 4_000;
 
-/// A log cannot be kept as it should be.
+/// The log of a daemon cannot be started.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// `NAPREDUCE_LOG` says nothing that can be understood.
+    /// `NAPREDUCE_LOG` is invalid.
     #[error(
-        "cannot understand {FILTER_VARIABLE}={text}: {source}; say a level (error, warn, info, debug, trace), or levels by \
-         part such as info,worker=debug"
+        "invalid {FILTER_VARIABLE}={text}: {source}; give a level (error, warn, info, debug, trace), or levels by component \
+         such as info,worker=debug"
     )]
     Filter {
-        /// What it says.
+        /// Its value.
         text: String,
-        /// Where it goes wrong.
+        /// The parse error.
         source: ParseError,
     },
     /// The directory of log files cannot be used.
@@ -49,19 +49,18 @@ pub enum LogError {
     Files {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: InitError,
     },
-    /// This process has a log already.
-    #[error("the log of this process goes somewhere else already")]
-    Twice,
+    /// The log of this process is already started.
+    #[error("the log of this process is already started")]
+    AlreadyStarted,
 }
 
-/// Has what this process says from now on written to files, one for each day and `DAYS_MAX` of them, in a
-/// directory and with a name that theirs begin with; else to standard error. Once in a process.
+/// Starts the log of this process, once: daily files in a directory with a name prefix, or standard error.
 ///
 /// # Errors
-/// When `NAPREDUCE_LOG` cannot be understood, when files cannot be written, or at the second call.
+/// If `NAPREDUCE_LOG` is invalid, if files cannot be written, or at a second call.
 pub fn start(format: LogFormat, files: Option<(&Path, &str)>) -> Result<(), LogError> {
     let filter = filter(std::env::var(FILTER_VARIABLE).ok())?;
     let Some((path, prefix)) = files else {
@@ -77,12 +76,12 @@ pub fn start(format: LogFormat, files: Option<(&Path, &str)>) -> Result<(), LogE
     install(format, filter, Mutex::new(DailyFiles(files)))
 }
 
-/// Log files of a directory. A line that cannot be written is lost.
+/// Daily log files. Lines that cannot be written are lost.
 struct DailyFiles(RollingFileAppender);
 
 impl Write for DailyFiles {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // It complains with `eprintln!` if it cannot begin the file of a new day, which may panic.
+        // The appender reports errors with `eprintln!`, which may panic.
         let written = panic::catch_unwind(AssertUnwindSafe(|| self.0.write(bytes)));
         written.unwrap_or_else(|_| Err(io::Error::other("standard error cannot be written")))
     }
@@ -109,11 +108,13 @@ where
         LogFormat::Text => Box::new(layer.event_format(TextFormat)),
         LogFormat::Json => Box::new(layer.json().flatten_event(true)),
     };
-    tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| LogError::Twice)
+    tracing_subscriber::registry()
+        .with(layer.with_filter(filter))
+        .try_init()
+        .map_err(|_| LogError::AlreadyStarted)
 }
 
-/// `2026-11-22T13:04:05.678Z worker w1: text`, with the level when it is not the usual one, and what
-/// it is about.
+/// Formats `2026-11-22T13:04:05.678Z worker w1: text`, with the level unless it is INFO, and the innermost span.
 struct TextFormat;
 
 /// The fields of an event.
@@ -130,7 +131,7 @@ impl Visit for Fields {
             "message" => self.message = format!("{value:?}"),
             "worker" => self.worker = Some(format!("{value:?}")),
             name => {
-                // A string takes what is written to it.
+                // Writing to a `String` cannot fail.
                 let _ = write!(self.rest, " {name}={value:?}");
             }
         }
@@ -158,11 +159,11 @@ where
         if *event.metadata().level() != Level::INFO {
             write!(writer, " {}", event.metadata().level())?;
         }
-        // The innermost names what the others are part of, too: an attempt its task, a task its job.
+        // The innermost span is enough: the ID of an attempt contains its task and job.
         if let Some(span) = context.lookup_current()
-            && let Some(known) = span.extensions().get::<FormattedFields<N>>()
+            && let Some(fields) = span.extensions().get::<FormattedFields<N>>()
         {
-            write!(writer, " {}[{known}]", span.name())?;
+            write!(writer, " {}[{fields}]", span.name())?;
         }
         writeln!(writer, ": {}", one_line(&format!("{}{}", fields.message, fields.rest), COLUMNS_MAX))
     }
@@ -174,11 +175,11 @@ mod tests {
 
     use super::*;
 
-    /// What was written, kept.
+    /// A writer to memory.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct MemoryLog(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for MemoryLog {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
             Ok(bytes.len())
@@ -189,23 +190,23 @@ mod tests {
         }
     }
 
-    /// The lines of text that come of these calls, without their times.
+    /// Returns the log lines of these calls, without their times.
     fn lines(filter_text: Option<&str>, say: impl FnOnce()) -> Vec<String> {
-        let kept = Kept::default();
-        let writer = kept.clone();
+        let log = MemoryLog::default();
+        let writer = log.clone();
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(move || writer.clone())
             .with_ansi(false)
             .event_format(TextFormat)
             .with_filter(filter(filter_text.map(str::to_owned)).expect("a filter"));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
-        let bytes = kept.0.lock().expect("nobody panicked").clone();
+        let bytes = log.0.lock().expect("nobody panicked").clone();
         let text = String::from_utf8(bytes).expect("text");
         text.lines().map(|line| line.split_once(' ').expect("a time").1.to_owned()).collect()
     }
 
     #[test]
-    fn a_line_says_who_and_what_and_no_more_than_one_line() {
+    fn line_has_component_worker_and_escaped_message() {
         let said = lines(None, || {
             tracing::info!(target: "worker", worker = %"w1", "started\nand \u{1b}[31mred");
             tracing::warn!(target: "coordinator", "the disk is full");
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
+    fn filter_sets_levels_by_component() {
         let said = lines(Some("warn,worker=debug"), || {
             let _in =
                 tracing::info_span!(target: SPAN_TARGET, "attempt", id = %"job_0001_m_0000.1").entered();
@@ -228,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_makes_no_sense_is_named() {
+    fn invalid_filter_is_rejected_by_value() {
         let error = filter(Some("worker=loud".to_owned())).expect_err("no level").to_string();
-        assert!(error.starts_with("cannot understand NAPREDUCE_LOG=worker=loud: "), "{error}");
+        assert!(error.starts_with("invalid NAPREDUCE_LOG=worker=loud: "), "{error}");
     }
 }

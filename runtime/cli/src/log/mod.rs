@@ -10,21 +10,20 @@ use clap::{Args, ValueEnum};
 
 pub use self::lines::LogError;
 
-/// Where a daemon's log goes. What is worth a line says `NAPREDUCE_LOG`.
+/// The log of a daemon. `NAPREDUCE_LOG` sets its levels.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Log")]
 pub struct LogArguments {
-    /// How its lines look; NAPREDUCE_LOG=debug, or by part info,worker=debug, says what is worth one
-    /// [default: text]
+    /// Format of the log; NAPREDUCE_LOG sets levels, such as debug or info,worker=debug [default: text]
     #[arg(long, value_name = "FORM", env = "NAPREDUCE_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
 
-    /// Directory of its files, one for each of the last seven days; without it the log goes to standard error
+    /// Directory for daily log files, of which seven are kept [default: log to standard error]
     #[arg(long, value_name = "DIR", env = "NAPREDUCE_LOG_DIRECTORY")]
     pub log_directory: Option<PathBuf>,
 }
 
-/// How the lines of a log look: for people when (UTC), who and what, for programs one object each.
+/// Lines of a log: text with time (UTC), component and message, or JSON objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LogFormat {
     #[default]
@@ -33,13 +32,13 @@ pub enum LogFormat {
 }
 
 impl LogArguments {
-    /// Has the log of this daemon go there; its files are called by this name.
+    /// Starts the log of this daemon; `name` begins the names of its files.
     pub fn start(&self, name: &str) -> Result<()> {
         let files = self.log_directory.as_deref().map(|directory| (directory, name));
         Ok(lines::start(self.log_format.unwrap_or_default(), files)?)
     }
 
-    /// The flags that were given, for another process.
+    /// Returns the flags that were given, for another process.
     pub fn to_line(&self) -> Vec<OsString> {
         let format = self.log_format.and_then(|format| format.to_possible_value());
         let format = format.map(|format| format.get_name().into());

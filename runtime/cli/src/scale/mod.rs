@@ -18,7 +18,7 @@ use crate::worker::{LeaveArguments, is_up};
 use plan::{BatchJob, Bounds, Member, Plan, Round, plan};
 use slurm::{Slurm, WorkerScript};
 
-/// Start workers in a batch system's queue when work waits, and let them go when they are idle
+/// Start workers as batch jobs when tasks wait, and drain idle ones
 #[derive(Debug, Clone, Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -30,12 +30,11 @@ enum Command {
     Slurm(SlurmArguments),
 }
 
-/// Submit workers to Slurm, as many as there is work for
+/// Submit workers to Slurm according to demand
 ///
-/// Runs in the foreground, where sbatch, squeue and scancel work and the coordinator is reached. When work
-/// has waited for a round workers are submitted, each as a job of its own; what is still pending when nothing
-/// waits any more is cancelled, and idle workers are drained. Ending this command ends none of them: scancel
-/// does, and each saves what it runs.
+/// Runs in the foreground on a host with sbatch, squeue and scancel. Submits workers, each as one batch job,
+/// when tasks have waited for an interval; cancels pending ones when no task waits, and drains idle ones.
+/// Workers outlive this command; use scancel to end them, after they checkpoint their tasks.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,22 +44,22 @@ struct SlurmArguments {
     #[command(flatten)]
     bounds: Bounds,
 
-    /// How often to look; work that has waited so long is worth another worker
+    /// Interval of checks, and time that tasks wait before workers are added
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "10s")]
     every: Duration,
 
-    /// The name of the jobs, by which they are known again; another one for each cluster
+    /// Name of the batch jobs; use another one for each cluster
     #[arg(long, value_name = "NAME", value_parser = slurm::job_name, default_value = "nap-worker")]
     job_name: String,
 
-    /// The program to run on nodes [default: this one, under the path that it has here]
+    /// Program to run on nodes [default: this one, under its path here]
     #[arg(long, value_name = "PATH")]
     program: Option<std::path::PathBuf>,
 
     #[command(flatten)]
     leave: LeaveArguments,
 
-    /// What sbatch is told beside: partition, processors (-c), time limit, memory
+    /// Arguments of sbatch: partition, processors (-c), time limit, memory
     #[arg(last = true, value_name = "SBATCH ARGUMENTS")]
     sbatch: Vec<String>,
 }
@@ -70,16 +69,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::Slurm(arguments) = &arguments.command;
     let bounds = arguments.bounds;
     if bounds.min > bounds.max || bounds.max == 0 {
-        return Err(usage(anyhow!(
-            "--min {} --max {} leaves no number of workers; give a larger --max",
-            bounds.min,
-            bounds.max
-        )));
+        return Err(usage(anyhow!("--max {}: must be at least 1 and --min ({})", bounds.max, bounds.min)));
     }
     if arguments.every.is_zero() {
-        return Err(usage(anyhow!("--every 0s never rests; give 1s or more")));
+        return Err(usage(anyhow!("--every 0s: must be positive (default 10s)")));
     }
-    // Read here to be refused here, and not by every worker.
+    // Report wrong flags here rather than in every worker.
     arguments.leave.rules(&cluster.configuration()?.worker).map_err(usage)?;
     let script = WorkerScript {
         program: arguments.program.clone().map_or_else(std::env::current_exe, Ok)?,
@@ -89,16 +84,15 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     };
     let slurm = Slurm::new(script, arguments.sbatch.clone())?;
     let mut scale =
-        Scale { slurm, bounds, waiting_since: None, idle_since: BTreeMap::new(), said: String::new() };
+        Scale { slurm, bounds, waiting_since: None, idle_since: BTreeMap::new(), last_error: String::new() };
     let mut client = cluster.connect()?;
     loop {
         let began = Instant::now();
         match scale.look(&mut client, began, arguments.every) {
-            Ok(()) => scale.said.clear(),
+            Ok(()) => scale.last_error.clear(),
             Err(error) => {
-                // Most of what can be wrong passes: a coordinator that is started again, a queue that takes
-                // no more jobs.
-                scale.say(&crate::failure::in_words(&error));
+                // Most errors are temporary: a coordinator that restarts, a full batch queue.
+                scale.print_once(&crate::failure::in_words(&error));
                 client = cluster.connect()?;
             }
         }
@@ -106,20 +100,20 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// What is remembered from one round to the next.
+/// The state between rounds.
 struct Scale {
     slurm: Slurm,
     bounds: Bounds,
-    /// Since when more slots are wanted than are on their way.
+    /// Start of the time in which more slots are wanted than are pending.
     waiting_since: Option<Instant>,
-    /// Since when workers run nothing, by name.
+    /// Start of the idle time of workers, by name.
     idle_since: BTreeMap<String, Instant>,
-    /// What was said last, which is said once.
-    said: String,
+    /// The last error, which is printed once.
+    last_error: String,
 }
 
 impl Scale {
-    /// One round.
+    /// Runs one round.
     fn look(&mut self, client: &mut ClusterClient, now: Instant, every: Duration) -> Result<()> {
         let wanted = client.ask(ListQueues)?.wanted;
         let wanted = wanted.map.max(wanted.reduce);
@@ -152,7 +146,7 @@ impl Scale {
         Ok(())
     }
 
-    /// The workers of our jobs that are up, and for how long each has been idle.
+    /// Returns the workers of our jobs that are up, with their idle times.
     fn members(&mut self, workers: &[WorkerSummary], jobs: &[BatchJob], now: Instant) -> Vec<Member> {
         let ours =
             |worker: &&WorkerSummary| is_up(worker) && jobs.iter().any(|job| job.worker == worker.name);
@@ -169,18 +163,17 @@ impl Scale {
             .collect()
     }
 
-    /// How many slots a worker of ours has: as one of them says, else as many as the processors that are
-    /// asked for.
+    /// Returns the slots of one of our workers: those of one that is up, else the requested processors.
     fn slots_each(&self, workers: &[WorkerSummary]) -> u64 {
         let ours = workers.iter().filter(|worker| is_up(worker) && self.slurm.is_ours(&worker.name));
         let most = ours.map(|worker| worker.map_slots.0.max(worker.reduce_slots.0)).max();
         u64::from(most.unwrap_or_else(|| slurm::processors(&self.slurm.arguments)).max(1))
     }
 
-    fn say(&mut self, line: &str) {
-        if self.said != line {
+    fn print_once(&mut self, line: &str) {
+        if self.last_error != line {
             print_error(format_args!("nap scale: {line}; trying again"));
-            line.clone_into(&mut self.said);
+            line.clone_into(&mut self.last_error);
         }
     }
 }

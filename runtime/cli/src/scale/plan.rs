@@ -5,78 +5,76 @@ use std::time::Duration;
 use clap::Args;
 use napreduce_protocol::parse_time;
 
-/// What is never gone below or beyond.
+/// Limits of the number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Bounds {
-    /// Workers that are there in any case
+    /// Minimum number of workers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min: u32,
-    /// Workers at most, pending ones included
+    /// Maximum number of workers, including pending ones
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub max: u32,
-    /// A worker that has run nothing for so long is drained
+    /// Idle time after which a worker is drained
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5m")]
     pub idle: Duration,
 }
 
-/// A job of ours in the queue of the batch system.
+/// A batch job of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchJob {
     pub id: String,
     pub phase: BatchPhase,
-    /// The name that its worker has in the cluster.
+    /// The name of its worker in the cluster.
     pub worker: String,
 }
 
-/// Where a job is.
+/// The state of a batch job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchPhase {
     Pending,
-    /// It has a node, whether its worker has joined or not.
+    /// It has a node; its worker may not have joined yet.
     Running,
-    /// It is being ended.
     Ending,
 }
 
-/// A worker of a job of ours that may get tasks.
+/// A worker of one of our batch jobs that may get tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     pub name: String,
-    /// For how long it has run nothing; `None` when it runs something.
+    /// `None` if it runs tasks.
     pub idle_for: Option<Duration>,
 }
 
-/// What is so at present.
+/// The input of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
-    /// Slots that jobs could use beside those that they hold.
+    /// Slots that jobs could use in addition to those they hold.
     pub wanted: u64,
-    /// That has been so for long enough.
+    /// Whether slots have been wanted for at least one interval.
     pub waits: bool,
-    /// Slots of a worker that is submitted.
+    /// Slots of one worker.
     pub slots_each: u64,
     pub jobs: &'a [BatchJob],
     pub members: &'a [Member],
 }
 
-/// What follows.
+/// A decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     pub submit: u32,
-    /// Jobs, by id.
+    /// IDs of batch jobs.
     pub cancel: Vec<String>,
-    /// Workers, by name.
+    /// Names of workers.
     pub drain: Vec<String>,
 }
 
-/// Decides.
+/// Decides how many workers to submit, and which to cancel and to drain.
 pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
     let count = |phase| round.jobs.iter().filter(|job| job.phase == phase).count() as u64;
     let (pending, running) = (count(BatchPhase::Pending), count(BatchPhase::Running));
     let joined = |job: &&BatchJob| round.members.iter().any(|member| member.name == job.worker);
     let up = round.jobs.iter().filter(joined).count() as u64;
-    // One that drains has its node, but will be of no use to anybody: it counts for the most that may be
-    // there only.
+    // Jobs that are ending are of no use.
     let of_use = pending + running;
     let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
     if round.wanted == 0 {
@@ -93,7 +91,7 @@ pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
     Plan { submit: capped(submit), ..Plan::default() }
 }
 
-/// Jobs that have waited least go first: the others are nearer to a node.
+/// Returns the newest pending jobs; older ones will get a node sooner.
 fn newest_pending(jobs: &[BatchJob], most: u64) -> Vec<String> {
     let pending = jobs.iter().rev().filter(|job| job.phase == BatchPhase::Pending);
     pending.take(usize::try_from(most).unwrap_or(usize::MAX)).map(|job| job.id.clone()).collect()
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_gets_workers() {
+    fn plan_submits_workers_for_waiting_tasks() {
         assert_eq!(submitted(0, 20, 1, 4, ""), 1);
         assert_eq!(submitted(0, 20, 8, 4, ""), 2);
         assert_eq!(submitted(0, 20, 9, 4, ""), 3);
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_the_most_nor_less_than_the_least() {
+    fn plan_stays_within_bounds() {
         assert_eq!(submitted(0, 2, 100, 1, ""), 2);
         assert_eq!(submitted(0, 2, 100, 1, "U"), 1);
         assert_eq!(submitted(0, 2, 100, 1, "UP"), 0);
@@ -171,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_begun_to_wait_gets_none_yet() {
+    fn plan_ignores_tasks_that_wait_briefly() {
         assert_eq!(decide(0, 20, 9, false, 1, ""), Plan::default());
         assert_eq!(decide(2, 20, 9, false, 1, "U").submit, 1, "but the least is there in any case");
     }
 
     #[test]
-    fn when_nothing_waits_what_is_pending_is_cancelled_newest_first() {
+    fn plan_cancels_newest_pending_jobs_without_demand() {
         let cancelled = |min, queue| decide(min, 20, 0, false, 1, queue).cancel;
         assert_eq!(cancelled(0, "UPP"), ["2", "1"]);
         assert_eq!(cancelled(2, "UPP"), ["2"]);
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_workers_are_drained_longest_idle_first() {
+    fn plan_drains_longest_idle_workers_first() {
         let drained = |min, wanted, queue| decide(min, 20, wanted, true, 1, queue).drain;
         assert_eq!(drained(0, 0, "IUNI"), ["w3", "w0"]);
         assert_eq!(drained(3, 0, "IUNI"), ["w3"]);

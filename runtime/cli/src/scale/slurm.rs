@@ -1,4 +1,4 @@
-//! Slurm through its commands sbatch, squeue and scancel, and the script of a worker.
+//! Runs sbatch, squeue and scancel of Slurm, and writes the batch script of a worker.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -11,15 +11,15 @@ use napreduce_cluster::ClusterPlace;
 use super::plan::{BatchJob, BatchPhase};
 use crate::cluster::ClusterArguments;
 
-/// What the script of a worker says.
+/// The content of the batch script.
 #[derive(Debug, Clone)]
 pub struct WorkerScript {
     pub program: PathBuf,
-    /// Of the jobs; a worker is called so with its job's number.
+    /// The name of the jobs; a worker has it with the number of its job.
     pub name: String,
-    /// By which flags the cluster is found.
+    /// The flags that name the cluster.
     pub cluster: Vec<String>,
-    /// How it leaves.
+    /// The flags for leaving.
     pub leave: Vec<String>,
 }
 
@@ -28,15 +28,13 @@ pub struct Slurm {
     pub arguments: Vec<String>,
 }
 
-/// By which flags a worker on another node finds the cluster.
+/// Returns the flags with which a worker on another node finds the cluster.
 pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Result<Vec<String>> {
     let absolute = |path: PathBuf| {
         let path =
-            std::path::absolute(&path).with_context(|| format!("cannot tell where {} is", path.display()));
+            std::path::absolute(&path).with_context(|| format!("cannot make {} absolute", path.display()));
         path.and_then(|path| {
-            path.into_os_string()
-                .into_string()
-                .map_err(|path| anyhow!("{path:?} is no text; give it another name"))
+            path.into_os_string().into_string().map_err(|path| anyhow!("{path:?}: not UTF-8; rename it"))
         })
     };
     Ok(match place {
@@ -52,28 +50,30 @@ pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Resul
     })
 }
 
-/// A name that fits into lists and file names.
+/// Parses a job name that fits into listings and file names.
 pub fn job_name(name: &str) -> Result<String, String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if !name.is_empty() && name.len() <= 100 && name.chars().all(fits) {
         Ok(name.to_owned())
     } else {
-        Err(format!("{name:?} is no name; give letters, digits and dashes, such as nap-worker"))
+        Err(format!(
+            "invalid job name {name:?}: expected 1 to 100 letters, digits, - _ or ., such as nap-worker"
+        ))
     }
 }
 
 impl Slurm {
-    /// Slurm as this machine reaches it.
+    /// Checks that Slurm's commands exist.
     ///
     /// # Errors
-    /// When its commands are not there.
+    /// If sbatch cannot be run.
     pub fn new(script: WorkerScript, arguments: Vec<String>) -> Result<Slurm> {
         let slurm = Slurm { script, arguments };
         ask(Command::new("sbatch").arg("--version"))?;
         Ok(slurm)
     }
 
-    /// What the worker of a job is called in the cluster.
+    /// Returns the name of the worker of a job.
     pub fn worker_of(&self, job: &str) -> String {
         format!("{}-{job}", self.script.name)
     }
@@ -83,7 +83,7 @@ impl Slurm {
         number.is_some_and(|number| number.bytes().all(|letter| letter.is_ascii_digit()))
     }
 
-    /// Our jobs that have not ended, oldest first.
+    /// Lists our unfinished jobs, oldest first.
     pub fn jobs(&self) -> Result<Vec<BatchJob>> {
         let mut asking = Command::new("squeue");
         asking.args([
@@ -100,17 +100,17 @@ impl Slurm {
         Ok(jobs.into_iter().map(|(id, phase)| BatchJob { worker: self.worker_of(&id), id, phase }).collect())
     }
 
-    /// Submits one worker; the number of its job.
+    /// Submits one worker; returns the number of its job.
     pub fn submit(&self) -> Result<String> {
         let script = self.script.text()?;
         let mut line = Command::new("sbatch");
-        // Told a minute before its time is over; what the user says of that comes later and wins.
+        // SIGTERM a minute before the time limit; the arguments of the user come later and win.
         line.args(["--parsable", "--signal=B:TERM@60"]).args(&self.arguments);
         line.args(["--job-name", &self.script.name]);
         line.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = line.spawn().context("cannot run sbatch")?;
         if let Some(mut stdin) = running.stdin.take() {
-            // One that has refused its arguments does not read, and says why.
+            // An sbatch that rejects its arguments does not read; its error is reported below.
             let _ = stdin.write_all(script.as_bytes());
         }
         let said = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
@@ -118,21 +118,22 @@ impl Slurm {
         if !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
             Ok(number)
         } else {
-            bail!("sbatch did not say which job it is, but {:?}", said.trim())
+            bail!("sbatch printed {:?} instead of a job number", said.trim())
         }
     }
 
     pub fn cancel(&self, jobs: &[String]) -> Result<()> {
-        // One that got its node in this moment is left alone: its worker is drained when it is idle.
+        // Only pending jobs: one that just got its node is drained when idle.
         ask(Command::new("scancel").arg("--state=PENDING").args(jobs)).map(drop)
     }
 }
 
 impl WorkerScript {
-    /// What runs on the node. The shell becomes the worker, so that whoever is told to end is the worker; it
-    /// works in a directory of the node, since nothing of it is of use elsewhere.
+    /// Returns the script. It executes the worker in place of the shell, so that signals reach the worker, in a
+    /// directory local to the node.
     fn text(&self) -> Result<String> {
-        let program = self.program.to_str().with_context(|| format!("{:?} is no text", self.program))?;
+        let program =
+            self.program.to_str().with_context(|| format!("{:?}: not UTF-8; rename it", self.program))?;
         let mut text = String::from("#!/bin/sh\nexec");
         for word in [program, "worker"].into_iter().chain(self.cluster.iter().map(String::as_str)) {
             let _ = write!(text, " {}", quoted(word));
@@ -142,8 +143,7 @@ impl WorkerScript {
         }
         let name = format!("{}-$SLURM_JOB_ID", self.name);
         let _ = write!(text, " --name \"{name}\" --directory \"${{TMPDIR:-/tmp}}/{name}\"");
-        // Everywhere, so that the coordinator's side of the network decides under which address
-        // others reach it.
+        // Bind to all addresses: the network of the coordinator decides under which one others reach it.
         text.push_str(" --bind 0.0.0.0:0");
         text.push_str(
             " --map-slots \"${SLURM_CPUS_ON_NODE:-1}\" --reduce-slots \"${SLURM_CPUS_ON_NODE:-1}\"\n",
@@ -152,13 +152,12 @@ impl WorkerScript {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// How many processors a worker gets: what `-c` says, in any of its forms; the last one counts, as for
-/// sbatch.
+/// Returns the processors of a worker by the last `-c` in any of its forms, as sbatch does.
 pub fn processors(arguments: &[String]) -> u32 {
     let mut found = 1;
     for (at, argument) in arguments.iter().enumerate() {
@@ -172,7 +171,7 @@ pub fn processors(arguments: &[String]) -> u32 {
     found.max(1)
 }
 
-/// Lines of a number and a short state. What has ended is left out.
+/// Parses lines of a job number and a short state; skips ended jobs.
 fn read_jobs(said: &str) -> Result<Vec<(String, BatchPhase)>> {
     let mut jobs = Vec::new();
     for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -184,7 +183,7 @@ fn read_jobs(said: &str) -> Result<Vec<(String, BatchPhase)>> {
             "PD" | "RH" | "RQ" | "RF" | "RD" | "SE" => BatchPhase::Pending,
             "R" | "CF" | "S" | "ST" | "SO" | "RS" | "SI" => BatchPhase::Running,
             "CG" | "PR" | "RV" => BatchPhase::Ending,
-            // BF, CA, CD, DL, F, NF, OOM, TO: it has ended, and is still remembered.
+            // BF, CA, CD, DL, F, NF, OOM, TO: ended, and still listed.
             _ => continue,
         };
         jobs.push((id.to_owned(), phase));
@@ -196,7 +195,7 @@ fn ask(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
     let output =
-        output.with_context(|| format!("cannot run {name}; is this a host where jobs are submitted?"))?;
+        output.with_context(|| format!("cannot run {name}; run this on a host with Slurm's commands"))?;
     answer(&name, output)
 }
 
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_has_as_many_slots_as_processors_are_asked_for() {
+    fn processors_are_read_from_sbatch_arguments() {
         for (said, expected) in [
             ("", 1),
             ("-p batch -c 8", 8),
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_read_with_their_state() {
+    fn squeue_output_is_read_with_states() {
         let jobs = read_jobs("12 PD\n 13 R\n14 CG\n15 CD\n16 CF\n\n").expect("as squeue prints it");
         let expected = [
             ("12", BatchPhase::Pending),
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_becomes_the_worker_and_quotes_what_it_is_given() {
+    fn script_executes_worker_with_quoted_arguments() {
         let script = WorkerScript {
             program: "/opt/nap tools/nap".into(),
             name: "nap-worker".into(),

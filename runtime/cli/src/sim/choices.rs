@@ -1,6 +1,4 @@
-//! What was expected of primitives that were chosen by their costs, and what they took.
-//!
-//! Owns that table and its JSON. Does not own the estimates (the engine).
+//! Expected and actual costs of the primitives that the engine chose by cost, as table and JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::format::table;
 
-/// A line for each primitive that was chosen, with means over the slots that it freed.
+/// Formats a row for each chosen primitive, with means over the slots that it freed.
 pub fn text(scheduler: &str, judged: &BTreeMap<Primitive, Judged>) -> String {
     let headings =
         ["chosen", "slots", "free after, s: expected", "took", "cost to victims, s: expected", "was"];
@@ -27,7 +25,7 @@ pub fn text(scheduler: &str, judged: &BTreeMap<Primitive, Judged>) -> String {
     table(&headings, rows)
 }
 
-/// The same, in seconds of all slots together.
+/// Returns the same as JSON, in seconds summed over all slots.
 pub fn value(judged: &BTreeMap<Primitive, Judged>) -> Value {
     let seconds = |span: Span| span.0 as f64 / 1e6;
     let one = |(primitive, known): (&Primitive, &Judged)| {

@@ -1,6 +1,4 @@
-//! The variants of an experiment beside the first of them: a row each, with ratios over the same seeds.
-//!
-//! Owns that table and its JSON. Does not own the numbers of a run.
+//! Compares each variant with the first one, by ratios over equal seeds, as table and JSON.
 
 use napreduce_sim::metrics::{ConfidenceInterval, RunSummary, confidence};
 use serde_json::{Value, json};
@@ -9,7 +7,7 @@ use super::report::{cell, number};
 use super::runs::Outcome;
 use crate::format::table;
 
-/// What is compared: heading, key, and how it is found in a run.
+/// A compared figure: heading, key, and function of a run.
 type ComparedNumber = (&'static str, &'static str, fn(&RunSummary) -> f64);
 
 const COMPARED: [ComparedNumber; 3] = [
@@ -18,14 +16,14 @@ const COMPARED: [ComparedNumber; 3] = [
     ("makespan, s", "makespan", |run| run.makespan),
 ];
 
-/// Each seed of one variant over the same seed of another; nothing where that other has nothing.
+/// Returns the ratio of a figure to that of the first variant, over equal seeds; `None` if one of those is zero.
 fn ratio(first: &Outcome, outcome: &Outcome, of: fn(&RunSummary) -> f64) -> Option<ConfidenceInterval> {
     let pairs = first.summaries.iter().zip(&outcome.summaries).map(|(first, run)| (of(first), of(run)));
     let ratios: Option<Vec<f64>> = pairs.map(|(first, run)| (first > 0.0).then(|| run / first)).collect();
     ratios.map(|ratios| confidence(&ratios))
 }
 
-/// A row for each variant.
+/// Formats a row for each variant.
 pub fn text(outcomes: &[Outcome]) -> String {
     let Some(first) = outcomes.first() else { return String::new() };
     let over = format!("/ {}", first.label);
@@ -53,7 +51,7 @@ fn in_words(ratio: ConfidenceInterval) -> String {
     }
 }
 
-/// The ratios of one variant.
+/// Returns the ratios of one variant as JSON.
 pub fn value(first: &Outcome, outcome: &Outcome) -> Value {
     let ratios = COMPARED.iter().map(|(_, key, of)| ((*key).to_owned(), json!(ratio(first, outcome, *of))));
     Value::Object(ratios.collect())

@@ -1,7 +1,4 @@
-//! How far the simulation of what was recorded can be believed: the recorded policy against what
-//! really happened.
-//!
-//! Owns the comparison, its words and its JSON. Does not own the runs.
+//! The fidelity of a simulated history: compares its simulation under the recorded policy with the recorded times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,17 +11,17 @@ use super::report::number;
 use super::runs::Outcome;
 use crate::format::table;
 
-/// Beyond this share only directions can be compared.
+/// Deviation above which only directions can be compared.
 const DEVIATION_MAX: f64 = 0.1;
 
-/// What was recorded beside its simulation.
+/// A recorded history and its simulation under the recorded policy.
 pub struct Fidelity<'a> {
     recorded: &'a Recorded,
     compared: Option<Compared<'a>>,
 }
 
 struct Compared<'a> {
-    /// What was simulated.
+    /// The label of the simulated variant.
     label: String,
     /// Recorded and simulated, in seconds.
     sojourn: [f64; 2],
@@ -40,7 +37,7 @@ struct ComparedJob<'a> {
 }
 
 impl ComparedJob<'_> {
-    /// How far the simulated sojourn is from the real one, as a share of it.
+    /// Returns the relative deviation of the simulated sojourn from the recorded one.
     fn deviation(&self) -> f64 {
         let real = self.happened.sojourn();
         if real > 0.0 { (self.simulated - real).abs() / real } else { 0.0 }
@@ -48,13 +45,13 @@ impl ComparedJob<'_> {
 }
 
 impl<'a> Fidelity<'a> {
-    /// Compares with the first variant, if that is what was recorded.
+    /// Compares with the variant of the recorded policy, if it is among the outcomes.
     pub fn of(recorded: &'a Recorded, outcomes: &[Outcome]) -> Fidelity<'a> {
         let outcome = recorded.variant().and_then(|own| outcomes.iter().find(|one| one.label == own.label));
         Fidelity { recorded, compared: outcome.map(|outcome| Compared::of(recorded, outcome)) }
     }
 
-    /// For people; it stands before everything else.
+    /// Formats the head of the report.
     pub fn text(&self) -> String {
         let (first, last) = self.recorded.submitted();
         let jobs = self.recorded.jobs.len();
@@ -66,15 +63,14 @@ impl<'a> Fidelity<'a> {
         text += &match &self.compared {
             Some(compared) => compared.text(),
             None => {
-                "Fidelity is not known, since the policy of the cluster is not: compare directions only\n"
-                    .to_owned()
+                "Fidelity is unknown, since the policy was not recorded: compare directions only\n".to_owned()
             }
         };
         text.push('\n');
         text
     }
 
-    /// For programs.
+    /// Returns the same as JSON.
     pub fn value(&self) -> Value {
         let (first, last) = self.recorded.submitted();
         json!({
@@ -89,7 +85,7 @@ impl<'a> Fidelity<'a> {
 
 impl<'a> Compared<'a> {
     fn of(recorded: &'a Recorded, outcome: &Outcome) -> Compared<'a> {
-        // Jobs of a simulation are numbered in the order in which they come.
+        // Simulated jobs are numbered in order of submission.
         let numbered = (1..).map(JobId).zip(&recorded.happened);
         let by_number: BTreeMap<JobId, &Happened> = numbered.collect();
         let ended = outcome.first.jobs.iter();
@@ -110,7 +106,7 @@ impl<'a> Compared<'a> {
         Compared { label: outcome.label.clone(), sojourn, makespan, jobs, unfinished }
     }
 
-    /// Median and largest deviation, and the job that has it.
+    /// Returns the median and largest deviation, and the job of the latter.
     fn deviations(&self) -> (f64, f64, Option<&ComparedJob<'a>>) {
         let mut sorted: Vec<&ComparedJob<'_>> = self.jobs.iter().collect();
         sorted.sort_by(|one, other| {
@@ -123,7 +119,7 @@ impl<'a> Compared<'a> {
         (median, worst.map_or(0.0, ComparedJob::deviation), worst)
     }
 
-    /// What is farther off than it may be.
+    /// Returns the figures that deviate too much.
     fn doubts(&self) -> Vec<&'static str> {
         let off = |[real, simulated]: [f64; 2]| (ratio([real, simulated]) - 1.0).abs() > DEVIATION_MAX;
         let mut doubts = Vec::new();
@@ -155,7 +151,7 @@ impl<'a> Compared<'a> {
         let doubts = self.doubts();
         let percent = DEVIATION_MAX * 100.0;
         text += &match &doubts[..] {
-            [] => format!("the simulation is within {percent} % of what happened\n"),
+            [] => format!("the simulation is within {percent} % of the recorded times\n"),
             doubts => format!(
                 "DOUBTFUL: more than {percent} % off by {}; compare directions only, not sizes\n",
                 doubts.join(", ")

@@ -1,6 +1,4 @@
-//! The figures of an experiment: sojourn times of all variants, and who held slots when in each run.
-//!
-//! Owns the names of the files. Does not own how they are drawn.
+//! `nap sim --plot`: plots of the sojourn times of all variants, and of the slots over time in each run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,9 +13,9 @@ use napreduce_sim::{JobResult, Run};
 use super::runs::Outcome;
 use super::variants::in_file_name;
 
-/// Draws every run; the first has this seed, and those after it the next ones.
+/// Plots every run; `seed` is that of the first.
 pub fn draw(folder: &Path, outcomes: &[Outcome], seed: u64) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let sojourns = outcomes.iter().map(|outcome| {
         let jobs = outcome.runs().flat_map(|run| &run.jobs);
         let seconds = jobs.map(|job| job.sojourn().0 as f64 / 1e6);
@@ -41,7 +39,7 @@ pub fn draw(folder: &Path, outcomes: &[Outcome], seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Nothing where slots are shares of a baseline.
+/// Plots the slots of a run; baselines have none.
 fn draw_slots(folder: &Path, name: &str, under: &str, run: &Run) -> Result<()> {
     if run.allocation.steps.is_empty() {
         return Ok(());
@@ -59,7 +57,7 @@ fn draw_slots(folder: &Path, name: &str, under: &str, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// What the layers are of, and the layers: jobs, or, of more than can be told apart, classes of jobs, or sizes.
+/// Returns what the layers stand for, and the layers: jobs, or, for too many jobs, classes or sizes of jobs.
 fn grouped(held: Vec<(&JobResult, Series)>, kind: TaskKind) -> (&'static str, Vec<Series>) {
     if held.len() <= LAYERS_MAX {
         return ("job", held.into_iter().map(|(_, series)| series).collect());
@@ -120,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_few_jobs_are_drawn_by_job() {
+    fn few_jobs_are_plotted_by_job() {
         assert_eq!(layers_of([(1, ""), (20, "")].into_iter()), ("job", vec!["job-0".into(), "job-1".into()]));
     }
 
     #[test]
-    fn slots_of_many_jobs_are_drawn_by_class_or_size() {
+    fn many_jobs_are_plotted_by_class_or_size() {
         let classes = (0..40).map(|number| (1, if number < 30 { "small" } else { "large" }));
         assert_eq!(
             layers_of(classes),

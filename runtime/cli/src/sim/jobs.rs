@@ -1,6 +1,4 @@
-//! What came of every job of every run, for other programs.
-//!
-//! Owns the columns, and the two forms of the file. Does not own the runs.
+//! `nap sim --results`: the result of every job of every run, as CSV or JSON lines.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -11,7 +9,7 @@ use napreduce_engine::Span;
 use napreduce_sim::{Ending, JobResult, Run};
 use serde::Serialize;
 
-/// One job of one run. Times in seconds since the run began.
+/// One job of one run. Times are in seconds since the start of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobLine {
     scheduler: String,
@@ -20,28 +18,28 @@ pub struct JobLine {
     class: String,
     ending: Ending,
     submitted: f64,
-    /// When an attempt of it first worked; nothing when none did.
+    /// The first work of an attempt, if any worked.
     started: Option<f64>,
     ended: f64,
     sojourn: f64,
-    /// How long it would have taken alone, and the sojourn in relation to that.
+    /// The duration without other jobs; `slowdown` is the sojourn divided by it.
     alone: f64,
     slowdown: f64,
     deadline: Option<f64>,
     maps: u32,
     reduces: u32,
-    /// From its last map until each of its reduces was done, the time without a slot: the mean over reduces.
+    /// Mean time over reduces, after the last map, that a reduce spent without a slot.
     reduce_wait: Option<f64>,
-    /// Of the slot time of its reduces, what they waited for maps.
+    /// Share of the slot time of its reduces that they waited for maps.
     reduce_idle_share: Option<f64>,
     suspends: u64,
     checkpoints: u64,
     kills: u64,
-    /// Slot seconds of work that were lost.
+    /// Lost work, in slot seconds.
     wasted: f64,
 }
 
-/// The lines of a run, in the order in which jobs ended.
+/// Returns the lines of a run, in the order in which jobs ended.
 pub fn of(run: &Run, scheduler: &str, seed: u64) -> Vec<JobLine> {
     run.jobs.iter().map(|job| line(job, scheduler, seed)).collect()
 }
@@ -77,7 +75,7 @@ fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
-/// Writes all of them: as CSV to a file whose name ends so, as lines of JSON to any other.
+/// Writes lines as CSV if the name ends in `.csv`, else as JSON lines.
 pub fn write<'a>(path: &Path, lines: impl Iterator<Item = &'a JobLine>) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(File::create(path).with_context(failed)?);

@@ -1,7 +1,5 @@
-//! `nap sim`: a workload, a trace or what a cluster did, on a simulated cluster, under any scheduler.
-//!
-//! Owns the order of work: what is to be run, the runs, what is printed and drawn. Does not own the
-//! simulator, nor what the schedulers decide.
+//! `nap sim`: simulates a workload, a trace or a recorded history under one or more schedulers, and prints, writes
+//! and plots the results.
 
 mod arguments;
 mod choices;
@@ -31,10 +29,10 @@ use crate::cluster::ClusterArguments;
 use crate::failure::usage;
 use crate::parent::end_with_parent;
 
-/// The most runs of each variant: what came of each is kept until the end.
+/// Maximum runs of each variant: results are kept in memory until the end.
 const RUNS_MAX: u32 = 100_000;
 
-/// Everything that is the same for all runs, and the variants.
+/// The variants to run, and everything that their runs share.
 struct Experiment {
     source: Source,
     settings: napreduce_sim::SimulationSettings,
@@ -43,7 +41,7 @@ struct Experiment {
     runs: u32,
 }
 
-/// Simulates what was asked for and prints it.
+/// Runs the simulations and prints the results.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
     let experiment = experiment(arguments, cluster).map_err(usage)?;
@@ -71,7 +69,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     )
 }
 
-/// Everything that is to be run. An error is one of usage.
+/// Reads the input and the variants. Errors are usage errors.
 fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Experiment> {
     let source = Source::read(arguments)?;
     let settings = arguments.settings(&source)?;
@@ -87,33 +85,32 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
     variants.extend(Variant::all(&names, arguments, cluster, &settings)?);
     ensure!(
         !variants.is_empty(),
-        "{} does not say which policy the cluster had; name one with --scheduler",
+        "{}: the scheduler of the cluster is not recorded; name one with --scheduler",
         source.name
     );
     let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.uses_output_bytes());
     let blind = variants.iter().find(is_blind);
     if let Some(blind) = blind.filter(|_| !source.has_output_bytes) {
         anyhow::bail!(
-            "{} serves reduces by the bytes that maps write for them, and no job of {} says how many those are: it would \
-             treat all alike and take no slot{}",
-            blind.label,
+            "{}: no job has the output bytes of its maps, by which {} schedules reduces{}",
             source.name,
+            blind.label,
             source.remedy_without_output_bytes(),
         );
     }
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed), arguments.runs);
-    ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
+    ensure!(runs > 0, "--runs 0: must be at least 1");
     let last = seed.checked_add(u64::from(runs) - 1);
     if runs > RUNS_MAX || last.is_none() {
         let limit =
-            format!("--runs {runs} from seed {seed}; give at most {RUNS_MAX} runs, of seeds below 2^64");
+            format!("--runs {runs} from seed {seed}: must be at most {RUNS_MAX} runs, with seeds below 2^64");
         return Err(LimitError(limit).into());
     }
     note_ignored(&source, &variants, seed);
     Ok(Experiment { source, settings, variants, seed, runs })
 }
 
-/// Notes what jobs ask for that a policy does not go by.
+/// Prints which requests of jobs a policy ignores.
 fn note_ignored(source: &Source, variants: &[Variant], seed: u64) {
     let asked = source.asked(seed);
     let jobs = || asked.iter().map(|(priority, queue, deadline)| (*priority, &**queue, *deadline));

@@ -1,7 +1,4 @@
-//! `nap sim --record`: the history of the jobs of each run, in a folder of its own.
-//!
-//! Owns the names of the folders, and what jobs say of the cluster that is simulated. Does not own what a
-//! history holds (`napreduce-history`), nor what of a run becomes one (`napreduce-sim`).
+//! `nap sim --record`: writes the history of each run to a directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,19 +11,19 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Recording, SimulationSettings};
 
 use super::variants::in_file_name;
-use crate::whole_file::make_empty;
+use crate::whole_file::create_empty;
 
-/// Where the runs are recorded.
+/// The directory with the histories of all runs.
 pub struct RecordFolder(PathBuf);
 
-/// Makes the folder, or takes one that is empty.
+/// Creates the directory, or accepts an empty one.
 pub fn begin(folder: &Path) -> Result<RecordFolder> {
-    make_empty(folder)?;
+    create_empty(folder)?;
     Ok(RecordFolder(folder.to_owned()))
 }
 
 impl RecordFolder {
-    /// Of the run of a variant.
+    /// Creates the recording of a run of a variant.
     pub fn recording(
         &self,
         label: &str,
@@ -34,7 +31,7 @@ impl RecordFolder {
         settings: &SimulationSettings,
     ) -> Result<Recording> {
         let folder = self.0.join(format!("{}.{}", in_file_name(label), settings.seed));
-        fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let keep = Box::new(move |job| write_simulated(&folder, &job).map_err(io::Error::other));
         Ok(Recording { cluster: cluster(policy, settings), keep })
     }

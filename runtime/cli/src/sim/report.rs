@@ -1,6 +1,4 @@
-//! What is told of an experiment: one table of all jobs, one for each class, and the same as JSON.
-//!
-//! Owns which numbers are shown, in which order and form. Does not own how they are found.
+//! The report of an experiment: a table of all jobs and one for each class, and the same as JSON.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,10 +11,10 @@ use super::variants::Variant;
 use super::{Experiment, comparison};
 use crate::format::table;
 
-/// Jobs that did not end are named up to so many.
+/// Maximum unfinished jobs to name.
 const NAMED_MAX: usize = 10;
 
-/// A line of the table: what it is called and how it is found in a run.
+/// A row of the table: heading and function of a run.
 type Row = (&'static str, fn(&RunSummary) -> f64);
 
 const ROWS: [Row; 24] = [
@@ -46,18 +44,18 @@ const ROWS: [Row; 24] = [
     ("  missed", |run| run.missed as f64),
 ];
 
-/// Shown where the inputs of maps are on machines.
+/// Rows for runs with data locality.
 const LOCALITY_ROWS: [Row; 2] = [
     ("node-local maps, %", |run| share(run.local_maps, run.placed_maps)),
     ("  rack-local", |run| share(run.rack_maps, run.placed_maps)),
 ];
 
-/// In percent.
+/// Returns a share in percent.
 fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
 }
 
-/// A line of the table of a class.
+/// A row of the table of a class.
 type ClassRow = (&'static str, fn(&ClassSummary) -> f64);
 
 const CLASS_ROWS: [ClassRow; 7] = [
@@ -70,7 +68,7 @@ const CLASS_ROWS: [ClassRow; 7] = [
     ("missed deadlines", |class| class.missed as f64),
 ];
 
-/// For people.
+/// Formats the report.
 pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let mut text = heading(experiment);
     let headings = headings("", outcomes);
@@ -118,7 +116,7 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The jobs that a bound of the time kept from their ends, if there are any.
+/// Formats the jobs that had not ended, or had not been submitted, when the run stopped.
 fn not_ended(outcome: &Outcome, jobs: usize) -> String {
     let run = &outcome.first;
     let mut text = String::new();
@@ -176,7 +174,7 @@ fn class_table(class: &str, outcomes: &[Outcome]) -> String {
     table(&headings.iter().map(String::as_str).collect::<Vec<_>>(), rows)
 }
 
-/// The mean over runs, and how far the true one may be from it.
+/// Formats the mean over runs with its confidence interval.
 pub fn cell(runs: &[f64]) -> String {
     let interval = confidence(runs);
     match interval.within {
@@ -185,7 +183,7 @@ pub fn cell(runs: &[f64]) -> String {
     }
 }
 
-/// Four digits, or all of a whole number.
+/// Formats a number with four digits, or all digits of an integer.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 1000.0 || value.fract() == 0.0 => 0,
@@ -196,7 +194,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// For programs.
+/// Returns the report as JSON.
 pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
     let of = |(variant, outcome): (&Variant, &Outcome)| {
         let means = ROWS.iter().map(|(name, of)| {
@@ -225,7 +223,7 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
     })
 }
 
-/// `sojourn mean, s` as `sojourn_mean`.
+/// Turns `sojourn mean, s` into `sojourn_mean`.
 fn key(name: &str) -> String {
     name.split(',').next().unwrap_or(name).replace(' ', "_")
 }
@@ -235,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_four_digits_or_are_whole() {
+    fn number_has_four_digits_or_is_an_integer() {
         let cases = [
             (0.0, "0"),
             (0.1234, "0.123"),

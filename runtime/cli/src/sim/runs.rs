@@ -1,6 +1,4 @@
-//! The runs of an experiment: every variant with every seed, on as many cores as there are.
-//!
-//! Owns the order, how far they are and the event logs. Does not own a run (the simulator).
+//! The runs of an experiment: every variant with every seed, in parallel on all cores.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -14,45 +12,45 @@ use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::metrics::RunSummary;
-use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, run_baseline};
+use napreduce_sim::{Run, Simulation, SimulationSettings, run_baseline};
 
 use super::Experiment;
 use super::arguments::Arguments;
 use super::jobs::{self, JobLine};
 use super::recording::RecordFolder;
-use super::variants::{Subject, in_file_name};
+use super::variants::{Subject, Variant, in_file_name};
 
 /// The runs of one variant.
 pub struct Outcome {
-    /// Of the variant.
+    /// The label of the variant.
     pub label: String,
     /// In the order of seeds.
     pub summaries: Vec<RunSummary>,
     /// The first of them in full.
     pub first: Run,
-    /// The others, if figures are to be drawn of them.
+    /// The others, if they are plotted.
     pub others: Vec<Run>,
-    /// What came of each job of each run, if that was asked for.
+    /// The result of each job of each run, with `--results`.
     pub jobs: Vec<JobLine>,
 }
 
 impl Outcome {
-    /// All runs that are there in full, in the order of seeds.
+    /// Returns the complete runs in the order of seeds.
     pub fn runs(&self) -> impl Iterator<Item = &Run> {
         std::iter::once(&self.first).chain(&self.others)
     }
 }
 
-struct Done {
+struct RunResult {
     summary: RunSummary,
     jobs: Vec<JobLine>,
     run: Run,
 }
 
-/// Instants between two looks at the bar.
+/// Simulated instants between updates of the progress bar.
 const STRIDE: u32 = 4096;
 
-/// Does all runs. They are independent of each other, so their order does not matter.
+/// Runs everything. Runs are independent of each other, so their order does not matter.
 pub fn all(
     experiment: &Experiment,
     arguments: &Arguments,
@@ -62,13 +60,13 @@ pub fn all(
     let count = experiment.variants.len() * runs;
     let progress = Progress::begin(count * experiment.source.jobs, arguments.progress_file.as_deref())?;
     let next = AtomicUsize::new(0);
-    let done: Vec<Mutex<Option<Result<Done>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<RunResult>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let execution = Execution { experiment, arguments, record, progress: &progress };
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(place) = done.get(number) else { return };
-            let result =
-                one(experiment, arguments, record, (number / runs, (number % runs) as u64), &progress);
+            let Some(place) = results.get(number) else { return };
+            let result = execution.run(&experiment.variants[number / runs], (number % runs) as u64);
             *place.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
         }
     };
@@ -79,84 +77,85 @@ pub fn all(
         }
     });
     progress.bar.finish_and_clear();
-    let mut results = done.into_iter().map(|place| {
+    let mut results = results.into_iter().map(|place| {
         let place = place.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        place.unwrap_or_else(|| Err(anyhow!("a run was not done")))
+        place.unwrap_or_else(|| Err(anyhow!("internal error: a run is missing")))
     });
     let mut outcomes = Vec::new();
     for variant in &experiment.variants {
-        let of_it: Vec<Done> = results.by_ref().take(runs).collect::<Result<_>>()?;
-        let summaries = of_it.iter().map(|done| done.summary.clone()).collect();
-        let jobs = of_it.iter().flat_map(|done| done.jobs.iter().cloned()).collect();
-        let mut of_it = of_it.into_iter().map(|done| done.run);
-        let first = of_it.next().context("no run was asked for")?;
-        let others = of_it.filter(|_| arguments.plot.is_some()).collect();
+        let own: Vec<RunResult> = results.by_ref().take(runs).collect::<Result<_>>()?;
+        let summaries = own.iter().map(|result| result.summary.clone()).collect();
+        let jobs = own.iter().flat_map(|result| result.jobs.iter().cloned()).collect();
+        let mut own = own.into_iter().map(|result| result.run);
+        let first = own.next().context("internal error: no run")?;
+        let others = own.filter(|_| arguments.plot.is_some()).collect();
         outcomes.push(Outcome { label: variant.label.clone(), summaries, first, others, jobs });
     }
     Ok(outcomes)
 }
 
-fn one(
-    experiment: &Experiment,
-    arguments: &Arguments,
-    record: Option<&RecordFolder>,
-    (variant, offset): (usize, u64),
-    progress: &Progress,
-) -> Result<Done> {
-    let variant = &experiment.variants[variant];
-    let seed = experiment.seed + offset;
-    let mut settings = variant.settings.clone();
-    (settings.seed, settings.engine.seed) = (seed, seed);
-    let run = match &variant.subject {
-        Subject::Baseline(baseline) => run_baseline(experiment.source.workload(seed), &settings, *baseline),
-        Subject::Policy(policy) => {
-            let named = (variant.label.as_str(), &**policy);
-            let recording =
-                record.map(|folder| folder.recording(&variant.label, policy, &settings)).transpose()?;
-            simulate(experiment, arguments, named, settings, recording, progress)?
-        }
-    };
-    let jobs = match arguments.results {
-        Some(_) => jobs::of(&run, &variant.label, seed),
-        None => Vec::new(),
-    };
-    Ok(Done { summary: RunSummary::of(&run), jobs, run })
+/// What all runs share.
+struct Execution<'a> {
+    experiment: &'a Experiment,
+    arguments: &'a Arguments,
+    record: Option<&'a RecordFolder>,
+    progress: &'a Progress,
 }
 
-/// A run under a policy.
-fn simulate(
-    experiment: &Experiment,
-    arguments: &Arguments,
-    (label, policy): (&str, &SchedulerConfiguration),
-    settings: SimulationSettings,
-    recording: Option<Recording>,
-    progress: &Progress,
-) -> Result<Run> {
-    let seed = settings.seed;
-    let mut simulation = Simulation::new(policy.build()?, settings, experiment.source.workload(seed));
-    if let Some(path) = &arguments.events {
-        let single = experiment.runs == 1 && experiment.variants.len() == 1;
-        let path = if single { path.clone() } else { numbered(path, label, seed) };
-        let file = File::create(&path).with_context(|| cannot_write(&path))?;
-        simulation = simulation.with_log(Box::new(BufWriter::new(file)));
+impl Execution<'_> {
+    /// Runs a variant with the seed at this offset from the first.
+    fn run(&self, variant: &Variant, offset: u64) -> Result<RunResult> {
+        let seed = self.experiment.seed + offset;
+        let mut settings = variant.settings.clone();
+        (settings.seed, settings.engine.seed) = (seed, seed);
+        let run = match &variant.subject {
+            Subject::Baseline(baseline) => {
+                run_baseline(self.experiment.source.workload(seed), &settings, *baseline)
+            }
+            Subject::Policy(policy) => self.simulate(&variant.label, policy, settings)?,
+        };
+        let jobs = match self.arguments.results {
+            Some(_) => jobs::of(&run, &variant.label, seed),
+            None => Vec::new(),
+        };
+        Ok(RunResult { summary: RunSummary::of(&run), jobs, run })
     }
-    if let Some(recording) = recording {
-        simulation = simulation.with_recording(recording);
-    }
-    let failed = || format!("under {label}, seed {seed}");
-    let (mut shown, mut since) = (0, 0);
-    while simulation.step().with_context(failed)? {
-        since += 1;
-        if since == STRIDE {
-            since = 0;
-            let ended = simulation.so_far().jobs.len();
-            progress.ended(ended - shown)?;
-            shown = ended;
+
+    /// Runs a policy, with the event log and the recording that the arguments ask for.
+    fn simulate(
+        &self,
+        label: &str,
+        policy: &SchedulerConfiguration,
+        settings: SimulationSettings,
+    ) -> Result<Run> {
+        let seed = settings.seed;
+        let recording = self.record.map(|folder| folder.recording(label, policy, &settings)).transpose()?;
+        let mut simulation =
+            Simulation::new(policy.build()?, settings, self.experiment.source.workload(seed));
+        if let Some(path) = &self.arguments.events {
+            let single = self.experiment.runs == 1 && self.experiment.variants.len() == 1;
+            let path = if single { path.clone() } else { numbered(path, label, seed) };
+            let file = File::create(&path).with_context(|| cannot_write(&path))?;
+            simulation = simulation.with_log(Box::new(BufWriter::new(file)));
         }
+        if let Some(recording) = recording {
+            simulation = simulation.with_recording(recording);
+        }
+        let failed = || format!("under {label}, seed {seed}");
+        let (mut shown, mut since) = (0, 0);
+        while simulation.step().with_context(failed)? {
+            since += 1;
+            if since == STRIDE {
+                since = 0;
+                let ended = simulation.so_far().jobs.len();
+                self.progress.ended(ended - shown)?;
+                shown = ended;
+            }
+        }
+        let run = simulation.run().with_context(failed)?;
+        self.progress.ended(run.jobs.len() - shown)?;
+        Ok(run)
     }
-    let run = simulation.run().with_context(failed)?;
-    progress.ended(run.jobs.len() - shown)?;
-    Ok(run)
 }
 
 fn numbered(path: &Path, label: &str, seed: u64) -> PathBuf {
@@ -165,35 +164,35 @@ fn numbered(path: &Path, label: &str, seed: u64) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// How many jobs of all runs have ended: a bar for people, and a file for programs.
+/// The number of ended jobs of all runs, as a progress bar and a file.
 struct Progress {
     bar: ProgressBar,
     file: Option<(PathBuf, File)>,
-    /// The percent in the file.
-    told: Mutex<u64>,
+    /// The percentage in the file.
+    written_percent: Mutex<u64>,
 }
 
 impl Progress {
     fn begin(jobs: usize, file: Option<&Path>) -> Result<Progress> {
-        // It is hidden where standard error is no terminal.
+        // Hidden if standard error is not a terminal.
         let bar = ProgressBar::new(jobs as u64);
         let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
         let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
         let create = |path: &Path| File::create(path).with_context(|| cannot_write(path));
         let file = file.map(|path| create(path).map(|file| (path.to_owned(), file))).transpose()?;
-        let progress = Progress { bar, file, told: Mutex::new(u64::MAX) };
+        let progress = Progress { bar, file, written_percent: Mutex::new(u64::MAX) };
         progress.ended(0).map(|()| progress)
     }
 
     fn ended(&self, jobs: usize) -> Result<()> {
         self.bar.inc(jobs as u64);
         let Some((path, file)) = &self.file else { return Ok(()) };
-        let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut written = self.written_percent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let percent = self.bar.position() * 100 / self.bar.length().unwrap_or(0).max(1);
-        if *told != percent {
-            // Always of one length, so that a reader never sees half of it.
+        if *written != percent {
+            // Always three columns, so that readers never see a part of it.
             file.write_all_at(format!("{percent:>3}\n").as_bytes(), 0).with_context(|| cannot_write(path))?;
-            *told = percent;
+            *written = percent;
         }
         Ok(())
     }

@@ -1,7 +1,4 @@
-//! Where the jobs of a simulation come from: a workload file, a published one, a trace, or the
-//! history of a cluster.
-//!
-//! Owns the reading of files. Does not own their formats (the simulator).
+//! The jobs of a simulation, read from a workload file, a published workload, a trace or a history.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -17,39 +14,36 @@ use napreduce_sim::{
 use super::arguments::Arguments;
 use super::recorded::Recorded;
 
-/// The jobs of a simulation, and what they are meant with.
+/// The jobs of a simulation and their environment.
 pub struct Source {
-    /// What people call it.
     pub name: String,
     origin: Origin,
-    /// How many jobs there are.
+    /// The number of jobs.
     pub jobs: usize,
-    /// The seed of its first run unless another is asked for.
+    /// The default seed.
     pub seed: u64,
-    /// The cluster it is meant for.
+    /// The cluster to simulate by default.
     pub shape: Option<ClusterShape>,
-    /// The overheads it is meant with.
     pub overheads: Overheads,
-    /// What attempts tell of their progress.
-    pub told: ProgressModel,
-    /// How often progress is reported.
+    /// What attempts report of their progress.
+    pub progress_model: ProgressModel,
+    /// The interval of progress reports.
     pub progress: Option<Span>,
-    /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
+    /// Whether any job has the output bytes of its maps, or no job has reduces.
     pub has_output_bytes: bool,
 }
 
-/// Where jobs come from.
 enum Origin {
-    /// From a workload file: drawn anew for each seed.
+    /// Drawn from a file for each seed.
     Workload(Box<WorkloadFile>),
-    /// From a trace: the same for each seed.
+    /// The same for each seed.
     Trace(SwimTrace, SizeModel),
-    /// What a cluster did: the same for each seed.
+    /// The same for each seed.
     Recorded(Box<Recorded>),
 }
 
 impl Source {
-    /// Reads what the flags name.
+    /// Reads the source that the flags name.
     pub fn read(arguments: &Arguments) -> Result<Source> {
         match (&arguments.recorded, &arguments.trace, &arguments.workload) {
             (Some(what), ..) => Ok(Source::of_recorded(Recorded::read(what, &arguments.job)?)),
@@ -68,14 +62,14 @@ impl Source {
                 let text = fs::read_to_string(name).with_context(|| {
                     let known: Vec<&str> = napreduce_sim::PUBLISHED.iter().map(|known| known.name).collect();
                     format!(
-                        "cannot read {name}, which is no published workload either ({})",
+                        "cannot read {name}, and no published workload has this name ({})",
                         known.join(", ")
                     )
                 })?;
                 WorkloadFile::read(name, &text)?
             }
         };
-        // Where the copies of inputs are depends on the racks.
+        // The racks decide where copies of inputs are.
         if let (Some(racks), Some(cluster)) = (arguments.racks, &mut file.cluster) {
             cluster.racks = racks;
         }
@@ -84,7 +78,7 @@ impl Source {
             seed: file.seed,
             shape: file.cluster,
             overheads: file.overheads,
-            told: file.progress,
+            progress_model: file.progress,
             has_output_bytes: file.has_output_bytes(),
             ..Source::of(name, jobs, Origin::Workload(Box::new(file)))
         })
@@ -100,18 +94,15 @@ impl Source {
         }
         let nodes = arguments.nodes.unwrap_or(10);
         if let Some(original) = traced.trace_nodes {
-            ensure!(original > 0, "--trace-nodes 0: no trace comes from a cluster without machines");
+            ensure!(original > 0, "--trace-nodes 0: must be at least 1");
             trace = trace.scaled(nodes, original);
         }
         let (block, bytes_per_reduce) = (traced.block.bytes(), traced.bytes_per_reduce.bytes());
-        ensure!(block > 0, "--block 0 makes maps without end; give a size such as 64MiB");
-        ensure!(
-            bytes_per_reduce > 0,
-            "--bytes-per-reduce 0 makes reduces without end; give a size such as 1GiB"
-        );
+        ensure!(block > 0, "--block 0: must be positive (default 64MiB)");
+        ensure!(bytes_per_reduce > 0, "--bytes-per-reduce 0: must be positive (default 1GiB)");
         let model = SizeModel { block, bytes_per_reduce, reduces_max: Some(nodes), ..SizeModel::default() };
         model.check(&trace).with_context(|| name.clone())?;
-        // A report each second of each task of a day would be most of what happens.
+        // No progress reports: traces last days, and reports would dominate the events.
         let jobs = trace.jobs.len();
         Ok(Source { progress: None, ..Source::of(&name, jobs, Origin::Trace(trace, model)) })
     }
@@ -129,7 +120,7 @@ impl Source {
         }
     }
 
-    /// With what holds where nothing else is said.
+    /// Returns a source with defaults.
     fn of(name: &str, jobs: usize, origin: Origin) -> Source {
         Source {
             name: name.to_owned(),
@@ -138,13 +129,13 @@ impl Source {
             seed: 0,
             shape: None,
             overheads: Overheads::default(),
-            told: ProgressModel::default(),
+            progress_model: ProgressModel::default(),
             progress: Some(Span::from_secs(1)),
             has_output_bytes: true,
         }
     }
 
-    /// What a cluster did, if it is that.
+    /// Returns the recorded history, if this is one.
     pub fn recorded(&self) -> Option<&Recorded> {
         match &self.origin {
             Origin::Recorded(recorded) => Some(recorded),
@@ -152,15 +143,15 @@ impl Source {
         }
     }
 
-    /// The slots of each machine, where they are not alike.
+    /// Returns the slots of each machine, or nothing if all are alike.
     pub fn unlike_slots(&self) -> Vec<Slots> {
         self.recorded().map_or_else(Vec::new, Recorded::unlike_slots)
     }
 
-    /// What to do when no job says how many bytes its maps write.
+    /// Returns what to do if no job has the output bytes of its maps.
     pub fn remedy_without_output_bytes(&self) -> &'static str {
         match &self.origin {
-            Origin::Recorded(_) => "; have jobs run on a cluster of this version, which records them",
+            Origin::Recorded(_) => "; record jobs on a cluster of this version",
             Origin::Workload(_) | Origin::Trace(..) => {
                 "; give output-bytes in the maps of its jobs, for example \
                  maps = { count = 8, seconds = 15, output-bytes = 64000000 }"
@@ -168,7 +159,7 @@ impl Source {
         }
     }
 
-    /// Priority, queue and deadline of each job. A trace has none of them.
+    /// Returns priority, queue and deadline of each job; nothing for a trace.
     pub fn asked(&self, seed: u64) -> Vec<(i32, Arc<str>, Option<Span>)> {
         match &self.origin {
             Origin::Trace(..) => Vec::new(),
@@ -179,7 +170,7 @@ impl Source {
         }
     }
 
-    /// The jobs, for one run.
+    /// Returns the jobs of one run.
     pub fn workload(&self, seed: u64) -> Workload {
         match &self.origin {
             Origin::Workload(file) => file.workload(seed),

@@ -1,6 +1,5 @@
-//! What is compared: policies, each with its tables and its way to take slots back, and baselines of theory.
-//!
-//! Owns which combinations of the flags there are, and what each is called. Does not own the policies.
+//! The variants that are compared: schedulers with their parameters and preemption primitives, and theoretical
+//! baselines.
 
 use std::fs;
 use std::path::Path;
@@ -13,22 +12,21 @@ use napreduce_sim::{Baseline, SimulationSettings};
 use super::arguments::Arguments;
 use crate::cluster::{ClusterArguments, Configuration};
 
-/// A policy with everything that its runs have in common but the seed.
+/// A policy and the settings of its runs, without seeds.
 pub struct Variant {
-    /// What it is called among others: the policy, and what else not all have.
+    /// The name of the policy, and whatever else distinguishes it from other variants.
     pub label: String,
     pub subject: Subject,
     pub settings: SimulationSettings,
 }
 
-/// Who gives slots.
 pub enum Subject {
     Policy(Box<SchedulerConfiguration>),
     Baseline(Baseline),
 }
 
 impl Subject {
-    /// The policy, if it is one.
+    /// Returns the policy, unless this is a baseline.
     pub fn policy(&self) -> Option<&SchedulerConfiguration> {
         match self {
             Subject::Policy(configuration) => Some(configuration),
@@ -36,7 +34,7 @@ impl Subject {
         }
     }
 
-    /// Its name without tables.
+    /// Returns the name of the policy or baseline.
     pub fn name(&self) -> &'static str {
         match self {
             Subject::Policy(configuration) => configuration.scheduler.in_words(),
@@ -47,15 +45,15 @@ impl Subject {
 
 /// The tables of a file.
 struct Tables {
-    /// What the file is called, where there are several.
+    /// The path of the file, if there are several.
     label: Option<String>,
     scheduler: SchedulerTables,
     preemption: PreemptionSettings,
 }
 
 impl Variant {
-    /// Every policy with every file and every primitive, and the baselines; each policy is built once, so
-    /// that a wrong value is told before anything runs.
+    /// Returns every policy with every file and every primitive, and the baselines. Builds each policy once, to
+    /// report wrong parameters before anything runs.
     pub fn all(
         names: &[SchedulerName],
         arguments: &Arguments,
@@ -68,7 +66,7 @@ impl Variant {
         };
         let files = Tables::read(arguments, cluster)?;
         let (mut all, add) = (Vec::<Variant>::new(), |all: &mut Vec<Variant>, one: Variant| {
-            // What is named twice is run once.
+            // Run duplicates once.
             if all.iter().all(|other| other.label != one.label) {
                 all.push(one);
             }
@@ -131,7 +129,7 @@ impl Tables {
             label += &format!(" {file}");
         }
         let configuration = SchedulerConfiguration { scheduler, tables: self.scheduler.clone() };
-        configuration.build().with_context(|| format!("{label} cannot be set up"))?;
+        configuration.build().with_context(|| format!("cannot set up the scheduler {label}"))?;
         Ok(Variant { label, subject: Subject::Policy(Box::new(configuration)), settings })
     }
 }
@@ -140,7 +138,7 @@ fn read_rules(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A label as a part of the name of a file.
+/// Returns a label in the form used in file names.
 pub fn in_file_name(label: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     label.chars().map(plain).collect()

@@ -28,25 +28,25 @@ struct Running {
 /// How a daemon has ended.
 pub struct Ended {
     pub how: String,
-    /// By itself, with status 0.
+    /// With status 0.
     pub well: bool,
-    /// It was started wrongly: starting it again changes nothing.
+    /// With the status of wrong usage: a restart would not help.
     pub wrongly: bool,
     pub lived: Duration,
 }
 
 impl Daemon {
-    /// One that this program runs as with these arguments.
+    /// A daemon that is this program with these arguments.
     pub fn new(name: &str, line: Vec<OsString>) -> Daemon {
         Daemon { name: name.to_owned(), line, running: None }
     }
 
-    /// Starts it; `silent` is called when its output has ended.
+    /// Starts the daemon; `silent` is called when its output ends.
     pub fn start(&mut self, silent: impl FnOnce() + Send + 'static) -> Result<()> {
         let mut command = Command::new("/proc/self/exe");
-        // A group of its own: Ctrl-C reaches this program alone, which ends the daemons in their order.
+        // In a process group of its own, so that Ctrl-C reaches only this program, which ends daemons in order.
         command.args(&self.line).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
-        // It ends when this program is killed and cannot end it.
+        // Ends the daemon even if this program is killed.
         command.env(PARENT_VARIABLE, std::process::id().to_string());
         command.stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
@@ -60,10 +60,10 @@ impl Daemon {
         Ok(())
     }
 
-    /// How it has ended, once; one that is silent is waited for.
+    /// Returns once how the daemon has ended; waits if its output has ended.
     pub fn ended(&mut self, silent: bool) -> Result<Option<Ended>> {
         let Some(running) = &mut self.running else { return Ok(None) };
-        // One that was started again meanwhile is not the one that fell silent.
+        // The output may be that of the process before a restart.
         let status = if silent && running.lines.is_finished() {
             Some(running.child.wait())
         } else {
@@ -82,31 +82,31 @@ impl Daemon {
     }
 
     pub fn is_running(&mut self) -> bool {
-        // What cannot be waited for is dealt with by killing it.
+        // If waiting fails, count it as running: it will be killed.
         self.running.as_mut().is_some_and(|running| !matches!(running.child.try_wait(), Ok(Some(_))))
     }
 
-    /// SIGINT: at once. SIGTERM: a worker may save what it runs first.
+    /// Sends SIGINT to end at once, or SIGTERM to let a worker checkpoint its tasks first.
     pub fn ask_to_end(&mut self, signal: Signal) {
         if self.is_running()
             && let Some(running) = &self.running
             && let Some(pid) = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw)
         {
-            // It has not been waited for, so the number is still its own; it may have ended by now.
+            // The PID is not reused before the process is waited for. An ended process is no error.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends it now, if that has not happened, and prints the rest of its lines.
+    /// Kills the daemon if it runs, and prints the rest of its output.
     pub fn kill(&mut self) -> Result<()> {
         let Some(mut running) = self.running.take() else { return Ok(()) };
         let ended = running.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))?;
         if ended.is_none() {
-            print_error(format_args!("nap up: {} does not end and is killed", self.name));
+            print_error(format_args!("nap up: {} has not ended in time and is killed", self.name));
             running.child.kill().with_context(|| format!("cannot kill {}", self.name))?;
             running.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
         }
-        // The thread only passes on lines; one that has panicked has none.
+        // A panic of the thread loses output only.
         let _ = running.lines.join();
         Ok(())
     }

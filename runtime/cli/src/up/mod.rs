@@ -36,9 +36,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Run a cluster on this machine, in the foreground
 ///
-/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. SIGTERM does, too, but
-/// workers save what they run first. A daemon that dies is started again. Jobs that have not ended go on with
-/// the next `nap up` of the same directory.
+/// Starts a coordinator and workers as processes, and restarts them if they die. Ctrl-C ends all of them; on
+/// SIGTERM, workers checkpoint their tasks first. Unfinished jobs continue with the next `nap up` in the same
+/// directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,28 +46,27 @@ Examples:
   wordcount INPUT --output OUT --cluster \"$HOME/.local/state/napreduce\"
   nap job list")]
 pub struct Arguments {
-    /// Workers [default: 2]
+    /// Number of workers [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
 
-    /// Map tasks at a time, of each worker [default: 2]
+    /// Concurrent map tasks of each worker [default: 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)), env = "NAPREDUCE_MAP_SLOTS")]
     map_slots: Option<u32>,
 
-    /// Reduce tasks at a time, of each worker [default: 1]
+    /// Concurrent reduce tasks of each worker [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)), env = "NAPREDUCE_REDUCE_SLOTS")]
     reduce_slots: Option<u32>,
 
-    /// Fetch map output through connections even where it could be read in place
+    /// Fetch map output over the network even if it is on the same machine
     #[arg(long)]
     network_shuffle: bool,
 
-    /// Encrypt map output on its way
+    /// Encrypt map output on the network
     #[arg(long)]
     encrypt_shuffle: bool,
 
-    /// Where to serve the page, on this machine, or off [default: 127.0.0.1:8088, or another port if
-    /// it is taken]
+    /// Address of the dashboard, or off [default: 127.0.0.1:8088, or another port if it is taken]
     #[arg(long, value_name = "ADDRESS:PORT|off", env = "NAPREDUCE_WEB")]
     web: Option<WebAddress>,
 
@@ -78,10 +77,10 @@ pub struct Arguments {
     coordinator: crate::coordinator::Arguments,
 }
 
-/// What the main thread waits for.
+/// An event for the main thread.
 #[derive(Debug)]
 enum Event {
-    /// The output of a daemon, by its place in the list, has ended; most likely so has the daemon.
+    /// The output of a daemon, by index, has ended; most likely so has the daemon.
     Silent(usize),
     Ready(String),
     NotReady(String),
@@ -93,10 +92,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Plan { coordinator, workers, web, settings } = Plan::of(arguments, cluster).map_err(usage)?;
     let WorkerConfiguration { map_slots, reduce_slots, leave, .. } = settings.1;
     let directory = cluster.directory()?;
-    // Workers start beside the coordinator, and need its secret.
+    // Workers start at the same time as the coordinator and need its secret.
     directory.create()?;
     let _lock = directory.lock_up()?;
-    // One that runs by itself would be taken for ours.
+    // Fail if a coordinator runs already: it would be mistaken for ours.
     drop(directory.lock_coordinator()?);
     let (events, arriving) = channel();
     listen(events.clone())?;
@@ -112,14 +111,14 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let readiness = Readiness { directory, workers: count, map_slots, reduce_slots };
     let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, page, ready: false };
     let ran = up.run(readiness);
-    // What is asked for in no hurry may take as long as the workers want.
+    // After SIGTERM workers have their grace.
     let drains = matches!(ran, Ok(SIGTERM)) && leave.on_terminate == OnTerminate::Drain;
     let ended = up.end(drains.then_some(leave.grace));
     ran?;
     ended
 }
 
-/// What is started, after flags, environment and file.
+/// The processes to start, from flags, environment and file.
 #[derive(Debug)]
 struct Plan {
     /// The arguments of the coordinator.
@@ -127,16 +126,16 @@ struct Plan {
     /// The names of the workers, and their arguments.
     workers: Vec<(String, Vec<OsString>)>,
     web: WebTable,
-    /// What the daemons will run with.
+    /// The settings with which the daemons will run.
     settings: (CoordinatorConfiguration, WorkerConfiguration),
 }
 
 impl Plan {
-    /// Fails where a daemon would refuse its arguments, or a setting would have no effect.
+    /// Fails if a daemon would reject its arguments, or if a setting would have no effect.
     fn of(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Plan> {
         if cluster.coordinator.is_some() {
             bail!(
-                "nap up runs a coordinator of its own; leave out --coordinator, or start workers with: nap worker"
+                "--coordinator: nap up runs its own coordinator; leave it out, or start workers with: nap worker"
             );
         }
         let directory = cluster.directory()?;
@@ -149,7 +148,7 @@ impl Plan {
         let map_slots = slots("map-slots", arguments.map_slots, file.map_slots, worker.map_slots, 2)?;
         let reduce_slots =
             slots("reduce-slots", arguments.reduce_slots, file.reduce_slots, worker.reduce_slots, 1)?;
-        // Flags are passed on; a daemon looks at the environment and the file by itself.
+        // Flags are passed on; daemons read the environment and the file themselves.
         let mut coordinator = common_line("coordinator", cluster, directory.path());
         coordinator.extend(arguments.coordinator.to_line());
         let mut line = common_line("worker", cluster, directory.path());
@@ -179,7 +178,7 @@ impl Plan {
     }
 }
 
-/// Refuses what only one worker can have.
+/// Fails if several workers would share a setting that must be unique.
 fn check_shareable(worker: &WorkerConfiguration, count: u32) -> Result<()> {
     let has_port = |address: &str| address.rsplit_once(':').is_some_and(|(_, port)| port != "0");
     let setting = if worker.name.is_some() {
@@ -193,7 +192,7 @@ fn check_shareable(worker: &WorkerConfiguration, count: u32) -> Result<()> {
     } else {
         return Ok(());
     };
-    bail!("[worker] {setting} is for one worker, and {count} are to start; leave it out, or give --workers 1")
+    bail!("[worker] {setting}: cannot be shared by {count} workers; leave it out, or give --workers 1")
 }
 
 /// The command line of a coordinator.
@@ -214,23 +213,22 @@ struct WorkerLine {
     cluster: ClusterArguments,
 }
 
-/// Reads a command line and the environment as a daemon does.
+/// Parses a command line and the environment as a daemon does.
 fn parse<P: Parser>(line: &[OsString]) -> Result<P> {
     let matches = without_empty_variables(P::command()).try_get_matches_from(line)?;
     Ok(P::from_arg_matches(&matches)?)
 }
 
-/// A flag has been checked; what a file says is held to the same.
+/// Returns the flag, the value of the file, or the default. Fails if the value of the file is out of range.
 fn chosen(setting: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: u32) -> Result<u32> {
     let chosen = flag.or(filed).unwrap_or(default);
     if !(1..=max).contains(&chosen) {
-        bail!("{setting} = {chosen} in the configuration file: nap up takes 1 to {max}");
+        bail!("{setting} = {chosen} in the configuration file: must be 1 to {max} for nap up");
     }
     Ok(chosen)
 }
 
-/// `local-a` to `local-z`, `local-aa` and so on: nothing that could be taken for a number, which workers get
-/// as they join.
+/// Returns `local-a` to `local-z`, `local-aa` and so on. Digits would look like the numbers of workers.
 fn worker_name(number: u32) -> String {
     let (mut left, mut letters) = (number, Vec::new());
     while left > 0 {
@@ -248,12 +246,12 @@ fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> V
     line
 }
 
-/// Signals become events.
+/// Forwards signals as events.
 fn listen(events: Sender<Event>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     thread::spawn(move || {
         for signal in signals.forever() {
-            // The main thread is ending the program anyway when it no longer listens.
+            // Fails only while the main thread ends the program.
             let _ = events.send(Event::Signal(signal));
         }
     });
@@ -271,7 +269,7 @@ struct Up {
 }
 
 impl Up {
-    /// Until a signal comes; which one.
+    /// Runs the daemons until a signal arrives, which it returns.
     fn run(&mut self, readiness: Readiness) -> Result<i32> {
         for index in 0..self.daemons.len() {
             self.start(index)?;
@@ -284,7 +282,7 @@ impl Up {
                     let page = self.page.as_ref().map_or(Ok(String::new()), Running::line)?;
                     print(line + &page);
                 }
-                Ok(Event::NotReady(reason)) => bail!("the cluster did not come up: {reason}"),
+                Ok(Event::NotReady(reason)) => bail!("cannot start the cluster: {reason}"),
                 Ok(Event::Signal(signal)) => return Ok(signal),
                 Ok(Event::Silent(index)) => self.look_after(index, true)?,
                 Err(RecvTimeoutError::Timeout) => {
@@ -292,7 +290,9 @@ impl Up {
                         self.look_after(index, false)?;
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => bail!("internal error: nobody listens for signals"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("internal error: the thread for signals has ended")
+                }
             }
             for index in self.restarts.due() {
                 self.start(index)?;
@@ -302,36 +302,36 @@ impl Up {
 
     fn start(&mut self, index: usize) -> Result<()> {
         let events = self.events.clone();
-        // The main thread is ending the program anyway when it no longer listens.
+        // Fails only while the main thread ends the program.
         self.daemons[index].start(move || drop(events.send(Event::Silent(index))))
     }
 
-    /// Starts a daemon that has died again, after a while; not one that was drained.
+    /// Plans the restart of a daemon that has died, unless it was drained.
     fn look_after(&mut self, index: usize, silent: bool) -> Result<()> {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
         let name = daemon.name.clone();
         let Some(Ended { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
         if is_coordinator && !self.ready {
-            bail!("the coordinator ended before the cluster was up ({how}); see its lines above");
+            bail!("the coordinator ended before the cluster was up ({how}); see its messages above");
         }
         if well && !is_coordinator {
-            print_error(format_args!("nap up: {name} has left and is not started again"));
+            print_error(format_args!("nap up: {name} has left and is not restarted"));
             return Ok(());
         }
         if wrongly && !is_coordinator {
             print_error(format_args!(
-                "nap up: {name} ended ({how}) and is not started again; see its lines above"
+                "nap up: {name} ended ({how}) and is not restarted; see its messages above"
             ));
             return Ok(());
         }
         let after = self.restarts.plan(index, lived);
-        print_error(format_args!("nap up: {name} ended ({how}); it is started again in {after:?}"));
+        print_error(format_args!("nap up: {name} ended ({how}); restarting in {after:?}"));
         Ok(())
     }
 
-    /// Workers first, so that they can give back what they run, or save it if there is a grace; a second
-    /// signal kills what is left.
+    /// Ends the workers, which checkpoint their tasks if there is a grace, then the coordinator. A second signal
+    /// kills what is left.
     fn end(&mut self, grace: Option<Duration>) -> Result<()> {
         let (coordinator, workers) = self.daemons.split_at_mut(1);
         let signal = if grace.is_some() { Signal::TERM } else { Signal::INT };
@@ -365,20 +365,21 @@ mod tests {
     use crate::failure::in_words;
 
     #[test]
-    fn the_name_of_a_worker_says_no_number() {
+    fn worker_name_contains_no_digit() {
         let names = [1, 2, 26, 27, 52, 53, 702, 703].map(worker_name);
         let expected = ["a", "b", "z", "aa", "az", "ba", "zz", "aaa"];
         assert_eq!(names, expected.map(|letters| format!("local-{letters}")));
     }
 
     #[test]
-    fn a_file_is_held_to_what_flags_are_held_to() {
+    fn file_value_out_of_range_is_rejected() {
         assert_eq!(chosen("workers", None, None, 2, 9).expect("the default"), 2);
         assert_eq!(chosen("workers", Some(3), Some(0), 2, 9).expect("the flag"), 3);
         for filed in [0, 10] {
             let error =
                 chosen("[up] map-slots", None, Some(filed), 2, 9).expect_err("it makes no sense").to_string();
-            let expected = format!("[up] map-slots = {filed} in the configuration file: nap up takes 1 to 9");
+            let expected =
+                format!("[up] map-slots = {filed} in the configuration file: must be 1 to 9 for nap up");
             assert_eq!(error, expected);
         }
     }
@@ -475,7 +476,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_setting_counts_or_is_refused(
+        fn every_setting_has_an_effect_or_is_rejected(
             chosen in prop::collection::btree_map(0..SETTINGS.len(), (0..2usize, 0..60u32), 0..12)
         ) {
             let mut file = File::new();
@@ -493,7 +494,7 @@ mod tests {
                 }
             }
             match plan(&file) {
-                Err(why) => prop_assert!(!is_valid || why.contains("is for one worker"), "{file:?}: {why}"),
+                Err(why) => prop_assert!(!is_valid || why.contains("cannot be shared by"), "{file:?}: {why}"),
                 Ok(with) => {
                     prop_assert!(is_valid, "an invalid value is accepted: {file:?}");
                     for index in file.keys() {

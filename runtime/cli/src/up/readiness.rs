@@ -10,7 +10,7 @@ use napreduce_protocol::requests::ListWorkers;
 use super::Event;
 use crate::worker::is_up;
 
-/// A machine under load takes its time to start processes.
+/// Long, since a machine under load starts processes slowly.
 const DEADLINE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -22,15 +22,15 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Looks until all workers are up.
+    /// Sends an event when all workers are up, or on failure.
     pub fn watch(self, events: Sender<Event>) {
         thread::spawn(move || {
             let event = match self.wait() {
                 Ok(true) => Event::Ready(self.line()),
-                Ok(false) => Event::NotReady(format!("not all workers were there after {DEADLINE:?}")),
+                Ok(false) => Event::NotReady(format!("not all workers joined within {DEADLINE:?}")),
                 Err(error) => Event::NotReady(error.to_string()),
             };
-            // The main thread may be ending the program.
+            // Fails only while the main thread ends the program.
             let _ = events.send(event);
         });
     }

@@ -21,17 +21,17 @@ use crate::failure::usage;
 
 const DAYS_MAX: i64 = 3650;
 
-/// The page of a cluster: serve it, get a link to it, make and revoke tokens for programs
+/// Serve the dashboard, print links to it, create and revoke API tokens
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-`nap up` serves the page by itself, and prints a link. A link is good once, within 15 minutes; whoever opens it is signed in
-for 12 hours since the last use.
+`nap up` serves the dashboard and prints a link. A link is valid for 15 minutes
+and signs in once, for 12 hours since the last use.
 
 Examples:
-  nap web link                                      another link to the page of this cluster
-  nap web serve                                     a page for a coordinator that was started without nap up
-  nap web serve --coordinator HOST:7000 --secret-file F       for a cluster elsewhere; it needs no open port there
-  nap web token --role view --name grafana          for programs: Authorization: Bearer ...
+  nap web link                               another link
+  nap web serve                              for a cluster without nap up
+  nap web serve --coordinator HOST:7000 --secret-file F
+  nap web token --role view --name grafana   for Authorization: Bearer ...
   nap web revoke grafana")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -40,35 +40,35 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Print a link that signs its reader in, once, within 15 minutes
+    /// Print a link that signs in once, within 15 minutes
     Link {
-        /// Whoever opens it may look, and order nothing
+        /// Allow viewing only
         #[arg(long)]
         view: bool,
     },
-    /// Serve the page of a cluster until interrupted
+    /// Serve the dashboard of a cluster until interrupted
     Serve(ServeArguments),
-    /// Make a token for a program, and print it; it is kept nowhere
+    /// Create an API token and print it; it is not stored
     Token {
-        /// view: see everything; operate: order everything, too
+        /// view, or operate for commands as well
         #[arg(long, value_name = "ROLE")]
         role: WebRole,
 
-        /// By which it is revoked, and which is recorded with what it orders: letters, digits, - and _
+        /// Name for `revoke` and for the record of its commands: letters, digits, - and _
         #[arg(long, value_name = "NAME")]
         name: String,
 
-        /// How long it counts
+        /// Days until it expires
         #[arg(long, value_name = "N", default_value = "90", value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX))]
         days: u32,
     },
-    /// Have tokens count no more, as of now
+    /// Revoke tokens
     Revoke {
-        /// Those of this name
+        /// Name of the tokens
         #[arg(value_name = "NAME", required_unless_present = "all")]
         name: Option<String>,
 
-        /// Every token, cookie and link
+        /// Revoke every token, cookie and link
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
@@ -76,11 +76,11 @@ enum Command {
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArguments {
-    /// Where to listen, on this machine [default: 127.0.0.1:8088, or another port if it is taken]
+    /// Address to listen on [default: 127.0.0.1:8088, or another port if it is taken]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub bind: Option<std::net::SocketAddr>,
 
-    /// A further name under which it is asked, such as that of a proxy before it; may be repeated
+    /// Further host name to accept, such as the one of a proxy; repeatable
     #[arg(long, value_name = "NAME[:PORT]")]
     pub host: Vec<String>,
 }
@@ -115,15 +115,15 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             revocations.revoke(name.as_deref(), now_millis());
             revocations.write(&file)?;
             let what = name.as_deref().map_or("every token, cookie and link".to_owned(), |name| {
-                format!("every token of the name {name}")
+                format!("every token named {name}")
             });
-            print_error(format_args!("{what} made up to now counts no more"));
+            print_error(format_args!("revoked {what} created until now"));
             Ok(())
         }
     }
 }
 
-/// Prints where a page is, and waits until a signal comes.
+/// Prints a line and waits for a signal.
 pub fn wait(line: &str) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     print(line);
@@ -131,7 +131,7 @@ pub fn wait(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is in a directory is not known of a cluster that is elsewhere.
+/// Returns the cluster directory. Fails for a cluster that is named by address.
 fn own_directory(cluster: &ClusterArguments) -> Result<ClusterDirectory> {
     match cluster.place()? {
         ClusterPlace::Directory(directory) => {
@@ -139,7 +139,7 @@ fn own_directory(cluster: &ClusterArguments) -> Result<ClusterDirectory> {
             Ok(directory)
         }
         ClusterPlace::Address { address, .. } => Err(usage(anyhow!(
-            "this is for the machine of the coordinator at {address}; leave out --coordinator there"
+            "--coordinator {address}: only possible on the machine of the coordinator; run it there without --coordinator"
         ))),
     }
 }

@@ -17,14 +17,14 @@ use super::what_if::what_if_settings;
 use crate::cluster::{ClusterArguments, WebAddress};
 use crate::whole_file::write_private;
 
-/// Says to others of the same user where the page of a cluster is.
+/// The content of `web.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WebRecord {
     address: SocketAddr,
     process: u32,
 }
 
-/// A page that is served until this is dropped.
+/// A dashboard that is served until this is dropped.
 #[derive(Debug)]
 pub struct Running {
     server: WebServer,
@@ -32,7 +32,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Serves the page of a cluster, whether or not it is up already.
+    /// Serves the dashboard of a cluster, even if the cluster is not up yet.
     pub fn start(
         place: ClusterPlace,
         address: WebAddress,
@@ -61,15 +61,15 @@ impl Running {
         Ok(running)
     }
 
-    /// A page of something else than a cluster.
+    /// A server for something other than a cluster.
     pub fn new(server: WebServer) -> Running {
         Running { server, record: None }
     }
 
-    /// What is printed once it is there.
+    /// Returns the line to print, with a link.
     pub fn line(&self) -> Result<String> {
         let link = self.server.link(WebRole::Operate)?;
-        // Where there is no cluster, nothing says where the server is.
+        // `nap web link` finds servers of clusters only.
         let another = self.record.as_ref().map_or("", |_| "; another: nap web link");
         Ok(format!("web: {link}      (one sign-in, within 15 minutes{another})\n"))
     }
@@ -80,13 +80,13 @@ impl Drop for Running {
         let Some((file, ours)) = &self.record else { return };
         let is_ours = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if is_ours.is_some_and(|record: WebRecord| record == *ours) {
-            // One that is left names a process that is gone.
+            // A file that stays names a dead process, which readers detect.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// The settings of a server at an address.
+/// Returns the settings of a server at an address.
 pub fn settings(secret: Secret, address: WebAddress) -> WebSettings {
     let usual = WebSettings::new(secret);
     match address {
@@ -95,7 +95,7 @@ pub fn settings(secret: Secret, address: WebAddress) -> WebSettings {
     }
 }
 
-/// The secret of a cluster.
+/// Returns the secret of a cluster.
 pub fn secret_of(place: &ClusterPlace) -> Result<Secret> {
     Ok(match place {
         ClusterPlace::Directory(directory) => directory.secret()?,
@@ -103,13 +103,13 @@ pub fn secret_of(place: &ClusterPlace) -> Result<Secret> {
     })
 }
 
-/// Where the page of a cluster is served at present.
+/// Returns the address where the dashboard of a cluster is served.
 pub fn address_in(directory: &ClusterDirectory) -> Result<SocketAddr> {
     let file = record_file(directory);
     let bytes = match fs::read(&file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            bail!("no page is served for {}; serve it with: nap web serve", directory.path().display())
+            bail!("{}: no dashboard is served; serve it with: nap web serve", directory.path().display())
         }
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
@@ -119,7 +119,7 @@ pub fn address_in(directory: &ClusterDirectory) -> Result<SocketAddr> {
         .is_some_and(|process| rustix::process::test_kill_process(process).is_ok());
     if !alive {
         bail!(
-            "the page of {} is gone: process {} does not run any more; serve it with: nap web serve",
+            "{}: no dashboard is served, its process {} has ended; serve it with: nap web serve",
             directory.path().display(),
             record.process
         );
@@ -127,7 +127,7 @@ pub fn address_in(directory: &ClusterDirectory) -> Result<SocketAddr> {
     Ok(record.address)
 }
 
-/// What was revoked is kept there.
+/// Returns the path of the revocations.
 pub fn revocations_file(directory: &ClusterDirectory) -> PathBuf {
     directory.path().join("web.toml")
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_found_is_said_with_what_to_do() {
+    fn address_in_without_live_server_fails_with_remedy() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a path");
         directory.create().expect("a cluster directory");
@@ -150,14 +150,14 @@ mod tests {
         fs::write(record_file(&directory), "{}").expect("written");
         assert!(said().ends_with("web.json is damaged; remove it"), "{}", said());
         let address = "127.0.0.1:9".parse().expect("an address");
-        // No process has the highest number there can be.
+        // No process has this PID.
         let gone = serde_json::to_vec(&WebRecord { address, process: i32::MAX as u32 }).expect("JSON");
         fs::write(record_file(&directory), gone).expect("written");
-        assert!(said().contains("does not run any more"), "{}", said());
+        assert!(said().contains("has ended"), "{}", said());
     }
 
     #[test]
-    fn the_record_of_a_page_goes_with_it() {
+    fn dropped_server_removes_its_record() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a path");
         directory.create().expect("a cluster directory");

@@ -1,4 +1,4 @@
-//! The process that a page starts to simulate a history: this program, as `nap sim`. It ends with the page.
+//! The process with which the dashboard simulates a history: `nap sim`. It ends with the server.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use napreduce_web::WhatIfSettings;
 
 use crate::parent::PARENT_VARIABLE;
 
-/// Keeps what it makes in a folder. Tables of schedulers are those of a directory, or of a file in
-/// their place.
+/// Returns settings that keep results in `folder` and read scheduler parameters from the directory `tables`, or
+/// from `file`.
 pub fn what_if_settings(folder: PathBuf, tables: &Path, file: Option<&Path>) -> WhatIfSettings {
-    // This very program, even when another one has taken its place on the disk.
+    // This very program, even if its file was replaced.
     let mut settings = WhatIfSettings::new("/proc/self/exe".into(), folder);
     settings.begin = vec!["sim".into(), "--dir".into(), tables.into()];
     settings.begin.extend(file.into_iter().flat_map(|file| ["--config".into(), file.into()]));

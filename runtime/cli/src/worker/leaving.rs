@@ -9,32 +9,31 @@ use napreduce_protocol::parse_time;
 
 use crate::cluster::{OnTerminateName, WorkerOptions, set};
 
-/// What can be said of it.
+/// The flags.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LeaveArguments {
-    /// What SIGTERM means to a worker [default: drain]
+    /// Effect of SIGTERM on a worker [default: drain]
     #[arg(long, value_name = "HOW", env = "NAPREDUCE_ON_TERMINATE")]
     on_terminate: Option<OnTerminateName>,
 
-    /// How long a worker that drains so may take to leave; what it runs saves its work in the first half
-    /// [default: 25s]
+    /// Time to leave after SIGTERM; tasks checkpoint in the first half [default: 25s]
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_GRACE")]
     grace: Option<Duration>,
 }
 
 impl LeaveArguments {
-    /// What holds, with what a file says.
+    /// Combines the flags with the configuration file.
     pub fn rules(&self, file: &WorkerOptions) -> Result<LeaveRules> {
         let mut rules = LeaveRules::default();
         set(&mut rules.on_terminate, self.on_terminate.map(meaning), file.on_terminate.map(meaning));
         set(&mut rules.grace, self.grace, file.grace);
         if rules.grace.is_zero() {
-            bail!("a grace of nothing saves nothing; give --on-terminate leave instead of --grace 0s");
+            bail!("--grace 0s: leaves no time to save work; give --on-terminate leave instead");
         }
         Ok(rules)
     }
 
-    /// The flags that were given, for a daemon.
+    /// Returns the flags that were given, for a daemon.
     pub fn to_line(&self) -> Vec<String> {
         let how = self.on_terminate.and_then(|how| how.to_possible_value());
         let how = how.map(|how| ["--on-terminate".to_owned(), how.get_name().to_owned()]);
@@ -43,12 +42,12 @@ impl LeaveArguments {
     }
 }
 
-/// The same with a time limit.
+/// Adds a time limit. Fails if the grace takes all of it.
 pub fn limited(rules: LeaveRules, time_limit: Option<Duration>) -> Result<LeaveRules> {
     let rules = LeaveRules { time_limit, ..rules };
     if let (Some(Duration::ZERO), Some(limit)) = (rules.leaves_after(), time_limit) {
         let grace = rules.grace;
-        bail!("--time-limit {limit:?} leaves no time to work, since {grace:?} of it are --grace");
+        bail!("--time-limit {limit:?}: must be longer than --grace ({grace:?})");
     }
     Ok(rules)
 }
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    fn flag_overrides_file_and_file_overrides_default() {
         let file = WorkerOptions {
             on_terminate: Some(OnTerminateName::Leave),
             grace: seconds(50),
@@ -85,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_is_told_what_was_said() {
+    fn to_line_returns_the_given_flags() {
         let said = LeaveArguments { on_terminate: Some(OnTerminateName::Leave), grace: seconds(3) };
         assert_eq!(said.to_line(), ["--on-terminate", "leave", "--grace", "3000ms"]);
         assert_eq!(LeaveArguments::default().to_line(), [""; 0]);
     }
 
     #[test]
-    fn what_leaves_no_time_is_refused() {
+    fn grace_or_limit_without_time_is_rejected() {
         let none = LeaveArguments { grace: seconds(0), ..LeaveArguments::default() };
         let error = none.rules(&WorkerOptions::default()).expect_err("nothing is saved in no time");
         assert!(error.to_string().contains("--on-terminate leave"), "{error}");
@@ -100,6 +99,6 @@ mod tests {
         assert_eq!(limited(rules, None).expect("no limit").time_limit, None);
         assert_eq!(limited(rules, seconds(60)).expect("half a minute of work").time_limit, seconds(60));
         let error = limited(rules, seconds(20)).expect_err("the grace is longer").to_string();
-        assert_eq!(error, "--time-limit 20s leaves no time to work, since 25s of it are --grace");
+        assert_eq!(error, "--time-limit 20s: must be longer than --grace (25s)");
     }
 }

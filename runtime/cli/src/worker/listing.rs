@@ -16,7 +16,7 @@ use crate::screen::Screen;
 
 #[derive(Debug, Clone, Args)]
 pub struct ListArguments {
-    /// Wait until so many are up
+    /// Wait until this many workers are up
     #[arg(long, value_name = "N")]
     wait: Option<usize>,
 
@@ -24,7 +24,7 @@ pub struct ListArguments {
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     timeout: Duration,
 
-    /// Also the last ones that were lost or have left, with when and why
+    /// Include recent workers that were lost or have left, with time and reason
     #[arg(long)]
     all: bool,
 
@@ -55,12 +55,12 @@ pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()>
         .print(|screen| text(&workers, screen), || workers.iter().map(WorkerAnswer::from).collect::<Vec<_>>())
 }
 
-/// Whether it may get tasks.
+/// Whether the worker may get tasks.
 pub fn is_up(worker: &WorkerSummary) -> bool {
     worker.state == WorkerPhase::Up
 }
 
-/// Whether it will never be heard of again under this number.
+/// Whether the worker has left or is lost; it never returns under this ID.
 pub fn is_gone(worker: &WorkerSummary) -> bool {
     matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left)
 }
@@ -72,7 +72,7 @@ fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
         let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
         let why = match (worker.gone_millis, worker.reason.as_deref()) {
             (Some(at), why) => {
-                format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("nobody knows why"))
+                format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("unknown reason"))
             }
             (None, why) => why.unwrap_or_default().to_owned(),
         };
@@ -106,7 +106,7 @@ fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
     screen.table(&headings, workers.iter().map(row))
 }
 
-/// How many attempts it keeps, and what they hold in memory and in swap.
+/// Formats the number of suspended attempts and their memory and swap.
 fn held(suspended: &[SuspendedMemory]) -> String {
     let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let sum = |of: fn(&SuspendedMemory) -> u64| suspended.iter().map(of).sum::<u64>();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_listed_with_their_slots() {
+    fn worker_list_shows_slots_racks_and_reasons() {
         assert_eq!(
             text(&[worker()], &Screen::plain()),
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_found_by_number_or_name() {
+    fn find_worker_accepts_number_or_name() {
         let again = WorkerSummary { worker: WorkerId(3), ..worker() };
         let workers = [worker(), again];
         for (text, id) in [("1", 1), ("worker_0001", 1), ("left-hand", 3)] {
@@ -190,7 +190,7 @@ mod tests {
         }
         for text in ["2", "worker_", "", "right-hand"] {
             let error = find_worker(text, &workers).expect_err(text).to_string();
-            assert_eq!(error, format!("there is no worker {text}; see: nap worker list"));
+            assert_eq!(error, format!("no worker {text}; see: nap worker list"));
         }
     }
 }

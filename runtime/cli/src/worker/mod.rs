@@ -24,24 +24,24 @@ use crate::worker::listing::{ListArguments, is_gone, list};
 pub use leaving::LeaveArguments;
 pub use listing::is_up;
 
-/// Between two looks at workers that are waited for.
+/// Interval of listings while waiting for workers.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Run a worker, or list and drain workers
 ///
-/// Without a command a worker runs here until it is interrupted or drained. A cluster may have any number of
-/// them, on one host or several; inputs and outputs of jobs must be on storage that all of them see. SIGTERM
-/// has it save what it runs and leave (--on-terminate, --grace).
+/// Without a subcommand a worker runs until it is interrupted or drained. All workers of a cluster must see
+/// the inputs and outputs of its jobs. On SIGTERM it checkpoints its tasks and leaves (--on-terminate,
+/// --grace).
 #[derive(Debug, Clone, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  nap worker                                             one more worker for the cluster of this machine
-  nap worker --coordinator HOST:7000 --secret-file F --bind HERE:0   for the cluster of another
-  nap worker list --wait 3                               when three are up
-  nap worker drain worker_0001 --reason 'a new disk'      let it finish what it does, then leave
-  nap worker undrain worker_0001                         let it stay after all"
+  nap worker                                 join the cluster of this machine
+  nap worker --coordinator HOST:7000 --secret-file F --bind HERE:0
+  nap worker list --wait 3                   wait until three are up
+  nap worker drain worker_0001 --reason 'new disk'
+  nap worker undrain worker_0001"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -53,29 +53,30 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// The workers of a cluster
+    /// List workers
     List(ListArguments),
-    /// Let workers finish what they do, then leave
+    /// Stop workers after their running tasks
     Drain(DrainArguments),
-    /// Let workers that drain stay, and get tasks again
+    /// Keep draining workers and give them tasks again
     Undrain(UndrainArguments),
 }
 
-/// What can be said of a worker's daemon.
+/// The flags of the worker daemon.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DaemonArguments {
-    #[command(flatten)]
-    pub log: LogArguments,
-
     #[command(flatten)]
     pub options: WorkerOptions,
 
     #[command(flatten)]
     pub leave: LeaveArguments,
 
-    /// After so long it is killed by whoever started it: it drains by itself before that
+    /// Wall-time limit of the worker, which drains before it is reached [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TIME_LIMIT")]
     pub time_limit: Option<Duration>,
+
+    /// Last, since its help heading would apply to the flags after it.
+    #[command(flatten)]
+    pub log: LogArguments,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -84,15 +85,15 @@ struct DrainArguments {
     #[arg(value_name = "WORKER", required = true)]
     workers: Vec<String>,
 
-    /// Hand running tasks back at once, to be run elsewhere, instead of finishing them
+    /// Kill running tasks, which start over elsewhere, instead of finishing them
     #[arg(long)]
     hand_back: bool,
 
-    /// Wait until they have left
+    /// Wait until the workers have left
     #[arg(long)]
     wait: bool,
 
-    /// Shown in the list of workers and in the coordinator's log [default: asked for by nap worker drain]
+    /// Reason, shown in listings and the coordinator's log [default: asked for by nap worker drain]
     #[arg(
         long,
         value_name = "TEXT",
@@ -108,7 +109,7 @@ struct UndrainArguments {
     #[arg(value_name = "WORKER", required = true)]
     workers: Vec<String>,
 
-    /// Said in the coordinator's log [default: asked for by nap worker undrain]
+    /// Reason, shown in the coordinator's log [default: asked for by nap worker undrain]
     #[arg(
         long,
         value_name = "TEXT",
@@ -118,7 +119,7 @@ struct UndrainArguments {
     reason: String,
 }
 
-/// Runs a daemon or answers.
+/// Runs the daemon or a subcommand.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
         None => {
@@ -133,7 +134,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-/// What the daemon runs with. An error is one of usage.
+/// Returns the settings of the daemon. Errors are usage errors.
 pub fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
     choose(arguments, cluster).map_err(usage)
 }
@@ -171,10 +172,10 @@ fn choose(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<Wor
     set(&mut chosen.isolation.memory_factor, said.memory_factor, file.memory_factor);
     set(&mut chosen.isolation.pass_environment, said.pass_environment, file.pass_environment);
     if chosen.isolation.memory_factor == 0 {
-        bail!("memory-factor 0 leaves tasks nothing to hold; give it 1 or more, or isolation \"none\"");
+        bail!("memory-factor 0: must be at least 1; for no limit, set isolation = \"none\"");
     }
     if chosen.map_slots == 0 && chosen.reduce_slots == 0 {
-        bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
+        bail!("no slots: --map-slots and --reduce-slots are 0; give one of them 1 or more");
     }
     Ok(chosen)
 }
@@ -202,7 +203,7 @@ fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<(
     for worker in chosen(&arguments.workers, &workers, &mut failures)? {
         let reason = arguments.reason.clone();
         if failures.check(client.ask(UndrainWorker { worker, reason }))?.is_some() {
-            print_error(format_args!("{worker} stays, and gets tasks again"));
+            print_error(format_args!("{worker} is no longer draining"));
         }
     }
     failures.finish()
@@ -216,7 +217,7 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
         let (hand_back, reason) = (arguments.hand_back, arguments.reason.clone());
         if failures.check(client.ask(DrainWorker { worker, hand_back, reason }))?.is_some() {
             print_error(format_args!(
-                "{worker} gets no more tasks and leaves when nothing of it is needed any more"
+                "{worker} is draining: it gets no more tasks, and leaves when its output is no longer needed"
             ));
             drained.push(worker);
         }
@@ -233,7 +234,7 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
     failures.finish()
 }
 
-/// The workers of these names, each once.
+/// Finds the workers of these names, each once.
 fn chosen(names: &[String], workers: &[WorkerSummary], failures: &mut Failures) -> Result<Vec<WorkerId>> {
     let mut chosen = Vec::new();
     for name in names {

@@ -1,6 +1,4 @@
-//! Daemons and the operator's commands as a person meets them: processes, files, exit statuses.
-//!
-//! Owns `nap up`, `nap coordinator` and what is asked of them. Jobs are the whole-system tests' business.
+//! Tests of `nap up`, `nap coordinator` and commands without jobs: processes, files, exit statuses.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -97,7 +95,7 @@ fn first_line(stderr: ChildStderr, words: &'static str) -> String {
             }
         }
     });
-    told.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("nobody said {words:?}"))
+    told.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("no line contains {words:?}"))
 }
 
 fn folder() -> TempDir {
@@ -105,7 +103,7 @@ fn folder() -> TempDir {
 }
 
 #[test]
-fn a_coordinator_answers_and_ends_when_asked_to() {
+fn coordinator_answers_and_ends_on_sigterm() {
     let folder = folder();
     let folder = folder.path();
     let mut coordinator = Running::start(folder, "coordinator");
@@ -120,7 +118,7 @@ fn a_coordinator_answers_and_ends_when_asked_to() {
     assert_eq!(status, 1);
     assert!(stderr.contains("0 of 1 worker is up after 50ms; start more with: nap worker"), "{stderr}");
     let (status, _, stderr) = ask(folder, "job status last");
-    assert!(status == 2 && stderr.contains("there is no job yet"), "{status} {stderr}");
+    assert!(status == 2 && stderr.contains("no job yet"), "{status} {stderr}");
     let (status, _, stderr) = ask(folder, "job status 9");
     assert!(status != 0 && stderr.contains("job_0009"), "{status} {stderr}");
     let (status, _, stderr) = ask(folder, "coordinator");
@@ -129,7 +127,7 @@ fn a_coordinator_answers_and_ends_when_asked_to() {
 }
 
 #[test]
-fn without_a_cluster_it_is_said_how_to_get_one() {
+fn missing_cluster_is_reported_with_remedy() {
     let folder = folder();
     let (status, _, stderr) = ask(folder.path(), "job list");
     let directory = folder.path().join("cluster").display().to_string();
@@ -142,11 +140,11 @@ fn without_a_cluster_it_is_said_how_to_get_one() {
     std::fs::create_dir(folder.path().join("cluster")).expect("a directory");
     std::fs::write(folder.path().join("cluster/napreduce.toml"), "[up]\nworker = 3\n").expect("a file");
     let (status, _, stderr) = ask(folder.path(), "job list");
-    assert!(status == 2 && stderr.contains("napreduce.toml is not understood"), "{status} {stderr}");
+    assert!(status == 2 && stderr.contains("invalid configuration file"), "{status} {stderr}");
 }
 
 #[test]
-fn a_coordinator_that_is_away_is_waited_for_with_a_word() {
+fn client_waits_for_absent_coordinator() {
     let folder = folder();
     let folder = folder.path();
     let mut coordinator = Running::start(folder, "coordinator");
@@ -167,7 +165,7 @@ fn a_coordinator_that_is_away_is_waited_for_with_a_word() {
 }
 
 #[test]
-fn a_second_nap_up_of_one_directory_ends_at_once_and_names_the_first() {
+fn second_nap_up_fails_and_names_the_first() {
     let folder = folder();
     let folder = folder.path();
     // What one that was killed has left is no obstacle.
@@ -195,7 +193,7 @@ fn a_second_nap_up_of_one_directory_ends_at_once_and_names_the_first() {
 }
 
 #[test]
-fn a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set() {
+fn empty_variable_counts_as_unset() {
     let folder = folder();
     for name in [
         "NAPREDUCE_DIR",
@@ -213,7 +211,7 @@ fn a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_said_to_be_that() {
+fn directory_of_another_user_is_rejected() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can become somebody else");
         return;
@@ -234,7 +232,7 @@ fn a_directory_of_somebody_else_is_said_to_be_that() {
 }
 
 #[test]
-fn experiments_that_are_not_installed_are_named_with_what_to_do() {
+fn missing_lab_is_reported_with_remedy() {
     let folder = folder();
     let copy = folder.path().join("nap");
     std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
@@ -243,11 +241,11 @@ fn experiments_that_are_not_installed_are_named_with_what_to_do() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.starts_with("nap: cannot run nap-lab: "), "{stderr}");
-    assert!(stderr.contains("`cargo build --release -p napreduce-lab` and put it beside nap"), "{stderr}");
+    assert!(stderr.contains("`cargo build --release -p napreduce-lab` and put it next to nap"), "{stderr}");
 }
 
 #[test]
-fn a_cluster_comes_up_mends_itself_and_leaves_no_process() {
+fn nap_up_restarts_daemons_and_leaves_no_process() {
     let folder = folder();
     let folder = folder.path();
     let mut up = Running::start(folder, "up --workers 2 --map-slots 1 --network-shuffle");
@@ -266,7 +264,7 @@ fn a_cluster_comes_up_mends_itself_and_leaves_no_process() {
     // Whichever it is: the coordinator or a worker.
     let stderr = up.child.stderr.take().expect("asked once");
     kill_process(daemons[1], Signal::KILL).expect("it runs");
-    let line = first_line(stderr, "it is started again in");
+    let line = first_line(stderr, "restarting in");
     assert!(line.contains("ended (signal 9)"), "{line}");
     let (status, _, stderr) = ask(folder, "worker list --wait 2");
     assert_eq!(status, 0, "{stderr}");
@@ -285,7 +283,7 @@ fn children(of: Pid) -> Vec<Pid> {
 }
 
 #[test]
-fn a_cluster_writes_its_logs_to_files_as_json_and_what_makes_no_sense_is_named() {
+fn logs_are_json_files_and_invalid_levels_are_rejected() {
     let folder = TempDir::new().expect("a folder");
     let logs = folder.path().join("logs");
     let line = format!("up --workers 1 --log-format json --log-directory {}", logs.display());
@@ -311,5 +309,5 @@ fn a_cluster_writes_its_logs_to_files_as_json_and_what_makes_no_sense_is_named()
         nap(folder.path(), "coordinator").env("NAPREDUCE_LOG", "worker=loud").output().expect("nap runs");
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("cannot understand NAPREDUCE_LOG=worker=loud"), "{told}");
+    assert!(told.contains("invalid NAPREDUCE_LOG=worker=loud"), "{told}");
 }

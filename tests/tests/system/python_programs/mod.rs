@@ -248,8 +248,7 @@ fn broken_python_program_is_refused_before_submission() {
     let missing = ["frames", "--program", "none.py", "in", "--output", "out"];
     run(program("nap").current_dir(folder.root()).args(missing))
         .failed(2, &["--program none.py: no such file"]);
-    run(program("nap").args(["--dir", "d", "frames", "in"]))
-        .failed(2, &["options of a job stand after `nap frames`"]);
+    run(program("nap").args(["--dir", "d", "frames", "in"])).failed(2, &["options must follow `nap frames`"]);
     let help = run(program("nap").args(["frames", "--help"])).succeeded().stdout;
     assert!(
         help.contains("--parameter") && help.contains("--reduces") && help.contains("Examples:"),

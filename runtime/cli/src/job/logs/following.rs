@@ -15,58 +15,57 @@ use super::tail;
 use crate::failure::printed;
 
 const LOOK_MIN: Duration = Duration::from_millis(200);
-/// Attempts of a job are many: they are asked for so seldom that this takes a small part of anybody's time.
+/// Listing the attempts of a large job takes a while: it is repeated after `TIMES_AS_LONG` times its duration.
 const LIST_MIN: Duration = Duration::from_secs(1);
 const TIMES_AS_LONG: u32 = 20;
-/// A line that is longer than this is printed in pieces.
+/// Longer lines are printed in pieces.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// One log, as far as it is printed.
+/// One log and its printed part.
 #[derive(Debug, Default)]
 struct FollowedLog {
-    /// From where on it is read next.
     offset: u64,
-    /// A line whose end is not there yet.
+    /// The start of an incomplete line.
     rest: Vec<u8>,
-    /// Nothing more of it comes.
+    /// No more output can follow.
     is_over: bool,
-    /// Its attempt had ended when the attempts were listed last.
+    /// Whether the attempt had ended at the last listing.
     has_ended: bool,
 }
 
-/// Prints what one attempt prints until it has ended, or what all of a job do until that has.
-pub fn follow(
-    job: JobId,
-    only: Option<AttemptId>,
-    stream: LogStream,
-    tail: Option<usize>,
-    client: &mut ClusterClient,
-) -> Result<()> {
-    let mut following = LogFollower { stream, tail, only, logs: BTreeMap::new(), last: None, missing: 0 };
-    following.logs.extend(only.map(|attempt| (attempt, FollowedLog::default())));
-    match following.run(job, client) {
-        Ok(()) if following.missing > 0 => Err(printed()),
+/// Prints the output of one attempt until it ends, or of all attempts of a job until the job ends.
+pub fn follow(job: JobId, selection: FollowedLogs, client: &mut ClusterClient) -> Result<()> {
+    let only = selection.only.map(|attempt| (attempt, FollowedLog::default()));
+    let mut follower = LogFollower { selection, logs: only.into_iter().collect(), last: None, missing: 0 };
+    match follower.run(job, client) {
+        Ok(()) if follower.missing > 0 => Err(printed()),
         Ok(()) => Ok(()),
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(anyhow!(error)),
     }
 }
 
+/// Which logs to follow, and from where.
+pub struct FollowedLogs {
+    /// `None` for all attempts of the job.
+    pub only: Option<AttemptId>,
+    pub stream: LogStream,
+    /// Number of lines to print of the output so far; `None` for all.
+    pub tail: Option<usize>,
+}
+
 struct LogFollower {
-    stream: LogStream,
-    /// Of what was there before: so many lines.
-    tail: Option<usize>,
-    only: Option<AttemptId>,
+    selection: FollowedLogs,
     logs: BTreeMap<AttemptId, FollowedLog>,
-    /// Whose line was printed last.
+    /// The attempt whose output was printed last.
     last: Option<AttemptId>,
-    /// Logs that could not be read to their end.
+    /// Number of logs that could not be read completely.
     missing: usize,
 }
 
 impl LogFollower {
     fn run(&mut self, job: JobId, client: &mut ClusterClient) -> Result<(), ClientError> {
-        let mut job_is_over = self.only.is_some();
+        let mut job_is_over = self.selection.only.is_some();
         let mut list_at = Instant::now();
         loop {
             let began = Instant::now();
@@ -80,13 +79,13 @@ impl LogFollower {
                 return Ok(());
             }
             for attempt in open {
-                self.go_on(attempt, client)?;
+                self.print_new(attempt, client)?;
             }
             thread::sleep(LOOK_MIN.max(began.elapsed()));
         }
     }
 
-    /// Learns of the attempts that there are by now; whether the job has ended, so that no more of them come.
+    /// Lists the attempts; returns whether the job has ended, so that no more follow.
     fn list(&mut self, job: JobId, client: &mut ClusterClient) -> Result<bool, ClientError> {
         let detail = client.ask(GetJob { job })?;
         for attempt in detail.attempts {
@@ -96,20 +95,20 @@ impl LogFollower {
         Ok(detail.summary.ended_millis.is_some())
     }
 
-    /// Prints what there is of a log beyond what was printed.
-    fn go_on(&mut self, attempt: AttemptId, client: &mut ClusterClient) -> Result<(), ClientError> {
+    /// Prints the new output of an attempt.
+    fn print_new(&mut self, attempt: AttemptId, client: &mut ClusterClient) -> Result<(), ClientError> {
         let Some(log) = self.logs.get(&attempt) else { return Ok(()) };
         let offset = log.offset;
-        let read = match self.tail.filter(|_| offset == 0) {
-            Some(lines) => tail::read(attempt, self.stream, lines, client),
+        let read = match self.selection.tail.filter(|_| offset == 0) {
+            Some(lines) => tail::read(attempt, self.selection.stream, lines, client),
             None => {
                 let mut bytes = Vec::new();
-                client.log(attempt, self.stream, offset, &mut bytes).map(|read| (bytes, read))
+                client.log(attempt, self.selection.stream, offset, &mut bytes).map(|read| (bytes, read))
             }
         };
         let (bytes, read) = match read {
             Ok(read) => read,
-            // Whoever has just been told to run it has nothing of it yet; who has run it may be gone.
+            // Its worker has no log yet, or is gone.
             Err(ClientError::Refused { reason, .. }) => {
                 self.refused(attempt, &reason);
                 return Ok(());
@@ -121,18 +120,18 @@ impl LogFollower {
         log.offset = read.length.max(offset);
         log.rest.extend_from_slice(&bytes);
         log.is_over = read.has_ended || was_cut;
-        let whole = if self.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
+        let whole = if self.selection.only.is_some() || log.is_over || log.rest.len() > LINE_BYTES_MAX {
             log.rest.len()
         } else {
             log.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
         };
         let mut lines: Vec<u8> = log.rest.drain(..whole).collect();
-        if log.is_over && self.only.is_none() && lines.last().is_some_and(|last| *last != b'\n') {
+        if log.is_over && self.selection.only.is_none() && lines.last().is_some_and(|last| *last != b'\n') {
             lines.push(b'\n');
         }
         if was_cut {
             print_error(format_args!(
-                "nap: the log of {attempt} is at its bound of {} bytes, and what comes is dropped; see --log-bytes-max of nap worker",
+                "nap: the log of {attempt} has reached its limit of {} bytes, later output is dropped; see --log-bytes-max of nap worker",
                 read.length
             ));
         }
@@ -141,20 +140,20 @@ impl LogFollower {
 
     fn refused(&mut self, attempt: AttemptId, reason: &str) {
         let Some(log) = self.logs.get_mut(&attempt) else { return };
-        if log.has_ended || self.only.is_some() {
+        if log.has_ended || self.selection.only.is_some() {
             print_error(format_args!("nap: {}", several_lines(reason)));
             log.is_over = true;
             self.missing += 1;
         }
     }
 
-    /// With a line before it that names the attempt, when another one was printed last and several are meant.
+    /// Prints lines, after a heading if the attempt changes.
     fn print(&mut self, attempt: AttemptId, lines: &[u8]) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
         let mut out = io::stdout().lock();
-        if self.only.is_none() && self.last.replace(attempt) != Some(attempt) {
+        if self.selection.only.is_none() && self.last.replace(attempt) != Some(attempt) {
             writeln!(out, "==> {attempt} <==")?;
         }
         out.write_all(lines)?;

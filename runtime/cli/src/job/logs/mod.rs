@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
+use following::FollowedLogs;
 use napreduce_cluster::{ClientError, ClusterClient};
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::requests::GetJob;
@@ -19,7 +20,7 @@ use crate::failure::{printed, usage};
 use crate::format::{Format, FormatArguments};
 use crate::ids::{JobSelector, TaskSelector, select_one};
 
-/// Columns of why an attempt failed, above its log.
+/// Maximum columns of the error above the log of a failed attempt.
 const WHY_COLUMNS_MAX: usize = 200;
 
 #[derive(Debug, Clone, Args)]
@@ -28,23 +29,23 @@ pub struct LogArguments {
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
-    /// One attempt, such as m_0003.1, or the last one of a task, such as m_0003 [default: every attempt]
+    /// Attempt m_0003.1, or task m_0003 for its last attempt [default: all attempts]
     #[arg(value_name = "ATTEMPT")]
     attempt: Option<String>,
 
-    /// Standard error instead of standard output
+    /// Print standard error instead of standard output
     #[arg(long)]
     stderr: bool,
 
-    /// Only the last lines of each
+    /// Number of lines from the end of each log [default: all]
     #[arg(long, value_name = "LINES")]
     tail: Option<usize>,
 
-    /// Go on with what is printed, until the attempt has ended, or the job
+    /// Print new output until the attempt, or the job, ends
     #[arg(long, short)]
     follow: bool,
 
-    /// Both logs of every attempt that failed, under why it did
+    /// Print both logs of every failed attempt, with its error
     #[arg(long, conflicts_with_all = ["attempt", "follow"])]
     failed: bool,
 
@@ -52,19 +53,19 @@ pub struct LogArguments {
     format: FormatArguments,
 }
 
-/// A log that is to be printed.
+/// A log to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WantedLog {
     attempt: AttemptId,
     stream: LogStream,
-    /// What stands above it, where several are printed.
+    /// The heading, if several logs are printed.
     title: String,
 }
 
 pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     let is_json = arguments.format.format == Format::Json;
     if arguments.follow && is_json {
-        return Err(usage(anyhow!("a log that goes on is no JSON; leave out --follow or --format json")));
+        return Err(usage(anyhow!("--follow: not possible with --format json; leave out one of them")));
     }
     let job = select_one(arguments.job, "nap job logs", client)?;
     let detail = client.ask(GetJob { job })?;
@@ -78,7 +79,7 @@ pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     match arguments.format.format {
         _ if arguments.follow => {
             let only = arguments.attempt.as_ref().and(logs.first()).map(|log| log.attempt);
-            following::follow(job, only, stream, arguments.tail, client)
+            following::follow(job, FollowedLogs { only, stream, tail: arguments.tail }, client)
         }
         Format::Table => print_all(&logs, arguments.tail, client),
         Format::Json => {
@@ -98,7 +99,7 @@ pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     }
 }
 
-/// Both logs of every attempt that failed, or standard error alone, with why it did.
+/// Returns both logs, or standard error only, of every failed attempt, with its error as title.
 fn of_failed(detail: &JobDetail, only_stderr: bool) -> Vec<WantedLog> {
     let mut failed: Vec<&AttemptSummary> =
         detail.attempts.iter().filter(|attempt| attempt.has_failed()).collect();
@@ -121,11 +122,11 @@ fn of_failed(detail: &JobDetail, only_stderr: bool) -> Vec<WantedLog> {
     logs.collect()
 }
 
-/// The attempts that are meant, in order.
+/// Returns the selected attempts in order.
 fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<AttemptId>> {
     let existing = detail.attempts.iter().map(|attempt| attempt.attempt);
     let Some(named) = named else {
-        // One that is being launched has printed nothing, and its worker has no log of it yet.
+        // The worker of an attempt that is being launched has no log of it yet.
         let is_launching = |attempt: &AttemptSummary| {
             attempt.end.is_none() && attempt.moments.is_some_and(|moments| moments.started.is_none())
         };
@@ -137,11 +138,11 @@ fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<Att
     let selector = TaskSelector::of_job(job, named).map_err(|error| usage(anyhow!(error)))?;
     match selector.attempt_among(existing) {
         Some(attempt) => Ok(vec![attempt]),
-        None => Err(usage(anyhow!("there was no attempt {named} of {job}; see: nap job history {job}"))),
+        None => Err(usage(anyhow!("{job} has no attempt {named}; see: nap job history {job}"))),
     }
 }
 
-/// A log as it is now, or its last lines.
+/// Reads a log, or its last lines.
 fn read(
     attempt: AttemptId,
     stream: LogStream,
@@ -158,7 +159,7 @@ fn read(
     Ok(bytes)
 }
 
-/// One log as it is; several with a line before each. A log that cannot be had does not keep back the others.
+/// Prints one log as it is, several with a heading each. Continues after a log that cannot be read.
 fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient) -> Result<()> {
     let mut missing = None;
     for WantedLog { attempt, stream, title } in logs {
@@ -182,7 +183,7 @@ fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient
     if missing.is_some() { Err(printed()) } else { Ok(()) }
 }
 
-/// Standard output; the heading comes before the first bytes, so that empty logs say nothing.
+/// Standard output; the heading is printed before the first bytes, so that empty logs have none.
 struct HeadedOutput {
     heading: Option<String>,
 }

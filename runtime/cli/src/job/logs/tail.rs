@@ -4,10 +4,10 @@ use napreduce_cluster::{ClientError, ClusterClient, LogRead};
 use napreduce_engine::AttemptId;
 use napreduce_protocol::LogStream;
 
-/// Lines are looked for in so many bytes first, then in twice as many, and so on.
+/// Bytes that are searched first; doubled until enough lines are found.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// The last lines of a log, and how long it was when they were read.
+/// Returns the last lines of a log, and its length at that time.
 pub fn read(
     attempt: AttemptId,
     stream: LogStream,
@@ -15,7 +15,7 @@ pub fn read(
     client: &mut ClusterClient,
 ) -> Result<(Vec<u8>, LogRead), ClientError> {
     let mut size = PIECE_BYTES;
-    // Behind every end: only the length is told.
+    // An offset past the end returns the length only.
     let mut length = client.log(attempt, stream, u64::MAX, &mut Vec::new())?.length;
     loop {
         let from = length.saturating_sub(size);
@@ -29,12 +29,12 @@ pub fn read(
     }
 }
 
-/// Where the last lines begin; nothing, when there may be some of them before these bytes.
+/// Returns the start of the last lines, or `None` if it may be before these bytes.
 fn begin_of_last(bytes: &[u8], lines: usize) -> Option<usize> {
     if lines == 0 {
         return Some(bytes.len());
     }
-    // A newline at the end ends the last line, and begins none.
+    // A newline at the end does not start a line.
     let before = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let mut ends = before.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
     ends.nth(lines - 1).map(|(at, _)| at + 1)
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_found_from_the_end() {
+    fn begin_of_last_finds_lines_from_end() {
         for (text, lines, expected) in [
             ("a\nb\nc\n", 2, Some("b\nc\n")),
             ("a\nb\nc", 2, Some("b\nc")),

@@ -1,13 +1,11 @@
-//! What preemptions cost on the cluster, from the ledgers of its jobs.
-//!
-//! Owns the medians. Does not own what they are made of: the simulator's overheads.
+//! Costs of preemptions on the recorded cluster: medians from the ledgers of its jobs.
 
 use napreduce_engine::{Primitive, Span};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{PreemptionEnd, PreemptionSummary};
 use napreduce_sim::{Cost, Overheads};
 
-/// Times in microseconds, one for each time that it was done.
+/// Measured times in microseconds.
 #[derive(Debug, Default)]
 pub struct MeasuredCosts {
     suspend: Vec<u64>,
@@ -15,12 +13,12 @@ pub struct MeasuredCosts {
     checkpoint: Vec<u64>,
     restore: Vec<u64>,
     kill: Vec<u64>,
-    /// Requests that operators made: they are not repeated.
+    /// Number of requests by operators, which are not simulated.
     by_operators: u64,
 }
 
 impl MeasuredCosts {
-    /// Adds those of a job.
+    /// Adds the costs of a job.
     pub fn add(&mut self, ended: &EndedJob) {
         let detail = &ended.detail;
         for one in &detail.preemptions {
@@ -41,7 +39,7 @@ impl MeasuredCosts {
             .extend(restored.filter_map(|one| Some(one.restored_micros?.saturating_sub(one.ordered_micros))));
     }
 
-    /// The medians; what was never done costs nothing.
+    /// Returns the medians; a primitive without measurements costs nothing.
     pub fn overheads(&self) -> Overheads {
         let cost = |times: &[u64]| Cost::fixed(median(times).unwrap_or_default());
         Overheads {
@@ -54,7 +52,7 @@ impl MeasuredCosts {
         }
     }
 
-    /// What they are, for people.
+    /// Formats the medians, one line per group.
     pub fn in_words(&self) -> Vec<String> {
         let known = [
             ("suspend", &self.suspend),
@@ -72,12 +70,11 @@ impl MeasuredCosts {
             known.iter().filter(|(_, times)| times.is_empty()).map(|(name, _)| *name).collect();
         let mut lines = Vec::new();
         if !measured.is_empty() {
-            lines.push(format!("medians of what was measured (how often): {}", measured.join(", ")));
+            lines.push(format!("measured medians (count): {}", measured.join(", ")));
         }
         if !free.is_empty() {
             let flags: Vec<String> = free.iter().map(|name| format!("--{name}")).collect();
-            lines
-                .push(format!("never done, so it costs nothing unless said otherwise: {}", flags.join(", ")));
+            lines.push(format!("not measured, simulated at no cost unless set: {}", flags.join(", ")));
         }
         if self.by_operators > 0 {
             let requests = if self.by_operators == 1 {
@@ -91,7 +88,7 @@ impl MeasuredCosts {
     }
 }
 
-/// Which times a preemption that ended so is one of.
+/// Returns the list of times that a preemption belongs to.
 fn times_of(one: &PreemptionSummary) -> Option<fn(&mut MeasuredCosts) -> &mut Vec<u64>> {
     match (one.primitive, one.end?) {
         (Primitive::Suspend, PreemptionEnd::Suspended) => Some(|costs| &mut costs.suspend),
@@ -101,7 +98,7 @@ fn times_of(one: &PreemptionSummary) -> Option<fn(&mut MeasuredCosts) -> &mut Ve
     }
 }
 
-/// The lower one of two in the middle.
+/// Returns the lower median.
 fn median(times: &[u64]) -> Option<Span> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

@@ -1,7 +1,4 @@
-//! `nap sim --recorded`: the jobs that a cluster ran, to be run again by other policies.
-//!
-//! Owns which jobs of a history those are, and what is said of what it lacks. It reads and never writes, and
-//! takes no lock. Does not own files (`napreduce_history`).
+//! `nap sim --recorded`: turns the recorded jobs of a cluster into a workload. Reads the history without locks.
 
 mod costs;
 mod place;
@@ -26,29 +23,29 @@ use self::surroundings::{RecordedPolicy, Surroundings};
 use super::variants::{Subject, Variant};
 use crate::format::moment;
 
-/// Tasks of a window at most: each is kept in memory, by every run.
+/// Maximum tasks of a window: every run keeps them in memory.
 const TASKS_MAX: usize = 4_000_000;
-/// Work of a window at most, in microseconds: sums of slot time must not overflow.
+/// Maximum work of a window, in microseconds: sums of slot time must not overflow.
 const WORK_MAX: u64 = 1 << 60;
 
-/// What a cluster did in a window.
+/// The recorded jobs of a window.
 pub struct Recorded {
     pub name: String,
-    /// In the order of their submission; the first submission is time 0.
+    /// In order of submission; the first submission is time 0.
     pub jobs: Vec<SimulatedJob>,
-    /// When each of them came and went.
+    /// The recorded times of each job.
     pub happened: Vec<Happened>,
     policy: Option<RecordedPolicy>,
     machines: Vec<Slots>,
     pub overheads: Overheads,
-    /// When the first and the last was submitted, in milliseconds since 1970.
+    /// The first and the last submission, in milliseconds since 1970.
     submitted: (u64, u64),
-    /// What there is to say of all that, a line each.
+    /// Limits of the recording, one line each.
     pub remarks: Vec<String>,
 }
 
 impl Recorded {
-    /// Reads what the flag names; of that `chosen` alone, if there are such.
+    /// Reads the jobs that the flag names, or only `chosen` ones of them.
     pub fn read(text: &str, chosen: &[JobId]) -> Result<Recorded> {
         let place = RecordedPlace::parse(text)?;
         let folder = HistoryFolder::open(&place.directory)?;
@@ -66,12 +63,12 @@ impl Recorded {
         gathered.finish(text, (first, last))
     }
 
-    /// When the first and the last job was submitted, for people.
+    /// Formats the first and the last submission.
     pub fn submitted(&self) -> (String, String) {
         (moment(self.submitted.0), moment(self.submitted.1))
     }
 
-    /// The cluster as if all of its workers were like most of them.
+    /// Returns the cluster, with the most common slots for all workers.
     pub fn shape(&self) -> ClusterShape {
         let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
         for slots in &self.machines {
@@ -81,13 +78,13 @@ impl Recorded {
         ClusterShape::with_slots(self.machines.len() as u32, most.0, most.1)
     }
 
-    /// The slots of each worker, where they differ.
+    /// Returns the slots of each worker, or nothing if all are alike.
     pub fn unlike_slots(&self) -> Vec<Slots> {
         let alike = self.machines.windows(2).all(|pair| pair[0] == pair[1]);
         if alike { Vec::new() } else { self.machines.clone() }
     }
 
-    /// The policy that was recorded, on the cluster that was recorded; none when it is not known.
+    /// Returns the recorded policy on the recorded cluster, if the policy is known.
     pub fn variant(&self) -> Option<Variant> {
         let policy = self.policy.as_ref()?;
         let shape = self.shape();
@@ -101,7 +98,7 @@ impl Recorded {
     }
 }
 
-/// When a job came and went, in milliseconds since 1970.
+/// Submission and end of a job, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct There {
     submitted: u64,
@@ -109,8 +106,8 @@ struct There {
     ended: u64,
 }
 
-/// The jobs of a window by the times of their submission, at least one; and how many that came before it had
-/// not ended when it began.
+/// Returns the jobs of a window in order of submission, and the number of earlier jobs that were still running.
+/// Fails if the window has no job.
 fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<There>, usize)> {
     let mut all = Vec::new();
     for &job in folder.jobs() {
@@ -127,7 +124,7 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<The
     all.retain(|there| (from..until).contains(&there.submitted));
     ensure!(
         !all.is_empty(),
-        "none of the {} jobs in {} was submitted then; they were from {} to {}",
+        "none of the {} jobs in {} was submitted in this window; submissions are from {} to {}",
         known.len(),
         folder.path().display(),
         moment(first),
@@ -139,13 +136,10 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<The
     Ok((all, before))
 }
 
-/// Leaves the chosen ones of a window; how many others of it were there at the same time.
+/// Removes all but the chosen jobs from a window; returns how many others ran at the same time.
 fn choose(window: &mut Vec<There>, chosen: &[JobId], folder: &Path) -> Result<usize> {
     if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|there| there.job == **job)) {
-        bail!(
-            "{absent} is not among the jobs that were submitted then in {}; nap history serve lists them",
-            folder.display()
-        );
+        bail!("{absent}: not among the jobs of this window in {}; see: nap history serve", folder.display());
     }
     let (kept, others): (Vec<There>, Vec<There>) =
         window.iter().partition(|there| chosen.contains(&there.job));
@@ -155,7 +149,7 @@ fn choose(window: &mut Vec<There>, chosen: &[JobId], folder: &Path) -> Result<us
     Ok(others.iter().filter(|there| there.submitted < end && there.ended > begin).count())
 }
 
-/// What is known of the jobs so far.
+/// The jobs read so far.
 #[derive(Default)]
 struct Gathered {
     jobs: Vec<SimulatedJob>,
@@ -163,12 +157,12 @@ struct Gathered {
     tasks: usize,
     work: u64,
     left_out: BTreeMap<LeftOut, Vec<JobId>>,
-    /// Slot time of those, in milliseconds, and of all jobs.
+    /// Slot time of the jobs left out, in milliseconds, and of all jobs.
     lost_millis: u64,
     held_millis: u64,
-    /// Jobs that came before the window and ended in it.
+    /// Number of jobs submitted before the window that ended in it.
     still_running: usize,
-    /// Jobs of the same time that were not asked for.
+    /// Number of jobs at the same time that were not chosen.
     not_chosen: usize,
     surroundings: Surroundings,
     costs: MeasuredCosts,
@@ -195,8 +189,8 @@ impl Gathered {
                 self.work = lengths.fold(self.work, u64::saturating_add);
                 ensure!(
                     self.tasks <= TASKS_MAX && self.work <= WORK_MAX,
-                    "more than {TASKS_MAX} tasks, or work of more than 30,000 years, are too much for one run; give a part \
-                     of the time with @FROM..UNTIL"
+                    "too large for one run (limit {TASKS_MAX} tasks, 30,000 years of work); give a shorter window with \
+                     @FROM..UNTIL"
                 );
                 self.jobs.push(plan);
                 self.happened.push(rebuilt.happened);
@@ -223,23 +217,23 @@ impl Gathered {
         }
         if self.still_running > 0 {
             remarks.push(format!(
-                "{} missing that came before FROM and had not ended then: the cluster was fuller than it is here",
+                "{} missing, submitted before FROM but still running: the cluster was busier than the simulation",
                 in_number(self.still_running)
             ));
         }
         if self.not_chosen > 0 {
             remarks.push(format!(
-                "{} missing that ran meanwhile, not being asked for: the cluster was fuller than it is here",
+                "{} missing, not chosen but running at the same time: the cluster was busier than the simulation",
                 in_number(self.not_chosen)
             ));
         }
         if self.lost_millis > 0 {
             let percent = self.lost_millis as f64 * 100.0 / self.held_millis.max(1) as f64;
-            remarks.push(format!("jobs that are left out held {percent:.1} % of the slot time of all"));
+            remarks.push(format!("jobs left out held {percent:.1} % of all slot time"));
         }
         ensure!(!self.jobs.is_empty(), "{name}: nothing to simulate; {}", remarks.join("; "));
         remarks.push(
-            "jobs that have not ended are left out, every job comes when it came, and no map prefers a worker".to_owned(),
+            "unfinished jobs are left out, submission times are kept, and no map prefers a worker".to_owned(),
         );
         remarks.extend(self.costs.in_words());
         let overheads = self.costs.overheads();
@@ -261,7 +255,7 @@ fn in_number(jobs: usize) -> String {
     if jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") }
 }
 
-/// The first few of them.
+/// Formats the first few jobs.
 fn listed(jobs: &[JobId]) -> String {
     let mut words: Vec<String> = jobs.iter().take(5).map(JobId::to_string).collect();
     if jobs.len() > words.len() {

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 use crate::moments::WrittenMoment;
 
-/// A bound of the submissions.
+/// A bound of submission times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
     /// In milliseconds since 1970.
@@ -17,7 +17,7 @@ enum Bound {
     SinceFirst(Duration),
 }
 
-/// Where to read, and which jobs.
+/// A directory and a window of submission times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedPlace {
     pub directory: PathBuf,
@@ -26,8 +26,8 @@ pub struct RecordedPlace {
 }
 
 impl RecordedPlace {
-    /// As it is written. What stands behind the last `@` are times if it has `..` in it and no such
-    /// directory exists.
+    /// Parses the flag. The part after the last `@` is a window if it contains `..` and the whole is not an
+    /// existing directory.
     pub fn parse(text: &str) -> Result<RecordedPlace> {
         let whole = || RecordedPlace { directory: PathBuf::from(text), from: None, until: None };
         if PathBuf::from(text).exists() {
@@ -39,8 +39,8 @@ impl RecordedPlace {
         Ok(RecordedPlace { directory: PathBuf::from(directory), from: bound(from)?, until: bound(until)? })
     }
 
-    /// From when to when, in milliseconds since 1970, when the first job of all was submitted then; the
-    /// second is not among them.
+    /// Returns the window in milliseconds since 1970, without its end. `first_millis` is the first submission of
+    /// the history.
     pub fn window(&self, first_millis: u64) -> Result<(u64, u64)> {
         let at = |bound: Option<Bound>, without: u64| match bound {
             None => without,
@@ -50,10 +50,7 @@ impl RecordedPlace {
             }
         };
         let (from, until) = (at(self.from, 0), at(self.until, u64::MAX));
-        ensure!(
-            from < until,
-            "--recorded: no job is submitted from a time to the same or an earlier one; give FROM before UNTIL"
-        );
+        ensure!(from < until, "--recorded: FROM must be before UNTIL");
         Ok((from, until))
     }
 }
@@ -67,8 +64,8 @@ impl Bound {
         };
         bound.ok_or_else(|| {
             anyhow!(
-                "--recorded: {text:?} is no time; write a moment such as 2026-09-21T14:13:20Z, or a time since the first \
-                 submission such as 90s or 2h"
+                "--recorded: invalid time {text:?}; expected a time such as 2026-09-21T14:13:20Z, or 90s after the first \
+                 submission"
             )
         })
     }
@@ -88,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_moments_or_times_since_the_first_submission() {
+    fn window_is_read_from_times_and_durations() {
         check("srv/nap", "srv/nap", (0, u64::MAX));
         check("srv/nap@90s..2h", "srv/nap", (FIRST + 90_000, FIRST + 7_200_000));
         check("srv/nap@..90s", "srv/nap", (0, FIRST + 90_000));
@@ -100,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_and_what_is_empty_is_refused() {
+    fn invalid_time_or_empty_window_is_rejected() {
         let error = RecordedPlace::parse("nap@soon..").expect_err("no time");
-        assert!(error.to_string().contains("\"soon\" is no time"), "{error}");
+        assert!(error.to_string().contains("invalid time \"soon\""), "{error}");
         let place = RecordedPlace::parse("nap@2h..90s").expect("understood");
         assert!(place.window(FIRST).is_err());
     }

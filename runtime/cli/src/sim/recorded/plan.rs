@@ -1,7 +1,4 @@
-//! A job that ended as a job to be simulated.
-//!
-//! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks
-//! are (`napreduce_history`).
+//! Turns an ended job into a job to simulate.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +8,7 @@ use napreduce_history::{EndedJob, TaskLengths};
 use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
-/// No task and no window is longer; a file that says so is damaged, and sums must not overflow.
+/// Maximum length of tasks and windows: a longer one means a damaged file, and sums must not overflow.
 const SPAN_MAX: Span = Span::from_secs(366 * 24 * 3600);
 
 /// A job of the window.
@@ -20,7 +17,7 @@ pub struct Rebuilt {
     pub happened: Happened,
 }
 
-/// When it came and went.
+/// The recorded times of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Happened {
     pub job: JobId,
@@ -30,18 +27,18 @@ pub struct Happened {
 }
 
 impl Happened {
-    /// From submission to end, in seconds.
+    /// Returns the time from submission to end, in seconds.
     pub fn sojourn(&self) -> f64 {
         self.ended.since(self.submitted).0 as f64 / 1e6
     }
 }
 
-/// Why a job is not among those that are simulated.
+/// Why a job is left out of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
-    /// It failed or was killed, so that its tasks have no whole lengths.
+    /// It failed or was killed: the lengths of its tasks are incomplete.
     NotSucceeded,
-    /// A task of it has no attempt that did it.
+    /// A task has no successful attempt.
     Incomplete,
     NoTasks,
 }
@@ -49,16 +46,14 @@ pub enum LeftOut {
 impl LeftOut {
     pub fn in_words(self) -> &'static str {
         match self {
-            LeftOut::NotSucceeded => {
-                "failed or were killed, so that the lengths of their tasks are not known"
-            }
-            LeftOut::Incomplete => "have tasks of which no attempt that did them is recorded",
+            LeftOut::NotSucceeded => "failed or were killed, so that task lengths are unknown",
+            LeftOut::Incomplete => "have tasks without a recorded successful attempt",
             LeftOut::NoTasks => "had no tasks",
         }
     }
 }
 
-/// The plan of a job in a window that begins at a time, in milliseconds since 1970.
+/// Returns the plan of a job in a window that starts at this time, in milliseconds since 1970.
 pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Result<Rebuilt, LeftOut>> {
     let summary = &ended.detail.summary;
     if summary.phase != JobPhase::Succeeded {
@@ -74,7 +69,7 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
     let longest = lengths.maps.iter().chain(&lengths.reduces).copied().max().unwrap_or_default();
     ensure!(
         longest.max(submitted).max(ended_at) <= SPAN_MAX,
-        "{}: it or a task of it takes more than a year, so that its files cannot be right; leave it out with @FROM..UNTIL",
+        "{}: the job or a task takes more than a year, so its files are damaged; leave it out with @FROM..UNTIL",
         summary.job
     );
     let settings = ended.detail.settings.as_ref();
@@ -96,7 +91,7 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
         plan.unsaved = saved.into_iter().filter(|(_, saved)| !saved).map(|(kind, _)| kind).collect();
         plan.unsaved.retain(|kind| *kind == TaskKind::Map || !lengths.reduces.is_empty());
     }
-    // Of a task that was done twice, the last one counts.
+    // The last attempt of a task counts.
     let moved: BTreeMap<TaskId, AttemptFigures> =
         ended.detail.attempts.iter().filter_map(|one| Some((one.attempt.task, one.figures?))).collect();
     let of = |kind, index: usize| moved.get(&TaskId { job: summary.job, kind, index: index as u32 });

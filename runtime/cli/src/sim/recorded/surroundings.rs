@@ -1,4 +1,4 @@
-//! The cluster of most jobs in a window: its policy and its workers, with defaults for jobs that lack them.
+//! The policy and the workers of most jobs in a window.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,33 @@ use napreduce_history::{EndedJob, RecordedCluster, WorkerGroup};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
 use serde_json::Value;
 
-/// More machines than any cluster has; a file that says so is damaged.
+/// Maximum workers: more mean a damaged file.
 const WORKERS_MAX: u64 = 100_000;
 
-/// The policy as it was recorded.
+/// The recorded policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedPolicy {
     pub configuration: SchedulerConfiguration,
     pub preemption: PreemptionSettings,
 }
 
-/// A policy as a head says it: its name, the tables and `[preemption]`.
+/// A policy in the head of a recording: its name, its tables and `[preemption]`.
 type PolicyText = (String, Option<Value>, Value);
 
-/// Gathers what jobs say of their cluster.
+/// Collects the policies and workers of jobs.
 #[derive(Debug, Default)]
 pub struct Surroundings {
     jobs: usize,
     without: usize,
-    /// How many jobs ran under each policy, and on each set of workers. In the order in which they came,
-    /// since both are few.
+    /// Each policy and each set of workers, with its number of jobs, in order of appearance.
     policies: Vec<(PolicyText, usize)>,
     workers: Vec<(Vec<WorkerGroup>, usize)>,
-    /// When attempts of jobs that do not say held slots, by worker.
+    /// Slot usage over time by worker, from jobs without a recorded cluster.
     held: BTreeMap<String, [Vec<(u64, i64)>; 2]>,
 }
 
 impl Surroundings {
-    /// Adds what a job says.
+    /// Adds the cluster of a job.
     pub fn add(&mut self, ended: &EndedJob) {
         self.jobs += 1;
         let Some(cluster) = &ended.cluster else {
@@ -55,11 +54,11 @@ impl Surroundings {
         }
     }
 
-    /// The policy of most jobs, if this program knows it; what is to be said of it goes to the remarks.
+    /// Returns the policy of most jobs, if this program knows it. Adds remarks.
     pub fn policy(&self, remarks: &mut Vec<String>) -> Option<RecordedPolicy> {
         if self.without > 0 {
             remarks.push(format!(
-                "{} of {} jobs were recorded by an earlier version without the policy, the workers and the bytes of tasks",
+                "{} of {} jobs were recorded by an earlier version, without policy, workers and bytes of tasks",
                 self.without, self.jobs
             ));
         }
@@ -67,42 +66,39 @@ impl Surroundings {
         let known: usize = self.policies.iter().map(|(_, jobs)| jobs).sum();
         if *jobs < known {
             remarks.push(format!(
-                "{} of {known} jobs ended under another policy, or other tables of it, than the {scheduler} that is compared",
+                "{} of {known} jobs ended under another policy or other parameters than the compared {scheduler}",
                 known - jobs
             ));
         }
         match read_policy(scheduler, tables.as_ref(), preemption) {
             Ok(policy) => Some(policy),
             Err(why) => {
-                remarks
-                    .push(format!("the policy that was recorded, {scheduler}, cannot be simulated: {why}"));
+                remarks.push(format!("the recorded policy {scheduler} cannot be simulated: {why}"));
                 None
             }
         }
     }
 
-    /// The workers of most jobs, each with its slots.
+    /// Returns the slots of each worker, as most jobs recorded them. Adds remarks.
     pub fn machines(&self, remarks: &mut Vec<String>) -> Result<Vec<Slots>> {
         let Some((groups, jobs)) = most(&self.workers) else { return Ok(self.guessed_machines(remarks)) };
         let known: usize = self.workers.iter().map(|(_, jobs)| jobs).sum();
         if *jobs < known {
-            remarks.push(format!("{} of {known} jobs ended while other workers were there", known - jobs));
+            remarks.push(format!("{} of {known} jobs ended with other workers", known - jobs));
         }
         let all: u64 = groups.iter().map(|group| u64::from(group.workers)).sum();
         ensure!(
             all <= WORKERS_MAX,
-            "a head says that there were {all} workers, more than {WORKERS_MAX}, so that it cannot be right; say how many \
-             with --nodes after leaving its job out"
+            "a recording has {all} workers (limit {WORKERS_MAX}), so it is damaged; leave its job out and give --nodes"
         );
         let slots = |group: &WorkerGroup| Slots { map: group.map_slots, reduce: group.reduce_slots };
         Ok(groups.iter().flat_map(|group| (0..group.workers).map(move |_| slots(group))).collect())
     }
 
-    /// As many slots as were held at once, on every worker that had an attempt.
+    /// Returns the maximum slots in use on every worker that had an attempt.
     fn guessed_machines(&self, remarks: &mut Vec<String>) -> Vec<Slots> {
         remarks.push(
-            "the slots of workers are not recorded: each is taken to have as many as it ever used at once, see --nodes, \
-             --map-slots, --reduce-slots"
+            "the slots of workers are not recorded: assuming the maximum in use; see --nodes, --map-slots, --reduce-slots"
                 .to_owned(),
         );
         let slots = |times: &[Vec<(u64, i64)>; 2]| {
@@ -122,14 +118,14 @@ fn count<T: PartialEq>(all: &mut Vec<(T, usize)>, one: T) {
     }
 }
 
-/// What most jobs have; of equally many the first.
+/// Returns the most common entry, or the first of several.
 fn most<T>(all: &[(T, usize)]) -> Option<&(T, usize)> {
     all.iter().rev().max_by_key(|(_, jobs)| *jobs)
 }
 
 fn most_at_once(times: &[(u64, i64)]) -> u32 {
     let mut times = times.to_vec();
-    // At the same time ends come first.
+    // Ends sort before starts of the same time.
     times.sort_unstable();
     let (mut now, mut most) = (0, 0);
     for (_, change) in times {

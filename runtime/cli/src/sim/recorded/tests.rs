@@ -1,6 +1,5 @@
-//! Plans that are written as the history of a cluster and read again, and histories of earlier programs.
-//!
-//! Owns a naive cluster that runs a plan task after task, with failures, naps and checkpoints on the way.
+//! Tests with plans that a naive cluster runs and records, with failures, suspensions and checkpoints, and with
+//! recordings of earlier versions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -248,7 +247,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_plan_that_was_run_and_recorded_is_rebuilt(
+    fn recorded_plan_is_rebuilt(
         plans in vec(any_plan(), 1..6), luck in vec(any_luck(), 1..12),
     ) {
         let numbered = (1..).map(JobId).zip(&plans);
@@ -273,7 +272,7 @@ fn plan() -> SimulatedJob {
 const NO_LUCK: Luck = Luck { waits: 0, fails_after: None, naps: None, saved_at: None, early: 0 };
 
 #[test]
-fn the_policy_and_the_workers_are_those_of_most_jobs() {
+fn policy_and_workers_are_those_of_most_jobs() {
     let run = |job| Diary::run(JobId(job), &plan(), &[NO_LUCK]);
     let mut odd = run(3);
     let other = odd.cluster.as_mut().expect("a cluster");
@@ -285,14 +284,14 @@ fn the_policy_and_the_workers_are_those_of_most_jobs() {
     assert_eq!(variant.settings.unlike_slots, [slots(3), slots(3), slots(1)]);
     let remarks = recorded.remarks.join("\n");
     assert!(
-        remarks.contains("1 of 3 jobs ended under another policy, or other tables of it, than the hfsp"),
+        remarks.contains("1 of 3 jobs ended under another policy or other parameters than the compared hfsp"),
         "{remarks}"
     );
-    assert!(remarks.contains("1 of 3 jobs ended while other workers were there"), "{remarks}");
+    assert!(remarks.contains("1 of 3 jobs ended with other workers"), "{remarks}");
 }
 
 #[test]
-fn what_an_earlier_version_left_out_is_said_and_guessed() {
+fn recording_of_earlier_version_has_guessed_slots() {
     let mut early = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     (early.cluster, early.detail.settings) = (None, None);
     early.detail.attempts.iter_mut().for_each(|attempt| attempt.figures = None);
@@ -300,22 +299,19 @@ fn what_an_earlier_version_left_out_is_said_and_guessed() {
     assert!(recorded.variant().is_none(), "no policy is known");
     assert_eq!(recorded.shape().slots(), Slots { map: 3, reduce: 1 });
     let remarks = recorded.remarks.join("\n");
-    assert!(
-        remarks.contains("1 of 1 jobs were recorded by an earlier version without the policy"),
-        "{remarks}"
-    );
-    assert!(remarks.contains("as many as it ever used at once"), "{remarks}");
+    assert!(remarks.contains("1 of 1 jobs were recorded by an earlier version, without policy"), "{remarks}");
+    assert!(remarks.contains("assuming the maximum in use"), "{remarks}");
 }
 
 #[test]
-fn a_window_says_which_jobs_it_cuts_off() {
+fn window_remarks_jobs_that_still_ran() {
     let later = SimulatedJob { submit: Time(5_000_000), ..plan() };
     let folder =
         history(&[Diary::run(JobId(1), &plan(), &[NO_LUCK]), Diary::run(JobId(2), &later, &[NO_LUCK])]);
     let read = |window: &str| {
         Recorded::read(&format!("{}@{window}", folder.path().display()), &[]).expect("readable")
     };
-    let remark = "1 job is missing that came before FROM and had not ended then";
+    let remark = "1 job is missing, submitted before FROM but still running";
     let cut = read("1s..");
     assert_eq!((cut.jobs.len(), cut.jobs[0].submit), (1, Time(0)));
     assert!(cut.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", cut.remarks);
@@ -325,30 +321,30 @@ fn a_window_says_which_jobs_it_cuts_off() {
 }
 
 #[test]
-fn of_a_window_some_jobs_may_be_chosen_and_the_others_are_said() {
+fn chosen_jobs_are_read_and_others_are_remarked() {
     let run = |job| Diary::run(JobId(job), &plan(), &[NO_LUCK]);
     let folder = history(&[run(1), run(2), run(3)]);
     let read = |chosen: &[JobId]| Recorded::read(folder.path().to_str().expect("text"), chosen);
     let two = read(&[JobId(3), JobId(1)]).expect("readable");
     assert_eq!(two.jobs.len(), 2);
-    let remark = "1 job is missing that ran meanwhile, not being asked for";
+    let remark = "1 job is missing, not chosen but running at the same time";
     assert!(two.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", two.remarks);
     let error = read(&[JobId(2), JobId(9)]).err().expect("refused").to_string();
-    assert!(error.starts_with("job_0009 is not among the jobs that were submitted then in "), "{error}");
+    assert!(error.starts_with("job_0009: not among the jobs of this window in "), "{error}");
 }
 
 #[test]
-fn a_policy_of_a_later_version_is_named() {
+fn unknown_policy_is_remarked() {
     let mut later = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     later.cluster.as_mut().expect("a cluster").scheduler = "psychic".to_owned();
     let recorded = read(&history(&[later]));
     assert!(recorded.variant().is_none());
     let remarks = recorded.remarks.join("\n");
-    assert!(remarks.contains("psychic, cannot be simulated: there is no scheduler \"psychic\""), "{remarks}");
+    assert!(remarks.contains("the recorded policy psychic cannot be simulated: "), "{remarks}");
 }
 
 #[test]
-fn measured_costs_are_medians_and_what_was_never_done_is_named() {
+fn measured_costs_are_medians() {
     let naps = Luck { naps: Some((50, 700)), ..NO_LUCK };
     let mut job = Diary::run(JobId(1), &plan(), &[naps]);
     for (one, took) in job.detail.preemptions.iter_mut().zip([4_000, 90_000, 5_000, 6_000]) {
@@ -365,15 +361,15 @@ fn measured_costs_are_medians_and_what_was_never_done_is_named() {
 }
 
 #[test]
-fn sums_that_no_cluster_comes_to_are_refused() {
+fn implausible_recordings_are_rejected() {
     let mut long = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     long.detail.attempts[0].ended_millis = Some(u64::MAX);
     let folder = history(&[long]);
     let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
-    assert!(error.to_string().contains("job_0001: it or a task of it takes more than a year"), "{error}");
+    assert!(error.to_string().contains("job_0001: the job or a task takes more than a year"), "{error}");
     let mut many = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     many.cluster.as_mut().expect("a cluster").workers[0].workers = u32::MAX;
     let folder = history(&[many]);
     let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
-    assert!(error.to_string().contains("there were 4294967296 workers"), "{error}");
+    assert!(error.to_string().contains("has 4294967296 workers"), "{error}");
 }
