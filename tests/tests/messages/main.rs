@@ -1,6 +1,7 @@
 //! Compares the texts that users read (help and errors) with snapshots. A changed text is a changed file in
 //! `snapshots`; `INSTA_UPDATE=always cargo test -p napreduce-tests --test messages` accepts it.
 
+mod errors;
 mod help;
 mod mistakes;
 
