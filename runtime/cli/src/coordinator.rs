@@ -44,26 +44,28 @@ pub struct Arguments {
 impl Arguments {
     /// Returns the flags that were given, for another process.
     pub fn to_line(&self) -> Vec<OsString> {
-        let said = &self.options;
+        let options = &self.options;
         let time = |time: Duration| format!("{}us", time.as_micros());
         let size = |size: ByteSize| size.bytes().to_string();
         let flags = [
-            ("--bind", said.bind.clone()),
-            ("--heartbeat", said.heartbeat.map(time)),
-            ("--liveness", said.liveness.map(time)),
-            ("--fsync", said.fsync.map(|fsync| fsync.to_string())),
-            ("--journal-bytes-max", said.journal_bytes_max.map(size)),
-            ("--history-max", said.history_max.map(|max| max.to_string())),
-            ("--history-bytes-max", said.history_bytes_max.map(size)),
-            ("--blob-bytes-max", said.blob_bytes_max.map(size)),
-            ("--crashes-max", said.crashes_max.map(|max| max.to_string())),
-            ("--queues", said.queues.as_ref().map(|queues| queues.join(","))),
-            ("--scheduler", said.scheduler.map(|scheduler| scheduler.to_string())),
+            ("--bind", options.bind.clone()),
+            ("--heartbeat", options.heartbeat.map(time)),
+            ("--liveness", options.liveness.map(time)),
+            ("--fsync", options.fsync.map(|fsync| fsync.to_string())),
+            ("--journal-bytes-max", options.journal_bytes_max.map(size)),
+            ("--history-max", options.history_max.map(|max| max.to_string())),
+            ("--history-bytes-max", options.history_bytes_max.map(size)),
+            ("--blob-bytes-max", options.blob_bytes_max.map(size)),
+            ("--crashes-max", options.crashes_max.map(|max| max.to_string())),
+            ("--queues", options.queues.as_ref().map(|queues| queues.join(","))),
+            ("--scheduler", options.scheduler.map(|scheduler| scheduler.to_string())),
             ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-        let switches = [("--no-speculation", said.no_speculation), ("--no-failed-logs", said.no_failed_logs)];
-        let switches = switches.into_iter().filter(|(_, said)| *said).map(|(flag, _)| flag.to_owned());
+        let switches =
+            [("--no-speculation", options.no_speculation), ("--no-failed-logs", options.no_failed_logs)];
+        let switches =
+            switches.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag.to_owned());
         given.flatten().chain(switches).map(OsString::from).chain(self.log.to_line()).collect()
     }
 }
@@ -83,10 +85,10 @@ pub fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Resul
 
 fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
     let file = cluster.configuration()?;
-    let (said, filed) = (arguments.options.clone(), file.coordinator);
+    let (flags, table) = (arguments.options.clone(), file.coordinator);
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let scheduler = SchedulerConfiguration {
-        scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
+        scheduler: flags.scheduler.or(table.scheduler).unwrap_or_default(),
         tables: file.scheduler,
     };
     // Report wrong parameters before anything starts.
@@ -94,21 +96,21 @@ fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Coordinat
     let scheduler = Arc::new(scheduler);
     let mut chosen =
         CoordinatorConfiguration::new(cluster.directory()?, scheduler, SchedulerConfiguration::read);
-    set(&mut chosen.bind, said.bind, filed.bind);
-    set(&mut chosen.heartbeat, said.heartbeat, filed.heartbeat);
-    set(&mut chosen.liveness, said.liveness, filed.liveness);
-    let fsync = said.fsync.or(filed.fsync);
+    set(&mut chosen.bind, flags.bind, table.bind);
+    set(&mut chosen.heartbeat, flags.heartbeat, table.heartbeat);
+    set(&mut chosen.liveness, flags.liveness, table.liveness);
+    let fsync = flags.fsync.or(table.fsync);
     set(&mut chosen.fsync, fsync.map(|Fsync(policy)| policy), None);
-    set(&mut chosen.journal_bytes_max, bytes(said.journal_bytes_max), bytes(filed.journal_bytes_max));
-    set(&mut chosen.history_max, said.history_max, filed.history_max);
-    set(&mut chosen.history_bytes_max, bytes(said.history_bytes_max), bytes(filed.history_bytes_max));
-    set(&mut chosen.blob_bytes_max, bytes(said.blob_bytes_max), bytes(filed.blob_bytes_max));
-    if said.no_speculation || filed.speculation == Some(false) {
+    set(&mut chosen.journal_bytes_max, bytes(flags.journal_bytes_max), bytes(table.journal_bytes_max));
+    set(&mut chosen.history_max, flags.history_max, table.history_max);
+    set(&mut chosen.history_bytes_max, bytes(flags.history_bytes_max), bytes(table.history_bytes_max));
+    set(&mut chosen.blob_bytes_max, bytes(flags.blob_bytes_max), bytes(table.blob_bytes_max));
+    if flags.no_speculation || table.speculation == Some(false) {
         chosen.speculation = None;
     }
-    chosen.failed_logs = !said.no_failed_logs && filed.failed_logs != Some(false);
-    set(&mut chosen.crashes_max, said.crashes_max, filed.crashes_max);
-    set(&mut chosen.queues, said.queues, filed.queues);
+    chosen.failed_logs = !flags.no_failed_logs && table.failed_logs != Some(false);
+    set(&mut chosen.crashes_max, flags.crashes_max, table.crashes_max);
+    set(&mut chosen.queues, flags.queues, table.queues);
     set(&mut chosen.preemption, None, file.preemption);
     set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
     anyhow::ensure!(

@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn in_words_prints_each_cause_once() {
         let cause = || std::io::Error::other("no space left");
-        let told = anyhow::Error::new(cause()).context("cannot write out: no space left");
-        assert_eq!(in_words(&told), "cannot write out: no space left");
+        let error = anyhow::Error::new(cause()).context("cannot write out: no space left");
+        assert_eq!(in_words(&error), "cannot write out: no space left");
         assert_eq!(
             in_words(&anyhow::Error::new(cause()).context("cannot write out")),
             "cannot write out: no space left"

@@ -108,8 +108,8 @@ mod tests {
             jobs: vec![sample_summary()],
             remarks: vec!["journal-00000003.log ended in the middle of an entry".to_owned()],
         };
-        let told = text("/srv/nap/coordinator", &check, &Screen::plain());
-        let (head, table) = told.split_once("\n\n").expect("two parts");
+        let text_of_check = text("/srv/nap/coordinator", &check, &Screen::plain());
+        let (head, table) = text_of_check.split_once("\n\n").expect("two parts");
         assert_eq!(
             head,
             "journal    /srv/nap/coordinator\nbegun      2026-09-21T14:13:20Z, last written 2026-09-21T14:14:20Z\n\

@@ -22,8 +22,8 @@ pub struct Arguments {
 
 /// Executes `nap-lab` next to this program, or from PATH; returns only on failure.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
-    let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let sibling = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+    let program = sibling.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
     let error = Command::new(&program).args(&arguments.rest).exec();
     print_error(format_args!(
         "nap: cannot run {}: {error}; build it with `cargo build --release -p napreduce-lab` and put it next to nap",

@@ -248,7 +248,7 @@ mod tests {
             assert!(fits, "{name}");
         }
         let seconds = |before: &str, after: &str| -> u64 {
-            let rest = manifests[1].split_once(before).expect("it is said").1;
+            let rest = manifests[1].split_once(before).expect("it is set").1;
             rest.split_once(after).expect("it ends").0.trim().parse().expect("a number")
         };
         let (grace, until_killed) =

@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 /// Formats a table without empty columns.
 fn text(queues: &[QueueSummary], screen: &Screen) -> String {
-    let has = |said: fn(&QueueSummary) -> bool| queues.iter().any(said);
+    let has = |column: fn(&QueueSummary) -> bool| queues.iter().any(column);
     let mut columns: Vec<QueueColumn> = vec![("QUEUE", |queue| queue.name.clone())];
     if has(|queue| queue.weight_permille.is_some()) {
         columns.push(("WEIGHT", |queue| or_dash(queue.weight_permille.map(thousandths))));

@@ -34,14 +34,14 @@ impl Screen {
     /// Returns the properties of standard output, with the local time zone or UTC. `COLUMNS` overrides its width;
     /// `NO_COLOR` disables colours.
     pub fn of_stdout(utc: bool) -> Screen {
-        let said = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
-        let asked = said("COLUMNS").and_then(|columns| columns.parse().ok());
+        let columns = variable("COLUMNS").and_then(|columns| columns.parse().ok());
         let wide = || Table::new().width().filter(|_| is_terminal).map(usize::from);
-        let dumb = said("TERM").is_none_or(|terminal| terminal == "dumb");
+        let dumb = variable("TERM").is_none_or(|terminal| terminal == "dumb");
         Screen {
-            columns: asked.filter(|columns| *columns > 0).or_else(wide),
-            colours: is_terminal && !dumb && said("NO_COLOR").is_none(),
+            columns: columns.filter(|columns| *columns > 0).or_else(wide),
+            colours: is_terminal && !dumb && variable("NO_COLOR").is_none(),
             zone: if utc { TimeZone::UTC } else { TimeZone::system() },
         }
     }

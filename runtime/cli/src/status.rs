@@ -91,9 +91,9 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
 
 /// Formats counts without zeros, such as `3 up, 1 lost`.
 fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) -> String {
-    let there = all.iter().filter(|(count, _)| *count != N::default());
-    let said: Vec<String> = there.map(|(count, name)| format!("{count} {name}")).collect();
-    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+    let nonzero = all.iter().filter(|(count, _)| *count != N::default());
+    let words: Vec<String> = nonzero.map(|(count, name)| format!("{count} {name}")).collect();
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn write_whole<T>(
             output.display()
         )));
     }
-    write_beside(output, File::options().write(true).create_new(true), write)
+    write_then_rename(output, File::options().write(true).create_new(true), write)
         .with_context(|| format!("cannot write {}", output.display()))
 }
 
@@ -36,7 +36,7 @@ pub fn write_whole<T>(
 pub fn write_private(output: &Path, bytes: &[u8]) -> Result<()> {
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(0o600);
-    write_beside(output, &options, |file| file.write_all(bytes))
+    write_then_rename(output, &options, |file| file.write_all(bytes))
         .with_context(|| format!("cannot write {}", output.display()))
 }
 
@@ -54,7 +54,7 @@ pub fn create_empty(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_beside<T>(
+fn write_then_rename<T>(
     output: &Path,
     options: &OpenOptions,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,

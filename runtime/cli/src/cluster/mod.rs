@@ -82,8 +82,8 @@ impl ClusterArguments {
     pub fn place(&self) -> Result<ClusterPlace> {
         let file = self.configuration()?.client;
         // A directory flag overrides an address in the file.
-        let filed = file.coordinator.filter(|_| self.dir.is_none());
-        let address = self.coordinator.clone().filter(|address| !address.is_empty()).or(filed);
+        let in_file = file.coordinator.filter(|_| self.dir.is_none());
+        let address = self.coordinator.clone().filter(|address| !address.is_empty()).or(in_file);
         let secret_file = self.secret_file.clone().or(file.secret_file);
         Ok(match address {
             Some(address) => ClusterPlace::at(&address, secret_file.as_deref())?,
@@ -100,9 +100,9 @@ impl ClusterArguments {
 }
 
 /// Replaces a default by the flag or environment, else by the file.
-pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
-    if let Some(said) = said.or(filed) {
-        *value = said;
+pub fn set<T>(value: &mut T, flag: Option<T>, in_file: Option<T>) {
+    if let Some(chosen) = flag.or(in_file) {
+        *value = chosen;
     }
 }
 

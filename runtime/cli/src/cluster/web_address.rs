@@ -14,10 +14,10 @@ pub enum WebAddress {
 
 impl WebAddress {
     /// Returns the flag, else the setting of the file, else the default.
-    pub fn chosen(flag: Option<SocketAddr>, filed: Option<WebAddress>) -> WebAddress {
+    pub fn chosen(flag: Option<SocketAddr>, in_file: Option<WebAddress>) -> WebAddress {
         // A command that serves the dashboard ignores `off` in the file.
-        let filed = filed.filter(|filed| *filed != WebAddress::Off).unwrap_or(WebAddress::Usual);
-        flag.map_or(filed, WebAddress::At)
+        let in_file = in_file.filter(|in_file| *in_file != WebAddress::Off).unwrap_or(WebAddress::Usual);
+        flag.map_or(in_file, WebAddress::At)
     }
 }
 

@@ -213,7 +213,7 @@ impl StreamingJob {
             );
         }
         let environment = self.environment.concat();
-        let command = |text: &str| format!("{environment}{}", beside(text, &self.names));
+        let command = |text: &str| format!("{environment}{}", with_side_file(text, &self.names));
         let mapper = format!("{INPUT_VARIABLES}{}", command(&mapper));
         let combiner = self.combiner.as_deref().map(command);
         let mut reducer = command(&reducer);
@@ -261,7 +261,7 @@ fn command(option: &str, value: &str) -> Result<String, String> {
 }
 
 /// Prefixes `./` to a command that begins with the name of a side file.
-fn beside(command: &str, names: &[String]) -> String {
+fn with_side_file(command: &str, names: &[String]) -> String {
     let first = command.split_whitespace().next().unwrap_or_default();
     if names.iter().any(|name| name == first) {
         format!("./{}", command.trim_start())

@@ -121,8 +121,8 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     let limit = arguments.limit as usize;
     // Filters and sort columns are applied here, so they need all jobs.
     let needs_all = !filter.is_open() || !arguments.sort.is_empty();
-    let asked = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
-    let mut jobs = client.ask(ListJobs { limit: asked })?;
+    let requested = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
+    let mut jobs = client.ask(ListJobs { limit: requested })?;
     jobs.retain(|job| filter.takes(job));
     jobs.sort_by(|one, other| by_all(&arguments.sort, one, other));
     let more = jobs.len().saturating_sub(limit);

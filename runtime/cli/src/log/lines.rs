@@ -207,25 +207,25 @@ mod tests {
 
     #[test]
     fn line_has_component_worker_and_escaped_message() {
-        let said = lines(None, || {
+        let output = lines(None, || {
             tracing::info!(target: "worker", worker = %"w1", "started\nand \u{1b}[31mred");
             tracing::warn!(target: "coordinator", "the disk is full");
             tracing::debug!(target: "coordinator", "not worth a line");
         });
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[0].starts_with("worker w1: started") && !said[0].contains('\u{1b}'), "{said:?}");
-        assert_eq!(said[1], "coordinator WARN: the disk is full");
+        assert_eq!(output.len(), 2, "{output:?}");
+        assert!(output[0].starts_with("worker w1: started") && !output[0].contains('\u{1b}'), "{output:?}");
+        assert_eq!(output[1], "coordinator WARN: the disk is full");
     }
 
     #[test]
     fn filter_sets_levels_by_component() {
-        let said = lines(Some("warn,worker=debug"), || {
+        let output = lines(Some("warn,worker=debug"), || {
             let _in =
                 tracing::info_span!(target: SPAN_TARGET, "attempt", id = %"job_0001_m_0000.1").entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });
-        assert_eq!(said, ["worker DEBUG attempt[id=job_0001_m_0000.1]: suspended"]);
+        assert_eq!(output, ["worker DEBUG attempt[id=job_0001_m_0000.1]: suspended"]);
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Scale {
         for name in &drain {
             let idle = workers.iter().find(|worker| is_up(worker) && worker.name == *name);
             if let Some(worker) = idle {
-                let reason = "idle, says nap scale".to_owned();
+                let reason = "idle: drained by nap scale".to_owned();
                 client.ask(DrainWorker { worker: worker.worker, hand_back: false, reason })?;
                 print_error(format_args!("nap scale: drained {} ({name}), which is idle", worker.worker));
             }

@@ -41,8 +41,8 @@ pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Resul
         ClusterPlace::Directory(directory) => vec!["--dir".into(), absolute(directory.path().to_owned())?],
         ClusterPlace::Address { address, .. } => {
             let mut line = vec!["--coordinator".into(), address.clone()];
-            let filed = arguments.configuration()?.client.secret_file;
-            if let Some(secret) = arguments.secret_file.clone().or(filed) {
+            let in_file = arguments.configuration()?.client.secret_file;
+            if let Some(secret) = arguments.secret_file.clone().or(in_file) {
                 line.extend(["--secret-file".into(), absolute(secret)?]);
             }
             line
@@ -95,8 +95,8 @@ impl Slurm {
             "--name",
             &self.script.name,
         ]);
-        let said = ask(&mut asking)?;
-        let jobs = read_jobs(&said)?;
+        let printed = ask(&mut asking)?;
+        let jobs = read_jobs(&printed)?;
         Ok(jobs.into_iter().map(|(id, phase)| BatchJob { worker: self.worker_of(&id), id, phase }).collect())
     }
 
@@ -113,12 +113,12 @@ impl Slurm {
             // An sbatch that rejects its arguments does not read; its error is reported below.
             let _ = stdin.write_all(script.as_bytes());
         }
-        let said = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
-        let number = said.trim().split(';').next().unwrap_or_default().to_owned();
+        let printed = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
+        let number = printed.trim().split(';').next().unwrap_or_default().to_owned();
         if !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
             Ok(number)
         } else {
-            bail!("sbatch printed {:?} instead of a job number", said.trim())
+            bail!("sbatch printed {:?} instead of a job number", printed.trim())
         }
     }
 
@@ -162,19 +162,19 @@ pub fn processors(arguments: &[String]) -> u32 {
     let mut found = 1;
     for (at, argument) in arguments.iter().enumerate() {
         let next = || arguments.get(at + 1).map(String::as_str);
-        let said = match argument.as_str() {
+        let value = match argument.as_str() {
             "-c" | "--cpus-per-task" => next(),
             other => other.strip_prefix("--cpus-per-task=").or_else(|| other.strip_prefix("-c")),
         };
-        found = said.and_then(|said| said.parse().ok()).unwrap_or(found);
+        found = value.and_then(|value| value.parse().ok()).unwrap_or(found);
     }
     found.max(1)
 }
 
 /// Parses lines of a job number and a short state; skips ended jobs.
-fn read_jobs(said: &str) -> Result<Vec<(String, BatchPhase)>> {
+fn read_jobs(listing: &str) -> Result<Vec<(String, BatchPhase)>> {
     let mut jobs = Vec::new();
-    for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in listing.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[id, state] = &words[..] else {
             bail!("squeue printed {line:?} instead of a job and its state")
@@ -200,9 +200,9 @@ fn ask(command: &mut Command) -> Result<String> {
 }
 
 fn answer(name: &str, output: std::process::Output) -> Result<String> {
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
-        return Ok(said);
+        return Ok(stdout);
     }
     let why = String::from_utf8_lossy(&output.stderr);
     bail!("{name} failed ({}): {}", output.status, why.trim())
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn processors_are_read_from_sbatch_arguments() {
-        for (said, expected) in [
+        for (arguments, expected) in [
             ("", 1),
             ("-p batch -c 8", 8),
             ("-c8 -t 1:00", 8),
@@ -229,7 +229,7 @@ mod tests {
             ("-c", 1),
             ("-c 0", 1),
         ] {
-            assert_eq!(processors(&words(said)), expected, "{said}");
+            assert_eq!(processors(&words(arguments)), expected, "{arguments}");
         }
     }
 

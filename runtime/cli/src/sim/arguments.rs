@@ -301,8 +301,8 @@ impl OverheadArguments {
             (&mut overheads.launch, self.launch),
             (&mut overheads.kill, self.kill_cleanup),
         ];
-        for (value, said) in spans {
-            *value = said.map_or(*value, span);
+        for (value, flag) in spans {
+            *value = flag.map_or(*value, span);
         }
         let costs = [
             (&mut overheads.suspend, self.suspend),
@@ -310,8 +310,8 @@ impl OverheadArguments {
             (&mut overheads.checkpoint_write, self.checkpoint_write),
             (&mut overheads.checkpoint_read, self.checkpoint_read),
         ];
-        for (value, said) in costs {
-            *value = said.map_or(*value, |time| Cost::fixed(span(time)));
+        for (value, flag) in costs {
+            *value = flag.map_or(*value, |time| Cost::fixed(span(time)));
         }
         overheads.out_of_band |= self.out_of_band;
         let failures = &mut settings.failures;

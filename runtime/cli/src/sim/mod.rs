@@ -60,11 +60,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             begin + &report::text(&experiment, &outcomes)
         },
         || {
-            let mut said = report::json(&experiment, &outcomes);
+            let mut value = report::json(&experiment, &outcomes);
             if let Some(fidelity) = &fidelity {
-                said["recorded"] = fidelity.value();
+                value["recorded"] = fidelity.value();
             }
-            said
+            value
         },
     )
 }
@@ -112,8 +112,8 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
 
 /// Prints which requests of jobs a policy ignores.
 fn note_ignored(source: &Source, variants: &[Variant], seed: u64) {
-    let asked = source.asked(seed);
-    let jobs = || asked.iter().map(|(priority, queue, deadline)| (*priority, &**queue, *deadline));
+    let requests = source.requests(seed);
+    let jobs = || requests.iter().map(|(priority, queue, deadline)| (*priority, &**queue, *deadline));
     let policies = variants.iter().filter_map(|variant| variant.subject.policy());
     let notes: BTreeSet<String> = policies.flat_map(|policy| policy.ignored(jobs())).collect();
     for note in notes {

@@ -160,7 +160,7 @@ impl Source {
     }
 
     /// Returns priority, queue and deadline of each job; nothing for a trace.
-    pub fn asked(&self, seed: u64) -> Vec<(i32, Arc<str>, Option<Span>)> {
+    pub fn requests(&self, seed: u64) -> Vec<(i32, Arc<str>, Option<Span>)> {
         match &self.origin {
             Origin::Trace(..) => Vec::new(),
             Origin::Workload(_) | Origin::Recorded(_) => {

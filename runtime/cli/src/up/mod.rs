@@ -220,8 +220,8 @@ fn parse<P: Parser>(line: &[OsString]) -> Result<P> {
 }
 
 /// Returns the flag, the value of the file, or the default. Fails if the value of the file is out of range.
-fn chosen(setting: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: u32) -> Result<u32> {
-    let chosen = flag.or(filed).unwrap_or(default);
+fn chosen(setting: &str, flag: Option<u32>, in_file: Option<u32>, default: u32, max: u32) -> Result<u32> {
+    let chosen = flag.or(in_file).unwrap_or(default);
     if !(1..=max).contains(&chosen) {
         bail!("{setting} = {chosen} in the configuration file: must be 1 to {max} for nap up");
     }
@@ -375,11 +375,12 @@ mod tests {
     fn file_value_out_of_range_is_rejected() {
         assert_eq!(chosen("workers", None, None, 2, 9).expect("the default"), 2);
         assert_eq!(chosen("workers", Some(3), Some(0), 2, 9).expect("the flag"), 3);
-        for filed in [0, 10] {
-            let error =
-                chosen("[up] map-slots", None, Some(filed), 2, 9).expect_err("it makes no sense").to_string();
+        for in_file in [0, 10] {
+            let error = chosen("[up] map-slots", None, Some(in_file), 2, 9)
+                .expect_err("it makes no sense")
+                .to_string();
             let expected =
-                format!("[up] map-slots = {filed} in the configuration file: must be 1 to 9 for nap up");
+                format!("[up] map-slots = {in_file} in the configuration file: must be 1 to 9 for nap up");
             assert_eq!(error, expected);
         }
     }

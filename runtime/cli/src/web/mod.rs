@@ -95,9 +95,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             Ok(())
         }
         Command::Serve(arguments) => {
-            let filed = cluster.configuration()?.web;
-            let address = WebAddress::chosen(arguments.bind, filed.bind);
-            let hosts = [arguments.host.clone(), filed.hosts].concat();
+            let table = cluster.configuration()?.web;
+            let address = WebAddress::chosen(arguments.bind, table.bind);
+            let hosts = [arguments.host.clone(), table.hosts].concat();
             let running = Running::start(cluster.place()?, address, hosts, cluster)?;
             wait(&running.line()?)
         }

@@ -145,15 +145,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a path");
         directory.create().expect("a cluster directory");
-        let said = || address_in(&directory).expect_err("it cannot be found").to_string();
-        assert!(said().ends_with("; serve it with: nap web serve"), "{}", said());
+        let error = || address_in(&directory).expect_err("it cannot be found").to_string();
+        assert!(error().ends_with("; serve it with: nap web serve"), "{}", error());
         fs::write(record_file(&directory), "{}").expect("written");
-        assert!(said().ends_with("web.json is damaged; remove it"), "{}", said());
+        assert!(error().ends_with("web.json is damaged; remove it"), "{}", error());
         let address = "127.0.0.1:9".parse().expect("an address");
         // No process has this PID.
         let gone = serde_json::to_vec(&WebRecord { address, process: i32::MAX as u32 }).expect("JSON");
         fs::write(record_file(&directory), gone).expect("written");
-        assert!(said().contains("has ended"), "{}", said());
+        assert!(error().contains("has ended"), "{}", error());
     }
 
     #[test]

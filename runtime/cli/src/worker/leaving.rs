@@ -74,8 +74,8 @@ mod tests {
             grace: seconds(50),
             ..WorkerOptions::default()
         };
-        let said = LeaveArguments { on_terminate: Some(OnTerminateName::Drain), grace: None };
-        let rules = said.rules(&file).expect("they make sense");
+        let flags = LeaveArguments { on_terminate: Some(OnTerminateName::Drain), grace: None };
+        let rules = flags.rules(&file).expect("they make sense");
         assert_eq!((rules.on_terminate, rules.grace), (OnTerminate::Drain, Duration::from_secs(50)));
         let rules = LeaveArguments::default().rules(&file).expect("they make sense");
         assert_eq!(rules.on_terminate, OnTerminate::Leave);
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn to_line_returns_the_given_flags() {
-        let said = LeaveArguments { on_terminate: Some(OnTerminateName::Leave), grace: seconds(3) };
-        assert_eq!(said.to_line(), ["--on-terminate", "leave", "--grace", "3000ms"]);
+        let flags = LeaveArguments { on_terminate: Some(OnTerminateName::Leave), grace: seconds(3) };
+        assert_eq!(flags.to_line(), ["--on-terminate", "leave", "--grace", "3000ms"]);
         assert_eq!(LeaveArguments::default().to_line(), [""; 0]);
     }
 

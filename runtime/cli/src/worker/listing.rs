@@ -174,10 +174,10 @@ mod tests {
         );
         let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
-        let told = text(&[lost], &Screen::plain());
+        let listing = text(&[lost], &Screen::plain());
         assert!(
-            told.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
-            "{told}"
+            listing.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
+            "{listing}"
         );
     }
 

@@ -48,21 +48,21 @@ impl Running {
     }
 
     /// The first line of standard error that contains the words; the rest is read by a thread.
-    fn says(&mut self, words: &'static str) -> String {
+    fn wait_for_line(&mut self, words: &'static str) -> String {
         let stderr = self.child.stderr.take().expect("asked once");
         first_line(stderr, words)
     }
 
     fn first_line_of_stdout(&mut self) -> String {
         let mut stdout = BufReader::new(self.child.stdout.take().expect("asked once"));
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         thread::spawn(move || {
             let mut line = String::new();
             let read = stdout.read_line(&mut line).map(|_| line);
-            let _ = tell.send(read);
+            let _ = sender.send(read);
             let _ = stdout.read_to_end(&mut Vec::new());
         });
-        told.recv_timeout(DEADLINE).expect("a line in time").expect("a readable line")
+        receiver.recv_timeout(DEADLINE).expect("a line in time").expect("a readable line")
     }
 
     fn ends_after(mut self, signal: Signal) -> i32 {
@@ -87,15 +87,15 @@ impl Drop for Running {
 }
 
 fn first_line(stderr: ChildStderr, words: &'static str) -> String {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             if line.contains(words) {
-                let _ = tell.send(line);
+                let _ = sender.send(line);
             }
         }
     });
-    told.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("no line contains {words:?}"))
+    receiver.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("no line contains {words:?}"))
 }
 
 fn folder() -> TempDir {
@@ -107,7 +107,7 @@ fn coordinator_answers_and_ends_on_sigterm() {
     let folder = folder();
     let folder = folder.path();
     let mut coordinator = Running::start(folder, "coordinator");
-    coordinator.says("listening at 127.0.0.1:");
+    coordinator.wait_for_line("listening at 127.0.0.1:");
     let (status, stdout, _) = ask(folder, "job list");
     assert_eq!((status, stdout.lines().count()), (0, 1), "{stdout}");
     assert!(stdout.starts_with("JOB"), "{stdout}");
@@ -134,7 +134,7 @@ fn missing_cluster_is_reported_with_remedy() {
     let expected = format!(
         "nap: there is no cluster directory {directory}; start a cluster with: nap up --dir {directory}\n"
     );
-    assert_eq!((status, stderr), (69, expected), "said once, and told apart from a failure");
+    assert_eq!((status, stderr), (69, expected), "once, with a status of its own");
     let (status, _, stderr) = ask(folder.path(), "job list --coordinator nowhere:1");
     assert!(status == 2 && stderr.contains("name it with --secret-file"), "{status} {stderr}");
     std::fs::create_dir(folder.path().join("cluster")).expect("a directory");
@@ -148,7 +148,7 @@ fn client_waits_for_absent_coordinator() {
     let folder = folder();
     let folder = folder.path();
     let mut coordinator = Running::start(folder, "coordinator");
-    coordinator.says("listening at 127.0.0.1:");
+    coordinator.wait_for_line("listening at 127.0.0.1:");
     // Killed, it leaves its address; whoever asks now waits for the next one.
     assert_eq!(coordinator.ends_after(Signal::KILL), -1);
     let (status, _, stderr) = ask(folder, "job list --connect-timeout 3s");
@@ -157,9 +157,9 @@ fn client_waits_for_absent_coordinator() {
     assert!(stderr.contains("; retrying for "), "{stderr}");
     assert!(stderr.contains("no coordinator answers for "), "{stderr}");
     let mut asking = Running::start(folder, "job list --format json");
-    asking.says("; retrying for 5");
+    asking.wait_for_line("; retrying for 5");
     let mut coordinator = Running::start(folder, "coordinator");
-    coordinator.says("listening at 127.0.0.1:");
+    coordinator.wait_for_line("listening at 127.0.0.1:");
     assert_eq!(asking.first_line_of_stdout(), "[]\n");
     assert_eq!(coordinator.ends_after(Signal::TERM), 0);
 }
@@ -186,7 +186,7 @@ fn second_nap_up_fails_and_names_the_first() {
     assert_eq!(first.ends_after(Signal::INT), 0);
     // Nor does one join a coordinator that runs by itself.
     let mut coordinator = Running::start(folder, "coordinator");
-    coordinator.says("listening at 127.0.0.1:");
+    coordinator.wait_for_line("listening at 127.0.0.1:");
     let (status, stdout, stderr) = ask(folder, "up --workers 1");
     assert_eq!((status, stdout.as_str()), (1, ""), "{stderr}");
     assert!(stderr.contains(&format!("(process {} at ", coordinator.child.id())), "{stderr}");
@@ -296,18 +296,21 @@ fn logs_are_json_files_and_invalid_levels_are_rejected() {
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("text")).collect();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let says = |target: &str, words: &str| {
+    let is_logged = |target: &str, words: &str| {
         let about = |line: &&serde_json::Value| line["target"] == target;
         lines
             .iter()
             .filter(about)
             .any(|line| line["message"].as_str().is_some_and(|text| text.contains(words)))
     };
-    assert!(says("coordinator", "listening at") && says("worker", "connected to the coordinator"), "{text}");
+    assert!(
+        is_logged("coordinator", "listening at") && is_logged("worker", "connected to the coordinator"),
+        "{text}"
+    );
 
     let refused =
         nap(folder.path(), "coordinator").env("NAPREDUCE_LOG", "worker=loud").output().expect("nap runs");
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("invalid NAPREDUCE_LOG=worker=loud"), "{told}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("invalid NAPREDUCE_LOG=worker=loud"), "{stderr}");
 }

@@ -44,14 +44,14 @@ impl Place {
     /// Checks the output of a command.
     fn check(&self, line: &str, expected: &str) {
         let ended = self.hadoop(&words(line));
-        assert!(ended.status.success(), "{line}: {}", said(&ended));
+        assert!(ended.status.success(), "{line}: {}", stderr_of(&ended));
         assert_eq!(String::from_utf8_lossy(&ended.stdout), expected, "{line}");
     }
 
     fn check_fails(&self, line: &str, status: i32, expected: &str) {
         let ended = self.hadoop(&words(line));
-        assert_eq!(ended.status.code(), Some(status), "{line}: {}", said(&ended));
-        assert!(said(&ended).contains(expected), "{line}: {}", said(&ended));
+        assert_eq!(ended.status.code(), Some(status), "{line}: {}", stderr_of(&ended));
+        assert!(stderr_of(&ended).contains(expected), "{line}: {}", stderr_of(&ended));
     }
 }
 
@@ -59,7 +59,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-fn said(ended: &Output) -> String {
+fn stderr_of(ended: &Output) -> String {
     String::from_utf8_lossy(&ended.stderr).into_owned()
 }
 
@@ -157,7 +157,7 @@ fn script_for_hadoop_runs_unchanged() {
         "-numReduceTasks",
         "1",
     ]);
-    assert!(ended.status.success(), "{}", said(&ended));
+    assert!(ended.status.success(), "{}", stderr_of(&ended));
     place.check("fs -cat /out/part-*", "be\t2\nnot\t1\nor\t1\nto\t2\n");
 }
 
@@ -240,8 +240,12 @@ fn key_fields_are_partitioned_and_sorted() {
         "-reducer",
         "cat",
     ]);
-    assert!(ended.status.success(), "{}", said(&ended));
-    assert!(said(&ended).contains("-D mapreduce.map.memory.mb has no effect here"), "{}", said(&ended));
+    assert!(ended.status.success(), "{}", stderr_of(&ended));
+    assert!(
+        stderr_of(&ended).contains("-D mapreduce.map.memory.mb has no effect here"),
+        "{}",
+        stderr_of(&ended)
+    );
     place.check("fs -cat /out/*", "a,10\ty1\na,9\tz1\nb,10\tw1\nb,9\tx1\n");
 }
 
@@ -326,7 +330,7 @@ fn run_mrjob(place: &Place, arguments: &[&str], runner: &str) -> String {
         command.args(["--hadoop-bin", &nap, "--hadoop-streaming-jar", "any.jar"]);
     }
     let ended = command.output().expect("python3 runs");
-    assert!(ended.status.success(), "{arguments:?}: {}", said(&ended));
+    assert!(ended.status.success(), "{arguments:?}: {}", stderr_of(&ended));
     let mut lines: Vec<String> = String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect();
     lines.sort();
     lines.join("\n")

@@ -22,8 +22,10 @@ impl MeasuredCosts {
     pub fn add(&mut self, ended: &EndedJob) {
         let detail = &ended.detail;
         for one in &detail.preemptions {
-            let took =
-                one.freed_micros.zip(one.ordered_micros).map(|(freed, told)| freed.saturating_sub(told));
+            let took = one
+                .freed_micros
+                .zip(one.ordered_micros)
+                .map(|(freed, ordered)| freed.saturating_sub(ordered));
             self.by_operators += u64::from(one.by == "operator");
             if let (Some(took), Some(of)) = (took, times_of(one)) {
                 of(self).push(took);

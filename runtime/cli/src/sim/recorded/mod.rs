@@ -55,8 +55,8 @@ impl Recorded {
             gathered.not_chosen = choose(&mut window, chosen, folder.path())?;
         }
         let (first, last) = (window[0].submitted, window[window.len() - 1].submitted);
-        for there in &window {
-            if let Some(ended) = folder.read(there.job)? {
+        for submission in &window {
+            if let Some(ended) = folder.read(submission.job)? {
                 gathered.add(&ended, first)?;
             }
         }
@@ -100,7 +100,7 @@ impl Recorded {
 
 /// Submission and end of a job, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct There {
+struct Submission {
     submitted: u64,
     job: JobId,
     ended: u64,
@@ -108,20 +108,20 @@ struct There {
 
 /// Returns the jobs of a window in order of submission, and the number of earlier jobs that were still running.
 /// Fails if the window has no job.
-fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<There>, usize)> {
+fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<Submission>, usize)> {
     let mut all = Vec::new();
     for &job in folder.jobs() {
         if let Some(summary) = folder.summary(job)? {
             let submitted = summary.submitted_millis;
-            all.push(There { submitted, job, ended: summary.ended_millis.unwrap_or(submitted) });
+            all.push(Submission { submitted, job, ended: summary.ended_millis.unwrap_or(submitted) });
         }
     }
     all.sort();
-    let at = |there: Option<&There>| there.map_or(0, |there| there.submitted);
+    let at = |submission: Option<&Submission>| submission.map_or(0, |submission| submission.submitted);
     let (first, last) = (at(all.first()), at(all.last()));
     let (from, until) = place.window(first)?;
     let known = all.clone();
-    all.retain(|there| (from..until).contains(&there.submitted));
+    all.retain(|submission| (from..until).contains(&submission.submitted));
     ensure!(
         !all.is_empty(),
         "none of the {} jobs in {} was submitted in this window; submissions are from {} to {}",
@@ -131,22 +131,22 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<The
         moment(last)
     );
     let begin = all[0].submitted;
-    let before = known.iter().filter(|there| there.submitted < from && there.ended > begin);
+    let before = known.iter().filter(|submission| submission.submitted < from && submission.ended > begin);
     let before = before.count();
     Ok((all, before))
 }
 
 /// Removes all but the chosen jobs from a window; returns how many others ran at the same time.
-fn choose(window: &mut Vec<There>, chosen: &[JobId], folder: &Path) -> Result<usize> {
-    if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|there| there.job == **job)) {
+fn choose(window: &mut Vec<Submission>, chosen: &[JobId], folder: &Path) -> Result<usize> {
+    if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|submission| submission.job == **job)) {
         bail!("{absent}: not among the jobs of this window in {}; see: nap history serve", folder.display());
     }
-    let (kept, others): (Vec<There>, Vec<There>) =
-        window.iter().partition(|there| chosen.contains(&there.job));
+    let (kept, others): (Vec<Submission>, Vec<Submission>) =
+        window.iter().partition(|submission| chosen.contains(&submission.job));
     *window = kept;
     let begin = window[0].submitted;
-    let end = window.iter().map(|there| there.ended).max().unwrap_or(begin);
-    Ok(others.iter().filter(|there| there.submitted < end && there.ended > begin).count())
+    let end = window.iter().map(|submission| submission.ended).max().unwrap_or(begin);
+    Ok(others.iter().filter(|submission| submission.submitted < end && submission.ended > begin).count())
 }
 
 /// The jobs read so far.
