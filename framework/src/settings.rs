@@ -15,13 +15,13 @@ Settings for --conf:
   attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
   combine-files=true|false
                           whether one map task reads several small files (default true)
-  compression=none|lz4    how map output is kept on local disk (default none)
+  compression=none|lz4    compression of map output on local disk (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 256)
-  durable=true|false      force map output, checkpoints and the output to the disk before they count (default false;
-                          the output of a cluster's job always is)
-  slowstart=SHARE         share of maps that are done before reduces start (0 to 1, default 0.8)
-  side-file-max=SIZE      bytes that a file of --files may have on its way to a cluster (default 4GiB)
-  task-timeout=TIME       a task that makes no progress for so long is ended and tried again
+  durable=true|false      whether map output, checkpoints and output are synced to disk (default false; output of
+                          jobs on a cluster always is)
+  slowstart=SHARE         share of maps to complete before reduces start (0 to 1, default 0.8)
+  side-file-max=SIZE      maximum size of a file of --files on a cluster (default 4GiB)
+  task-timeout=TIME       time without progress after which a task is killed and retried
                           (such as 90s or 10m, 0s for never, default 600s)";
 
 /// Default number of sources of one merge. Sources are mapped and read ahead by the kernel, so many of them

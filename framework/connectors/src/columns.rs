@@ -8,25 +8,25 @@ use serde::forward_to_deserialize_any;
 
 /// Returns the serde field names of the struct `T`; `None` for other types, which take all columns.
 pub(crate) fn columns<'de, T: Deserialize<'de>>() -> Option<&'static [&'static str]> {
-    let mut heard = None;
+    let mut names = None;
     // Always fails: there is no row.
-    drop(T::deserialize(Asked { heard: &mut heard }));
-    heard
+    drop(T::deserialize(FieldNames { names: &mut names }));
+    names
 }
 
-struct Asked<'h> {
-    heard: &'h mut Option<&'static [&'static str]>,
+struct FieldNames<'h> {
+    names: &'h mut Option<&'static [&'static str]>,
 }
 
-fn no_row<T>() -> Result<T, Error> {
+fn names_only<T>() -> Result<T, Error> {
     Err(Error::custom("a dummy value for the names of the columns"))
 }
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for FieldNames<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        no_row()
+        names_only()
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -35,8 +35,8 @@ impl<'de> Deserializer<'de> for Asked<'_> {
         fields: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Error> {
-        *self.heard = Some(fields);
-        no_row()
+        *self.names = Some(fields);
+        names_only()
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

@@ -121,7 +121,9 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     }
 
     pub(super) fn set(&mut self, settings: &Settings) {
-        self.list.iter_mut().for_each(|input| input.map.set(settings));
+        for input in &mut self.list {
+            input.map.set(settings);
+        }
     }
 
     /// Returns the input of a split. Only a driver has the counts; without them there is one input.

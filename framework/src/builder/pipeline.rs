@@ -10,8 +10,8 @@ use crate::input::{
 use crate::output::{OutputDefinition, OutputFormat};
 use crate::settings::Settings;
 use crate::state::Save;
-use crate::task;
 use crate::task::map::MapWork;
+use crate::task::map_only::MapOnlyWork;
 use crate::task::reduce::ReduceWork;
 use crate::user_code::{CombineStage, Grouping, PartMap, PartitionChoice, Reducer};
 
@@ -159,7 +159,8 @@ where
     F: PartMap<I, O>,
 {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
-        task::map_only::run((&self.input, self.bad_records), &self.output, &self.map, task, context)
+        let (format, output, map) = (&self.input, &self.output, &self.map);
+        MapOnlyWork { format, bad_records: self.bad_records, output, map, task, context }.run()
     }
 
     fn run_reduce(&self, _: &ReduceTask, _: &TaskContext) -> Result<ReduceResult, TaskError> {

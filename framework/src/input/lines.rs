@@ -169,11 +169,11 @@ impl LineBlocks {
         Ok(false)
     }
 
-    /// Returns the current block, its offset, and the shared offset of the current line, which the caller
-    /// updates.
+    /// Returns the current block.
     #[inline]
-    pub(crate) fn block(&self) -> (&[u8], u64, &ReadPosition) {
-        (&self.window.available()[..self.block], self.window.offset(), &self.line)
+    pub(crate) fn block(&self) -> LineBlock<'_> {
+        let bytes = &self.window.available()[..self.block];
+        LineBlock { bytes, offset: self.window.offset(), line: &self.line }
     }
 
     /// Returns the offset of the file's first line.
@@ -187,10 +187,11 @@ impl LineBlocks {
     /// # Errors
     /// Fails if the mark is not that of UTF-8.
     pub(crate) fn mark(&self) -> Result<usize, InputError> {
-        let (block, base, _) = self.block();
-        match self.source.file_start() == Some(base) {
-            true => mark_length(self.source.path(), block),
-            false => Ok(0),
+        let block = self.block();
+        if self.source.file_start() == Some(block.offset) {
+            mark_length(self.source.path(), block.bytes)
+        } else {
+            Ok(0)
         }
     }
 
@@ -215,12 +216,22 @@ impl LineBlocks {
     }
 }
 
-/// Calls `each` with the range of each line of `block`, which begins at `base`, without its newline and one
-/// CR before that. The first line is also stripped of the `mark` bytes of a byte order mark. `line` is the
-/// offset of the current line; at the end, that after the last line.
+/// Whole lines in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct LineBlock<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Offset of the block in the file.
+    pub(crate) offset: u64,
+    /// The shared offset of the current line.
+    pub(crate) line: &'a ReadPosition,
+}
+
+/// Calls `each` with the range of each line of a block, without its newline and one CR before that. The first
+/// line is also stripped of the `mark` bytes of a byte order mark. Updates the offset of the current line; at
+/// the end it is that after the last line.
 #[inline]
 pub(crate) fn for_each_line<E>(
-    (block, base, line): (&[u8], u64, &ReadPosition),
+    LineBlock { bytes: block, offset: base, line }: LineBlock<'_>,
     mut mark: usize,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {

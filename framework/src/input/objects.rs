@@ -91,7 +91,7 @@ impl ObjectInput {
 
     /// Returns the stream that is at `offset` or will reach it next.
     fn lane(&self, lanes: &mut Vec<ObjectStream>, offset: u64) -> ObjectStream {
-        let serves = |lane: &ObjectStream| (lane.position()..=lane.asked()).contains(&offset);
+        let serves = |lane: &ObjectStream| (lane.position()..=lane.requested_end()).contains(&offset);
         if let Some(at) = lanes.iter().position(serves) {
             return lanes.remove(at);
         }

@@ -126,16 +126,16 @@ fn text_lines<E: From<InputError>>(
     each: &mut impl FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     let mark = blocks.mark()?;
-    let (block, ..) = blocks.block();
-    match std::str::from_utf8(block) {
-        Ok(text) => for_each_line(blocks.block(), mark, |range| each(&text[range])),
+    let block = blocks.block();
+    match std::str::from_utf8(block.bytes) {
+        Ok(text) => for_each_line(block, mark, |range| each(&text[range])),
         Err(error) => Err(blocks.not_text(error.valid_up_to()).into()),
     }
 }
 
 fn byte_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    let (block, ..) = blocks.block();
-    for_each_line(blocks.block(), 0, |range| each(&block[range]))
+    let block = blocks.block();
+    for_each_line(block, 0, |range| each(&block.bytes[range]))
 }
 
 fn lossy_lines<E: From<InputError>>(
@@ -143,9 +143,9 @@ fn lossy_lines<E: From<InputError>>(
     each: &mut impl FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     let mark = blocks.mark()?;
-    let (block, ..) = blocks.block();
-    match std::str::from_utf8(block) {
-        Ok(text) => for_each_line(blocks.block(), mark, |range| each(&text[range])),
-        Err(_) => for_each_line(blocks.block(), mark, |range| each(&String::from_utf8_lossy(&block[range]))),
+    let block = blocks.block();
+    match std::str::from_utf8(block.bytes) {
+        Ok(text) => for_each_line(block, mark, |range| each(&text[range])),
+        Err(_) => for_each_line(block, mark, |range| each(&String::from_utf8_lossy(&block.bytes[range]))),
     }
 }

@@ -129,7 +129,7 @@ impl Boundary {
 }
 
 /// The result of searching for the end of a record.
-enum Found {
+enum SearchResult {
     /// The end of the record, and the start of the next one.
     Record { end: usize, next: usize },
     /// No end before this byte; read more.
@@ -184,21 +184,21 @@ pub struct TextRecordReader {
 
 impl TextRecordReader {
     /// Searches for the end of the record that begins with `bytes[start..]`.
-    fn find(&self, bytes: &[u8], from: usize, ended: bool) -> Found {
+    fn find(&self, bytes: &[u8], from: usize, ended: bool) -> SearchResult {
         let width = self.finder.needle().len();
         let mut from = from;
         while let Some(at) = self.finder.find(&bytes[from..]).map(|at| from + at) {
             match &self.boundary {
-                Boundary::Delimiter(_) => return Found::Record { end: at, next: at + width },
-                Boundary::Marker(_) => return Found::Record { end: at, next: at + 1 },
+                Boundary::Delimiter(_) => return SearchResult::Record { end: at, next: at + width },
+                Boundary::Marker(_) => return SearchResult::Record { end: at, next: at + 1 },
                 Boundary::BlankLines => match blank_lines(&bytes[at + 1..], ended) {
                     Some(0) => from = at + 1,
-                    Some(blank) => return Found::Record { end: at, next: at + 1 + blank },
-                    None => return Found::Nothing { searched: at },
+                    Some(blank) => return SearchResult::Record { end: at, next: at + 1 + blank },
+                    None => return SearchResult::Nothing { searched: at },
                 },
             }
         }
-        Found::Nothing { searched: (bytes.len() + 1).saturating_sub(width).max(from.min(bytes.len())) }
+        SearchResult::Nothing { searched: (bytes.len() + 1).saturating_sub(width).max(from.min(bytes.len())) }
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
@@ -219,7 +219,7 @@ impl TextRecordReader {
         }
         loop {
             match self.find(self.window.available(), 0, self.window.ended()) {
-                Found::Record { next, .. } => {
+                SearchResult::Record { next, .. } => {
                     self.window.take(next);
                     if self.window.offset() >= earliest {
                         return Ok(true);
@@ -227,8 +227,8 @@ impl TextRecordReader {
                     // The search for a marker needs the newline before it, that for a blank line the newline
                     // at its start.
                 }
-                Found::Nothing { .. } if self.window.ended() => return Ok(false),
-                Found::Nothing { searched } => {
+                SearchResult::Nothing { .. } if self.window.ended() => return Ok(false),
+                SearchResult::Nothing { searched } => {
                     self.window.take(searched);
                     if self.window.offset() >= self.end {
                         return Ok(false);
@@ -370,9 +370,9 @@ impl TextRecordReader {
         let (mut start, mut from) = (0, self.searched);
         while start < bytes.len() && base + (start as u64) < self.end {
             let (record, next) = match self.find(bytes, from, ended) {
-                Found::Record { end, next } => (&bytes[start..end], next),
-                Found::Nothing { .. } if ended => (self.without_newline(&bytes[start..]), bytes.len()),
-                Found::Nothing { searched } => return Ok((start, searched.saturating_sub(start))),
+                SearchResult::Record { end, next } => (&bytes[start..end], next),
+                SearchResult::Nothing { .. } if ended => (self.without_newline(&bytes[start..]), bytes.len()),
+                SearchResult::Nothing { searched } => return Ok((start, searched.saturating_sub(start))),
             };
             let offset = base + start as u64;
             self.position.set(offset);

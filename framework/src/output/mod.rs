@@ -238,7 +238,9 @@ impl<F: OutputFormat> Output<F> {
     }
 
     pub(crate) fn enter(&mut self, place: InputPlace) {
-        self.named.iter_mut().for_each(|opened| opened.writer.enter(place.clone()));
+        for opened in &mut self.named {
+            opened.writer.enter(place.clone());
+        }
         self.input = Some(place);
     }
 
@@ -290,7 +292,10 @@ impl<F: OutputFormat> Output<F> {
     /// Returns the first error of an earlier write, if any.
     pub(crate) fn check(&mut self) -> Result<(), OutputError> {
         self.part.check()?;
-        self.named.iter_mut().try_for_each(|opened| opened.writer.check())
+        for opened in &mut self.named {
+            opened.writer.check()?;
+        }
+        Ok(())
     }
 
     /// Saves the state of the format and of the formats of all named outputs.

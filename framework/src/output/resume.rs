@@ -80,7 +80,7 @@ impl<F: OutputFormat> OutputDefinition<F> {
         match pieces.first() {
             None => Ok(output),
             Some(piece) => {
-                let (path, what) = (base.join(&piece.file), "no output of the job is called so".to_owned());
+                let (path, what) = (base.join(&piece.file), "the job has no output of this name".to_owned());
                 Err(PiecesError::Damaged { path, what }.into())
             }
         }
@@ -92,14 +92,11 @@ impl<F: OutputFormat> OutputDefinition<F> {
             return Ok(vec![saved.to_vec()]);
         }
         let states: Vec<Vec<u8>> = postcard::from_bytes(saved).map_err(|error| error.to_string())?;
-        match states.len() == 1 + self.named.len() {
-            true => Ok(states),
-            false => Err(format!(
-                "it contains the states of {} outputs instead of {}",
-                states.len(),
-                1 + self.named.len()
-            )),
+        let (found, expected) = (states.len(), 1 + self.named.len());
+        if found != expected {
+            return Err(format!("it contains the states of {found} outputs instead of {expected}"));
         }
+        Ok(states)
     }
 
     fn opened<E>(

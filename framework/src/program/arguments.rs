@@ -35,8 +35,8 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
         let forms: Vec<String> = names.iter().map(|name| format!("{name}=PATH")).collect();
         command = command.mut_arg("inputs", |inputs| {
             inputs.value_name("NAME=PATH").help(format!(
-                "Input files by the name of their input: {}; directories (names starting with `_` or `.` are skipped) and \
-                 globs (** for any depth), too, and several for a name",
+                "Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth) by the \
+                 name of their input: {}; repeatable",
                 forms.join(", ")
             ))
         });
@@ -49,7 +49,7 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
         .value_name("FORMAT")
         .value_parser(clap::value_parser!(ReportFormat))
         .default_value("text")
-        .help("How to print the report at the end");
+        .help("Format of the final report");
     let mut after = String::new();
     if !examples.is_empty() {
         after.push_str("Examples:\n");
@@ -79,23 +79,23 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
 /// definition is called for this with default parameters; if it panics, the message is suppressed.
 #[expect(clippy::disallowed_methods, reason = "a program has one thread when it reads its arguments")]
 fn input_names(face: &Face) -> Option<Vec<String>> {
-    let asked = face.input_names.as_ref()?;
+    let names = face.input_names.as_ref()?;
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
-    let names = panic::catch_unwind(AssertUnwindSafe(|| asked())).ok().flatten();
+    let names = panic::catch_unwind(AssertUnwindSafe(|| names())).ok().flatten();
     panic::set_hook(hook);
     names?.into_iter().collect()
 }
 
 /// Returns the parameters of a program that is called without any; `None` if some are required.
-pub(crate) fn parameters_unsaid<P: Args>() -> Option<P> {
+pub(crate) fn default_parameters<P: Args>() -> Option<P> {
     let matches = P::augment_args(Command::new("")).try_get_matches_from([""]).ok()?;
     P::from_arg_matches(&matches).ok()
 }
 
 const STATUS_HELP: &str = "\n
-Exit status: 0 done, 1 the job failed, 2 wrong usage or bad input, 69 no coordinator answers (or none that this
-program can talk to), 128 and the number of the signal that ended it";
+Exit status: 0 success, 1 job failed, 2 usage or input error, 69 no reachable or compatible coordinator, 128 plus
+the number of the signal that ended the program";
 
 /// Returns the names of a job's inputs, if its definition needs no parameters.
 pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;

@@ -241,7 +241,7 @@ impl Program {
                 TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
             })?;
             if !envelope.files.is_empty() {
-                side_files::know(envelope.files);
+                side_files::set_local(envelope.files);
             }
             let mut job = definition(&envelope.parameters);
             job.pipeline.check().map_err(TaskError::fatal)?;
@@ -364,7 +364,7 @@ impl Program {
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
     pub fn main<P: Parameters + 'static>(mut self, definition: fn(&P) -> Job) -> ExitCode {
         let name = options::program_name();
-        let names = move || Some(definition(&arguments::parameters_unsaid()?).pipeline.input_names());
+        let names = move || Some(definition(&arguments::default_parameters()?).pipeline.input_names());
         self.face.input_names = Some(Rc::new(names));
         self.has_one_job = self.definitions.is_empty();
         self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {

@@ -85,19 +85,19 @@ pub(crate) struct RunArguments {
     #[cfg_attr(feature = "cli", arg(long))]
     pub overwrite: bool,
 
-    /// Name of the job, for people [default: the program's name]
+    /// Name of the job [default: the program's name]
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     pub name: Option<String>,
 
-    /// A setting by name; see the list below
+    /// Setting by name; see the list below
     #[cfg_attr(feature = "cli", arg(long, value_name = "KEY=VALUE"))]
     pub conf: Vec<String>,
 
-    /// When to show progress, on standard error
+    /// Progress display on standard error
     #[cfg_attr(feature = "cli", arg(long, value_name = "WHEN", value_enum, default_value = "auto"))]
     progress: ProgressArgument,
 
-    /// Print nothing but why the job failed, and nothing of what its tasks print
+    /// Print only errors of the job, and no output of its tasks
     #[cfg_attr(feature = "cli", arg(long, short))]
     pub quiet: bool,
 

@@ -84,7 +84,7 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
 }
 
 /// Replaces the files that `side_file` finds in this process.
-pub(super) fn know(files: BTreeMap<String, PathBuf>) {
+pub(super) fn set_local(files: BTreeMap<String, PathBuf>) {
     *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
 }
 

@@ -91,16 +91,17 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
             return Ok(false);
         }
         let mark = self.lines.mark()?;
-        let (block, _, line) = self.lines.block();
-        for_each_line(self.lines.block(), mark, |range| {
-            let row = &block[range];
+        let block = self.lines.block();
+        for_each_line(block, mark, |range| {
+            let row = &block.bytes[range];
             if row.trim_ascii().is_empty() {
                 return Ok(());
             }
             match json_lines::parse::<R::Of<'_>>(row, |line| json_lines::is_row::<R::Of<'_>>(line)) {
                 Ok(row) => each(row),
                 Err(reason) => {
-                    Ok(self.gate.pass(BadRow { place: RowPlace::Offset(line.get()), row, reason })?)
+                    let place = RowPlace::Offset(block.line.get());
+                    Ok(self.gate.pass(BadRow { place, row, reason })?)
                 }
             }
         })?;

@@ -8,7 +8,7 @@ use napreduce_protocol::{Counter, InputSplit, MapTask, TaskError};
 use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
 
 use super::errors::{collect_error, collect_error_after};
-use super::reading::{Read, ReadPosition, RecordSink, read_all};
+use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
 use super::saving::{Saving, Start, UserState, base_of, give_back, start};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
@@ -37,7 +37,8 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     /// Maps one split and seals its output.
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
         let begun = start(
-            (self.task.restore.as_deref(), true),
+            self.task.restore.as_deref(),
+            true,
             self.context,
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),
@@ -52,7 +53,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     }
 
     fn open(&self, out: Emit<K, V>, place: ReadPosition) -> Result<Box<dyn MapLoop<K, V> + '_>, TaskError> {
-        self.input.open(out, place, (self.task, self.context))
+        self.input.open(out, place, self.task, self.context)
     }
 
     fn fresh(&self) -> Result<Begun<'_, K, V>, TaskError> {
@@ -75,13 +76,13 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
             return Err(ResumeError::other_stage());
         };
         check_split(&split, part, self.task)?;
-        let collector =
-            self.collector(Some((collection, base_of(directory)))).map_err(|error| {
-                match error.blames_checkpoint() {
-                    true => ResumeError::Checkpoint(error.to_string()),
-                    false => ResumeError::Task(collect_error(error)),
-                }
-            })?;
+        let collector = self.collector(Some((collection, base_of(directory)))).map_err(|error| {
+            if error.blames_checkpoint() {
+                ResumeError::Checkpoint(error.to_string())
+            } else {
+                ResumeError::Task(collect_error(error))
+            }
+        })?;
         let place = ReadPosition { part: part as usize, offset, repeated, records };
         let mut map = self.open(Emit::into_collector(collector, emitted), place)?;
         give_back(checkpoint.user_state.as_deref(), |state| map.restore(state))?;
@@ -161,7 +162,8 @@ pub(crate) trait OpenMap<K: Key, V: Value>: Send + Sync {
         &'a self,
         out: Emit<K, V>,
         place: ReadPosition,
-        task: (&'a MapTask, &'a TaskContext),
+        task: &'a MapTask,
+        context: &'a TaskContext,
     ) -> Result<Box<dyn MapLoop<K, V> + 'a>, TaskError>;
 }
 
@@ -189,7 +191,8 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
         &'a self,
         out: Emit<M::Key, M::Value>,
         place: ReadPosition,
-        (task, context): (&'a MapTask, &'a TaskContext),
+        task: &'a MapTask,
+        context: &'a TaskContext,
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
         let mapper = self.set_up(place.path(task), task, context)?;
         Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None }))
@@ -221,8 +224,8 @@ impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
 
     fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
         let MapSink { typed, task, context, .. } = *self;
-        let input = (&typed.format, typed.bad_records);
-        read_all::<M::Input, _>(input, task, context, (place, restored), self)
+        let (format, bad_records) = (&typed.format, typed.bad_records);
+        read_all(MapInput { format, bad_records, task, context, place, restored }, self)
     }
 
     fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {

@@ -6,54 +6,67 @@ use napreduce_protocol::{Counter, MapTask, TaskError};
 use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
 
 use super::map::check_split;
-use super::reading::{Read, ReadPosition, RecordSink, read_all};
+use super::reading::{MapInput, Read, ReadPosition, RecordSink, read_all};
 use super::saving::{Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start};
 use crate::input::{BadRows, InputFormat, InputPlace};
 use crate::output::{Output, OutputDefinition, OutputFormat, ResumeError};
 use crate::user_code::{PartMap, TaskInfo};
 
-/// Runs one map and writes its part file.
-pub(crate) fn run<I: InputFormat, O: OutputFormat>(
-    input: (&I, BadRows),
-    output: &OutputDefinition<O>,
-    map: &impl PartMap<I, O>,
-    task: &MapTask,
-    context: &TaskContext,
-) -> Result<MapResult, TaskError> {
-    let begun = start(
-        (task.restore.as_deref(), true),
-        context,
-        |directory, checkpoint| {
-            let state = checkpoint.user_state.clone();
-            let (out, place) = resume(output, task, directory, checkpoint)?;
-            let mut map = set_up(map, place.path(task), (task, context))?;
-            give_back(state.as_deref(), |state| PartMap::<I, O>::restore(&mut map, state))?;
-            Ok((map, out, place))
-        },
-        || {
-            let out = output.create(&task.output)?;
-            let place = ReadPosition::start_of(&task.split);
-            Ok((set_up(map, place.path(task), (task, context))?, out, place))
-        },
-    )?;
-    let Start { with: (fresh, out, place), restored } = begun;
-    let mut sink = LineSink { map: fresh, out, saved: None, prototype: map, place: (task, context) };
-    match read_all::<I, _>(input, task, context, (place, restored), &mut sink)? {
-        Read::ToTheEnd => {
-            let restore = task.restore.as_deref().filter(|_| restored);
-            let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
-            context.counters().add(Counter::MapOutputRecords, part.records);
-            context.counters().add(Counter::OutputBytes, part.bytes + named_bytes(&part));
-            Ok(MapResult::Done { part: Some(part) })
+/// One map of a job without reduce.
+pub(crate) struct MapOnlyWork<'a, I, O: OutputFormat, M> {
+    pub(crate) format: &'a I,
+    pub(crate) bad_records: BadRows,
+    pub(crate) output: &'a OutputDefinition<O>,
+    pub(crate) map: &'a M,
+    pub(crate) task: &'a MapTask,
+    pub(crate) context: &'a TaskContext,
+}
+
+impl<I: InputFormat, O: OutputFormat, M: PartMap<I, O>> MapOnlyWork<'_, I, O, M> {
+    /// Maps one split and writes its part file.
+    pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
+        let MapOnlyWork { format, bad_records, output, map: prototype, task, context } = *self;
+        let begun = start(
+            task.restore.as_deref(),
+            true,
+            context,
+            |directory, checkpoint| {
+                let state = checkpoint.user_state.clone();
+                let (out, place) = resume(output, task, directory, checkpoint)?;
+                let mut map = set_up(prototype, place.path(task), task, context)?;
+                give_back(state.as_deref(), |state| PartMap::<I, O>::restore(&mut map, state))?;
+                Ok((map, out, place))
+            },
+            || {
+                let out = output.create(&task.output)?;
+                let place = ReadPosition::start_of(&task.split);
+                Ok((set_up(prototype, place.path(task), task, context)?, out, place))
+            },
+        )?;
+        let Start { with: (map, out, place), restored } = begun;
+        let mut sink = LineSink { map, out, saved: None, prototype, task, context };
+        let input = MapInput { format, bad_records, task, context, place, restored };
+        match read_all(input, &mut sink)? {
+            Read::ToTheEnd => {
+                let restore = task.restore.as_deref().filter(|_| restored);
+                let part = sink.out.finish().map_err(|error| part_error(error, restore))?;
+                context.counters().add(Counter::MapOutputRecords, part.records);
+                context.counters().add(Counter::OutputBytes, part.bytes + named_bytes(&part));
+                Ok(MapResult::Done { part: Some(part) })
+            }
+            Read::UpTo(place) => {
+                let saved = save(sink.out, sink.saved, place, task, context)?;
+                Ok(MapResult::Checkpointed(saved))
+            }
         }
-        Read::UpTo(place) => Ok(MapResult::Checkpointed(save(sink.out, sink.saved, place, task, context)?)),
     }
 }
 
 fn set_up<I: InputFormat, O: OutputFormat, M: PartMap<I, O>>(
     prototype: &M,
     path: Option<&Path>,
-    (task, context): (&MapTask, &TaskContext),
+    task: &MapTask,
+    context: &TaskContext,
 ) -> Result<M, TaskError> {
     let mut map = prototype.clone();
     map.setup(&TaskInfo::new(context, path, &task.scratch))?;
@@ -98,7 +111,8 @@ struct LineSink<'a, M, O> {
     out: Output<O>,
     saved: Option<UserState>,
     prototype: &'a M,
-    place: (&'a MapTask, &'a TaskContext),
+    task: &'a MapTask,
+    context: &'a TaskContext,
 }
 
 impl<I, O, M> RecordSink<I> for LineSink<'_, M, O>
@@ -113,7 +127,7 @@ where
     }
 
     fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
-        self.map = set_up::<I, O, M>(self.prototype, Some(path), self.place)?;
+        self.map = set_up::<I, O, M>(self.prototype, Some(path), self.task, self.context)?;
         Ok(())
     }
 

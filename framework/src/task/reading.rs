@@ -79,15 +79,25 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Reads the split from `place` on, part by part and batch by batch, and ends the last part in user code.
+/// The input of a map task.
+pub(crate) struct MapInput<'a, I> {
+    pub(crate) format: &'a I,
+    pub(crate) bad_records: BadRows,
+    pub(crate) task: &'a MapTask,
+    pub(crate) context: &'a TaskContext,
+    /// The first record.
+    pub(crate) place: ReadPosition,
+    /// Whether `place` is from a checkpoint.
+    pub(crate) restored: bool,
+}
+
+/// Reads the split from its place on, part by part and batch by batch, and ends the last part in user code.
 /// After each batch it checks the sink for errors and reports progress.
 pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
-    (input, bad_records): (&I, BadRows),
-    task: &MapTask,
-    context: &TaskContext,
-    (place, restored): (ReadPosition, bool),
+    input: MapInput<'_, I>,
     sink: &mut S,
 ) -> Result<Read, TaskError> {
+    let MapInput { format, bad_records, task, context, place, restored } = input;
     let parts = &task.split.parts;
     context.progress().set_total(task.split.length());
     let mut before = parts.iter().take(place.part).map(|part| part.length).sum();
@@ -100,7 +110,7 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
             loop_state.place = ReadPosition { part: number, offset: part.offset, ..loop_state.place };
             sink.begin(&part.path)?;
         }
-        let read = read_part::<I, S>(input, (part, before), &mut loop_state, sink);
+        let read = read_part::<I, S>(format, part, before, &mut loop_state, sink);
         #[cfg(feature = "storage")]
         crate::input::count_storage(context.counters());
         if let Some(place) = read? {
@@ -124,16 +134,16 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     Ok(Read::ToTheEnd)
 }
 
-/// Reads one part; the argument counts the bytes of the split before it. Returns the position of a
-/// checkpoint, if there was one.
+/// Reads one part, after `before` bytes of the split. Returns the position of a checkpoint, if there was one.
 fn read_part<I: InputFormat, S: RecordSink<I>>(
-    input: &I,
-    (part, before): (&Split, u64),
+    format: &I,
+    part: &Split,
+    before: u64,
     loop_state: &mut RecordLoop<'_>,
     sink: &mut S,
 ) -> Result<Option<ReadPosition>, TaskError> {
     let context = loop_state.context;
-    let mut reader = input.open_at(part, loop_state.place.offset, context.memory() as usize)?;
+    let mut reader = format.open_at(part, loop_state.place.offset, context.memory() as usize)?;
     context.progress().set_reading(before, reader.position());
     let place = InputPlace::new(part, reader.byte_position(), context.memory() as usize);
     loop_state.input = Some(place.clone());

@@ -44,17 +44,17 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let (task, context) = (self.task, self.context);
         context.position().enter(format!("partition {}", task.partition), PositionUnit::Group);
         let begun = start(
-            (task.restore.as_deref(), !task.inputs_are_partial),
+            task.restore.as_deref(),
+            !task.inputs_are_partial,
             context,
             |directory, checkpoint| self.resume(directory, checkpoint),
             || self.fresh(),
         )?;
         let Start { with: Parts { mut reducer, input, mut out, in_group }, restored } = begun;
         let restore = task.restore.as_deref().filter(|_| restored);
-        input
-            .remarks()
-            .iter()
-            .for_each(|remark| print_error(format_args!("{}: {remark}", context.attempt())));
+        for remark in input.remarks() {
+            print_error(format_args!("{}: {remark}", context.attempt()));
+        }
         let bytes = input.statistics();
         context.progress().set_total(bytes.bytes_total);
         context.progress().set_done(bytes.bytes);
@@ -91,9 +91,12 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let path = &self.task.output;
         let out = self.output.resume(path, &base, checkpoint.pieces, &checkpoint.format_state)?;
         let input = self.combine.reduce_input(self.reduce_settings(Some((position, base))));
-        let input = input.map_err(|error| match error.blames_checkpoint() {
-            true => ResumeError::Checkpoint(error.to_string()),
-            false => ResumeError::Task(reduce_error(error, self.task, None)),
+        let input = input.map_err(|error| {
+            if error.blames_checkpoint() {
+                ResumeError::Checkpoint(error.to_string())
+            } else {
+                ResumeError::Task(reduce_error(error, self.task, None))
+            }
         })?;
         // The first attempt has already written the output of the set-up.
         let mut reducer = self.set_up(&mut self.output.discarding().map_err(TaskError::from)?)?;

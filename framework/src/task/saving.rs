@@ -122,10 +122,11 @@ pub(crate) struct Start<T> {
     pub(crate) restored: bool,
 }
 
-/// Starts from the checkpoint if it is usable, else from scratch: in this attempt if possible, else in the
-/// next one.
+/// Starts from the checkpoint if it is usable, else from scratch: in this attempt if that is possible, else in
+/// the next one.
 pub(crate) fn start<T>(
-    (restore, fresh_possible): (Option<&Path>, bool),
+    restore: Option<&Path>,
+    fresh_possible: bool,
     context: &TaskContext,
     resume: impl FnOnce(&Path, Checkpoint) -> Result<T, ResumeError>,
     fresh: impl FnOnce() -> Result<T, TaskError>,

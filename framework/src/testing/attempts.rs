@@ -39,7 +39,7 @@ pub(super) struct Trial<'t, J> {
 }
 
 /// The result of a run.
-pub(super) struct Ran {
+pub(super) struct TrialResult {
     pub(super) output: JobOutput,
     /// Boundaries of each task's last attempt, maps first.
     pub(super) boundaries: Vec<u64>,
@@ -83,7 +83,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         Trial { tamper: Some(tamper), ..self }
     }
 
-    pub(super) fn run(mut self, schedule: &Schedule) -> Ran {
+    pub(super) fn run(mut self, schedule: &Schedule) -> TrialResult {
         let counted = Counted::begin();
         let mut job = self.job();
         let files = self.files(&job);
@@ -107,7 +107,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         for (index, split) in splits.iter().enumerate() {
             let ended =
                 self.run_task(TaskKind::Map, index as u32, &mut progress, |trial, job, context, restore| {
-                    let task = trial.map_task(context.attempt(), split, (reduces, &cuts), restore);
+                    let task = trial.map_task(context.attempt(), split, reduces, &cuts, restore);
                     Ok(match job.pipeline.run_map(&task, context)? {
                         MapResult::Done { part } => Call::Done(part),
                         MapResult::Checkpointed(_) => Call::Checkpointed,
@@ -128,11 +128,13 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             self.collect(&ended, &mut output);
         }
         if reduces == 0 {
-            maps.iter().for_each(|ended| self.collect(ended, &mut output));
+            for ended in &maps {
+                self.collect(ended, &mut output);
+            }
         }
         drop(counted);
         let Progress { counters, boundaries, attempts, complaints, .. } = progress;
-        Ran { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
+        TrialResult { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
     }
 
     /// Builds a new job for each attempt, as in a separate process.
@@ -244,7 +246,8 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         &self,
         attempt: AttemptId,
         split: &InputSplit,
-        (partitions, cuts): (u32, &[Vec<u8>]),
+        partitions: u32,
+        cuts: &[Vec<u8>],
         restore: Option<PathBuf>,
     ) -> MapTask {
         let here = |part: &Split| {

@@ -3,7 +3,7 @@
 
 use napreduce_protocol::{Counter, CounterValues};
 
-use super::attempts::{Ran, Trial};
+use super::attempts::{Trial, TrialResult};
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
 use crate::builder::Job;
@@ -95,15 +95,15 @@ impl<J: Fn() -> Job> JobTest<J> {
     }
 
     /// What the job makes undisturbed, and the boundaries of its longest task.
-    fn preparation(&self) -> (Ran, u64) {
+    fn preparation(&self) -> (TrialResult, u64) {
         let undisturbed = Trial::new(self).run(&Schedule::Undisturbed);
         let counted = self.compare(&undisturbed, &Schedule::Counted);
-        let expected = Ran { boundaries: counted.boundaries, ..undisturbed };
+        let expected = TrialResult { boundaries: counted.boundaries, ..undisturbed };
         let most = expected.boundaries.iter().copied().max().unwrap_or(0);
         (expected, most)
     }
 
-    fn compare(&self, expected: &Ran, schedule: &Schedule) -> Ran {
+    fn compare(&self, expected: &TrialResult, schedule: &Schedule) -> TrialResult {
         let ran = Trial::with_boundaries(self, &expected.boundaries).run(schedule);
         let tasks = expected.attempts;
         assert!(

@@ -125,12 +125,12 @@ impl Proxy {
 
     /// Lets what waits pass, and all that follows.
     pub fn release(&self) {
-        self.state.let_go(Way::Passed);
+        self.state.release(Way::Passed);
     }
 
     /// Drops what waits, whose sender is gone, and lets pass all that follows.
     pub fn drop_held(&self) {
-        self.state.let_go(Way::Dropped);
+        self.state.release(Way::Dropped);
     }
 
     /// Every trick was played.
@@ -141,7 +141,7 @@ impl Proxy {
 }
 
 impl State {
-    fn let_go(&self, way: Way) {
+    fn release(&self, way: Way) {
         self.held.lock().expect("not poisoned").0 = Some(way);
         self.released.notify_all();
     }

@@ -30,7 +30,7 @@ pub struct Unclosed;
 
 /// The size of a taken record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct RecordSize {
     /// Bytes, with the line end.
     pub bytes: usize,
     /// Number of fields.
@@ -46,7 +46,7 @@ pub(super) fn take_record(
     syntax: Syntax,
     scratch: &mut Vec<u8>,
     mut each: impl FnMut(usize, &[u8]),
-) -> Result<Option<Taken>, Unclosed> {
+) -> Result<Option<RecordSize>, Unclosed> {
     let mut at = 0;
     let mut fields = 0;
     loop {
@@ -84,7 +84,7 @@ pub(super) fn take_record(
             [] => 0,
             [_, ..] => 1,
         };
-        return Ok(Some(Taken { bytes: at + line_end, fields }));
+        return Ok(Some(RecordSize { bytes: at + line_end, fields }));
     }
 }
 

@@ -11,7 +11,7 @@ use csv::ByteRecord;
 use serde::Deserialize;
 
 use self::fields::take_record;
-pub use self::fields::{Syntax, Taken, Unclosed};
+pub use self::fields::{RecordSize, Syntax, Unclosed};
 pub use self::writer::RowWriter;
 use crate::columns::columns;
 
@@ -71,7 +71,7 @@ impl Table {
 
     /// Takes the next record from the front of `bytes` and keeps the selected columns. Returns `None` if the
     /// record may continue after `bytes`; with `all`, there are no further bytes.
-    pub fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<Taken>, Unclosed> {
+    pub fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<RecordSize>, Unclosed> {
         let Table { record, scratch, positions, .. } = self;
         record.clear();
         let mut next = 0;
@@ -86,7 +86,7 @@ impl Table {
     }
 
     /// Deserializes the last taken record; the error is the reason.
-    pub fn row<'t, T: Deserialize<'t>>(&'t self, taken: Taken) -> Result<T, String> {
+    pub fn row<'t, T: Deserialize<'t>>(&'t self, taken: RecordSize) -> Result<T, String> {
         if let Some(fields) = self.fields
             && fields != taken.fields
         {

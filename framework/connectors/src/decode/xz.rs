@@ -257,13 +257,11 @@ fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<Read
     let padding = 4 * behind.chunks(4).take_while(|four| **four == [0; 4]).count();
     let next = &behind[padding..];
     let is_cut_off = is_last && (next.starts_with(HEADER_MAGIC) || HEADER_MAGIC.starts_with(next));
-    Ok(match is_cut_off {
-        true => damaged(length, TOO_SHORT),
-        false => {
-            let reason = format!("is not valid (no stream there, and {} bytes follow)", next.len());
-            damaged(end - next.len() as u64, &reason)
-        }
-    })
+    if is_cut_off {
+        return Ok(damaged(length, TOO_SHORT));
+    }
+    let reason = format!("is not valid (no stream there, and {} bytes follow)", next.len());
+    Ok(damaged(end - next.len() as u64, &reason))
 }
 
 /// Returns the blocks of the stream that ends at `end`, and moves `end` to its start.

@@ -152,7 +152,7 @@ struct Encoded {
 
 /// The state in a checkpoint. Part files contain the complete groups.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct WriterState {
     bytes: u64,
     /// A footer over the complete groups.
     footer: Vec<u8>,
@@ -205,14 +205,15 @@ impl Encoded {
 
     fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
         let (rows, _) = file_of(rows, Types::Arrow)?;
-        let saved = Saved { bytes: self.bytes, footer: self.footer()?, rows };
+        let saved = WriterState { bytes: self.bytes, footer: self.footer()?, rows };
         *state = postcard::to_extend(&saved, std::mem::take(state)).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     /// Restores a saved state; returns the rows of the incomplete group.
     fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
-        let Saved { bytes, footer, rows } = postcard::from_bytes(state).map_err(|error| error.to_string())?;
+        let WriterState { bytes, footer, rows } =
+            postcard::from_bytes(state).map_err(|error| error.to_string())?;
         let metadata = metadata_of(&footer)?;
         self.bytes = bytes;
         self.groups = metadata.row_groups().to_vec();

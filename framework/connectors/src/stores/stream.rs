@@ -69,7 +69,7 @@ impl ObjectStream {
     }
 
     /// Returns the end of received and requested bytes.
-    pub fn asked(&self) -> u64 {
+    pub fn requested_end(&self) -> u64 {
         self.next
     }
 

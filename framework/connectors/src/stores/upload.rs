@@ -110,7 +110,9 @@ impl UploadWriter for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.under_way.drain(..).for_each(|request| request.abort());
+        for request in self.under_way.drain(..) {
+            request.abort();
+        }
     }
 }
 

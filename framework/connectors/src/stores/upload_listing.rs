@@ -24,12 +24,12 @@ struct Page {
     next_key_marker: String,
     next_upload_id_marker: String,
     #[serde(rename = "Upload")]
-    uploads: Vec<Listed>,
+    uploads: Vec<ListedUpload>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ListedUpload {
     key: String,
     upload_id: String,
 }

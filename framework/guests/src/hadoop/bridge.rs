@@ -114,7 +114,9 @@ fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
 /// Writes a record for every reduce: Hadoop discards the output of a reduce without input.
 fn wake(reduces: u32) -> io::Result<()> {
     let mut hadoop = BufWriter::new(io::stdout().lock());
-    (0..reduces).try_for_each(|partition| Frame::wake(partition).write_record(&mut hadoop, reduces))?;
+    for partition in 0..reduces {
+        Frame::wake(partition).write_record(&mut hadoop, reduces)?;
+    }
     hadoop.flush()
 }
 

@@ -172,9 +172,7 @@ mod tests {
         let (home, tools) = (folder.path(), folder.path().join("share/hadoop/tools/lib"));
         let unnamed = Hadoop::of(None, &BTreeMap::new());
         assert!(found(&unnamed, &[]).expect_err("nowhere").starts_with("Hadoop not found: "));
-        assert!(
-            found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("empty").contains("no bin/hadoop in it")
-        );
+        assert!(found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("empty").contains("has no bin/hadoop"));
         fs::create_dir_all(home.join("bin")).expect("made");
         fs::write(home.join("bin/hadoop"), "").expect("written");
         let error = found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("no jar");

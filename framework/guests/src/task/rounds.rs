@@ -106,7 +106,7 @@ impl Guest {
                     return Ok((part, round.context));
                 }
                 Ok(Ended::Checkpointed(_)) if !requests.save => return Err(unrequested().into()),
-                Ok(Ended::Checkpointed(_)) => match saves.made() {
+                Ok(Ended::Checkpointed(_)) => match saves.complete() {
                     Ok(made) => restore = Some(made),
                     Err(error) => {
                         self.continue_unsaved(error, requests)?;

@@ -92,7 +92,7 @@ impl TaskCheckpoints {
     ///
     /// # Errors
     /// Fails if it cannot be written to the store; it is then on this host only.
-    pub(super) fn made(&mut self) -> Result<PathBuf, TaskError> {
+    pub(super) fn complete(&mut self) -> Result<PathBuf, TaskError> {
         let made = self.last_begun();
         if let Some(stored) = &mut self.stored {
             stored.put(&made, self.attempt)?;
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(one.base, other.base);
         let names = [one.next(), one.next(), other.next()];
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
-        let made = one.made().expect("a directory takes it");
+        let made = one.complete().expect("a directory takes it");
         assert!(made == names[1] && !one.is_of_other_process(&made) && other.is_of_other_process(&made));
     }
 

@@ -49,7 +49,9 @@ impl InputFile {
 /// `{a,b}` expands to two arguments, and `file:///path` to a path.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
-    inputs.iter().try_for_each(|input| expansion.add_argument(&local_path(input.as_ref())))?;
+    for input in inputs {
+        expansion.add_argument(&local_path(input.as_ref()))?;
+    }
     Ok(expansion.in_order())
 }
 

@@ -8,7 +8,7 @@ use napreduce_local::{ChainKeeper, SideFileSource};
 use napreduce_protocol::requests::ListWorkers;
 use napreduce_protocol::{JobError, JobPlan, JobReport, WorkerPhase, parse_time};
 
-use super::{ClusterArguments, Following, Interrupted, Submit};
+use super::{ClusterArguments, Following, InterruptArgument, Submit};
 use crate::program::error::Error;
 use crate::program::typed_paths::TypedPaths;
 
@@ -40,8 +40,8 @@ pub(super) fn cluster(
     let place = ClusterPlace::parse(place, arguments.secret_file.as_deref()).map_err(JobError::from)?;
     let Following { progress, quiet, file_bytes_max } = following;
     let on_interrupt = match arguments.on_interrupt {
-        Some(Interrupted::Detach) => OnInterrupt::Detach,
-        Some(Interrupted::Kill) | None => OnInterrupt::Kill,
+        Some(InterruptArgument::Detach) => OnInterrupt::Detach,
+        Some(InterruptArgument::Kill) | None => OnInterrupt::Kill,
     };
     let files = arguments.files.concat();
     Ok(Box::new(Cluster {

@@ -28,7 +28,7 @@ const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct ClusterArguments {
-    /// Run on a cluster, named by its directory or its coordinator's address [env: NAPREDUCE_CLUSTER]
+    /// Cluster to run on: its directory, or the address of its coordinator [env: NAPREDUCE_CLUSTER]
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|HOST:PORT"))]
     cluster: Option<OsString>,
 
@@ -36,7 +36,7 @@ pub(crate) struct ClusterArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE"))]
     secret_file: Option<PathBuf>,
 
-    /// How long to wait for a coordinator that does not answer [default: 1m] [env: NAPREDUCE_CONNECT_TIMEOUT]
+    /// Time to wait for an unreachable coordinator [default: 1m] [env: NAPREDUCE_CONNECT_TIMEOUT]
     #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     connect_timeout: Option<Duration>,
 
@@ -44,17 +44,17 @@ pub(crate) struct ClusterArguments {
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
     queue: Option<String>,
 
-    /// Jobs of higher priority go first on a cluster [default: 0]
+    /// Priority on a cluster; jobs of higher priority run first [default: 0]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", allow_negative_numbers = true))]
     priority: Option<i32>,
 
-    /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of
-    /// a cluster that care
+    /// Time until the job, or the last of a chain, should end, such as 10m; used by some schedulers of
+    /// clusters
     #[cfg_attr(feature = "cli", arg(long, value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     pub deadline: Option<Duration>,
 
     /// Files that every task finds by name (napreduce::program::side_file): PATH, or PATH#NAME for another
-    /// name; with commas between them (`\,` and `\#` in a path are these letters)
+    /// name, separated by commas (in a path, write `\,` and `\#`)
     #[cfg_attr(feature = "cli", arg(long, value_name = "PATH[#NAME],...", value_parser = super::side_files::parse))]
     pub files: Vec<Vec<SideFileSource>>,
 
@@ -62,18 +62,18 @@ pub(crate) struct ClusterArguments {
     #[cfg_attr(feature = "cli", arg(long))]
     pub detach: bool,
 
-    /// What Ctrl-C does to a job on a cluster: kill it, or leave it and go [default: kill]
+    /// Effect of Ctrl-C on a job on a cluster [default: kill]
     #[cfg_attr(feature = "cli", arg(long, value_name = "WHAT", value_enum))]
-    on_interrupt: Option<Interrupted>,
+    on_interrupt: Option<InterruptArgument>,
 }
 
-/// What becomes of a job whose submitter is interrupted.
+/// The effect of Ctrl-C on a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
-enum Interrupted {
-    /// It goes on
+enum InterruptArgument {
+    /// Leave the job running
     Detach,
-    /// It is killed
+    /// Kill the job
     Kill,
 }
 
@@ -118,7 +118,7 @@ impl ClusterArguments {
 
     /// Returns whether Ctrl-C detaches from the running job.
     pub fn leaves_interrupted(&self) -> bool {
-        self.on_interrupt == Some(Interrupted::Detach)
+        self.on_interrupt == Some(InterruptArgument::Detach)
     }
 
     /// Sets the scheduler options of a plan.

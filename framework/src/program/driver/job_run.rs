@@ -168,7 +168,7 @@ impl JobRun<'_, '_> {
         let paths = by_input(&job.pipeline.input_names(), &self.inputs, &self.named_inputs);
         let mut paths = paths.map_err(Error::Usage)?;
         for path in paths.iter_mut().flatten() {
-            *path = self.driver.kept(std::mem::take(path))?;
+            *path = self.driver.spooled_path(std::mem::take(path))?;
         }
         let driver = &*self.driver;
         let split_size = driver.run.split_size.bytes();

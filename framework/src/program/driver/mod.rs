@@ -17,7 +17,7 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{JobPlan, JobReport, StorageScheme};
 
 use self::deadline::ChainDeadline;
-use self::standard_input::{DASH, SpooledInput, passing};
+use self::standard_input::{DASH, SpooledInput, transient_name};
 use super::cluster::{Following, Submit};
 use super::engine::{Engine, EngineKind};
 use super::error::Error;
@@ -92,7 +92,7 @@ impl<'p> Driver<'p> {
     ) -> Result<Driver<'p>, Error> {
         let files = side_files::by_name(&run.cluster.files.concat()).map_err(Error::Usage)?;
         // Definitions are also called here, for planning.
-        side_files::know(files.clone());
+        side_files::set_local(files.clone());
         let engine_kind = run.engine.kind()?;
         let cluster = match &engine_kind {
             Some(_) => {
@@ -188,7 +188,7 @@ impl<'p> Driver<'p> {
     pub(crate) fn ship_file(&mut self, path: &Path, name: &str) -> Result<(), Error> {
         self.run.cluster.files.push(vec![side_files::named(path, name).map_err(Error::Usage)?]);
         self.files = side_files::by_name(&self.run.cluster.files.concat()).map_err(Error::Usage)?;
-        side_files::know(self.files.clone());
+        side_files::set_local(self.files.clone());
         if let Some(cluster) = &mut self.cluster {
             cluster.set_side_files(&self.run.cluster.files.concat());
         }
@@ -212,7 +212,9 @@ impl<'p> Driver<'p> {
     /// # let _ = drive;
     /// ```
     pub fn set_side_file(&mut self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
-        self.run.cluster.files.iter_mut().for_each(|listed| listed.retain(|before| before.name != name));
+        for listed in &mut self.run.cluster.files {
+            listed.retain(|before| before.name != name);
+        }
         self.ship_file(path.as_ref(), name)
     }
 
@@ -283,8 +285,8 @@ impl<'p> Driver<'p> {
     }
 
     /// Returns the copy that tasks read, if `path` can be read only once.
-    fn kept(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
-        let Some(name) = passing(&path) else { return Ok(path) };
+    fn spooled_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
+        let Some(name) = transient_name(&path) else { return Ok(path) };
         if self.is_elsewhere() {
             let shown =
                 if name == Path::new(DASH) { "standard input (-)".into() } else { name.to_string_lossy() };

@@ -16,7 +16,7 @@ const LINKS_MAX: usize = 40;
 
 /// Returns the name under which an input is copied that can be read only once, or that refers to another file
 /// in each process: `/dev/stdin` and the paths of `<(command)`. Returns `None` for all others.
-pub(super) fn passing(path: &Path) -> Option<PathBuf> {
+pub(super) fn transient_name(path: &Path) -> Option<PathBuf> {
     if path == Path::new(DASH) {
         return Some(path.to_owned());
     }
@@ -48,7 +48,7 @@ pub(super) struct SpooledInput {
 }
 
 impl SpooledInput {
-    /// Reads the input of this name, for which [`passing`] returned a name, to its end.
+    /// Reads the input of this name, for which [`transient_name`] returned a name, to its end.
     pub(super) fn read(name: &Path) -> Result<SpooledInput, Error> {
         if name == Path::new(DASH) {
             return SpooledInput::spool("standard input", &mut io::stdin().lock());
@@ -128,15 +128,15 @@ mod tests {
             Path::new("/proc/self/fd/0"),
             &link,
         ] {
-            assert_eq!(passing(path).as_deref(), Some(Path::new(DASH)), "{}", path.display());
+            assert_eq!(transient_name(path).as_deref(), Some(Path::new(DASH)), "{}", path.display());
         }
         let opened = File::open(&file).expect("it is there");
         let own = PathBuf::from(format!("/dev/fd/{}", opened.as_raw_fd()));
-        assert_eq!(passing(&own), Some(own.clone()));
+        assert_eq!(transient_name(&own), Some(own.clone()));
         let spooled = SpooledInput::read(&own).expect("it can be read");
         assert_eq!(fs::read(spooled.path()).expect("it is there"), b"to be\n");
         for path in [&file, Path::new("s3://bucket/key"), Path::new("no-such-file"), Path::new("/dev/null")] {
-            assert_eq!(passing(path), None, "{}", path.display());
+            assert_eq!(transient_name(path), None, "{}", path.display());
         }
     }
 }

@@ -22,26 +22,26 @@ use without_guests as engines;
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub(crate) struct EngineArguments {
-    /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or
-    /// k8s://URL; hadoop, by its streaming; or exec:PROGRAM, which runs guests as docs/guests.md says
+    /// Engine to run on: a Spark master, such as local[4], spark://HOST:7077, yarn or k8s://URL; hadoop, for
+    /// Hadoop Streaming; or exec:PROGRAM, for an engine of docs/guests.md
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "ENGINE"))]
     on: Option<String>,
 
-    /// A setting of that engine, such as spark.executor.memory=4g
+    /// Setting of that engine, such as spark.executor.memory=4g
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "KEY=VALUE"))]
     on_conf: Vec<String>,
 
-    /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3],
-    /// or on Hadoop the command hadoop [default: that of HADOOP_HOME, or of PATH]
+    /// Path of spark-submit [default: from SPARK_HOME, PATH or the Python module pyspark], or on Hadoop of the
+    /// command hadoop [default: from HADOOP_HOME or PATH]
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PATH"))]
     on_submit: Option<PathBuf>,
 
-    /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory
-    /// that every host of the engine sees, or a place in a store, such as s3://bucket/saved
+    /// Place for checkpoints of tasks, with --on: a directory visible to every host of the engine, or a prefix
+    /// in a store, such as s3://bucket/saved
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PLACE"))]
     checkpoints: Option<PathBuf>,
 
-    /// How often a task saves its work there [default: 60s]
+    /// Interval of these checkpoints [default: 60s]
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "TIME", value_parser = napreduce_protocol::parse_time))]
     checkpoint_interval: Option<Duration>,
 }

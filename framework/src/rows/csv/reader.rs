@@ -74,16 +74,14 @@ impl<R: TypedRow> CsvRowReader<R> {
                 .map_err(|reason| bad_table(&split.path, beginning.header_at, reason))?,
             None => Table::without_header(dialect.syntax),
         };
-        let (records, file_start) = match dialect.multiline || beginning.ends_in_return {
-            true if split.offset == 0 => {
-                (Records::Multiline(Multiline::open(split, offset, memory)?), Some(0))
-            }
-            true => (Records::InFirstSplit(split.clone()), None),
-            false => {
-                let lines = LineBlocks::open(split, offset, memory)?;
-                let file_start = lines.file_start();
-                (Records::Lines(lines), file_start)
-            }
+        let (records, file_start) = if !dialect.multiline && !beginning.ends_in_return {
+            let lines = LineBlocks::open(split, offset, memory)?;
+            let file_start = lines.file_start();
+            (Records::Lines(lines), file_start)
+        } else if split.offset == 0 {
+            (Records::Multiline(Multiline::open(split, offset, memory)?), Some(0))
+        } else {
+            (Records::InFirstSplit(split.clone()), None)
         };
         let gate = BadRowGate::new(bad_rows, split, memory);
         Ok(CsvRowReader { records, table, gate, beginning, file_start, row: PhantomData })
@@ -164,10 +162,12 @@ struct Batch<'r> {
 
 impl Batch<'_> {
     /// Takes a record from the front of `bytes` and passes it on, unless it is the header, empty or bad.
-    /// Returns its length, or `None` if the record may continue after them.
+    /// Returns its length, or `None` if the record may continue after `bytes`; with `all`, there are no
+    /// further bytes.
     fn pass<R: TypedRow, E: From<InputError>>(
         &mut self,
-        (bytes, all): (&[u8], bool),
+        bytes: &[u8],
+        all: bool,
         offset: u64,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<Option<usize>, E> {
@@ -194,9 +194,10 @@ impl Batch<'_> {
             Err(_) => (record.len(), UNCLOSED_FILE.to_owned()),
         };
         let row = record[..taken].trim_ascii_end();
-        let place = match self.beginning.ends_in_return {
-            true => RowPlace::Row(format!("byte {offset}")),
-            false => RowPlace::Offset(offset),
+        let place = if self.beginning.ends_in_return {
+            RowPlace::Row(format!("byte {offset}"))
+        } else {
+            RowPlace::Offset(offset)
         };
         self.gate.pass(BadRow { place, row, reason })?;
         Ok(Some(taken + mark))
@@ -216,9 +217,9 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                 if !lines.advance()? {
                     return Ok(false);
                 }
-                let (block, _, line) = lines.block();
-                for_each_line(lines.block(), 0, |range| {
-                    batch.pass::<R, E>((&block[range], true), line.get(), each).map(drop)
+                let block = lines.block();
+                for_each_line(block, 0, |range| {
+                    batch.pass::<R, E>(&block.bytes[range], true, block.line.get(), each).map(drop)
                 })?;
                 Ok(true)
             }
@@ -228,8 +229,8 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                 while done < available.len() {
                     let offset = base + done as u64;
                     from.position.set(offset);
-                    let rest = (&available[done..], from.window.ended());
-                    match batch.pass::<R, E>(rest, offset, each)? {
+                    let (rest, all) = (&available[done..], from.window.ended());
+                    match batch.pass::<R, E>(rest, all, offset, each)? {
                         Some(taken) => done += taken,
                         None => break,
                     }

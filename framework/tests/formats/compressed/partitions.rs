@@ -75,9 +75,10 @@ fn some(choice: &mut Choice, mut one: impl FnMut(&mut Choice) -> Vec<u8>) -> Vec
 
 /// The lines of all pieces of a file of this size.
 fn lines_cut(file: &TestFile, size: u64) -> Result<Vec<String>, InputError> {
-    let pieces = match ByteLines.splittable(&file.path) {
-        true => file.pieces(size.max(file.size / 64)),
-        false => vec![file.whole()],
+    let pieces = if ByteLines.splittable(&file.path) {
+        file.pieces(size.max(file.size / 64))
+    } else {
+        vec![file.whole()]
     };
     let read = pieces.iter().map(|piece| read(&ByteLines, piece, false, show));
     Ok(read.collect::<Result<Vec<_>, _>>()?.concat())

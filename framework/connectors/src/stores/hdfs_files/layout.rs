@@ -81,7 +81,7 @@ pub(super) fn upload_of(file: &str) -> Option<(&str, &str)> {
 
 /// The meaning of a listed key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Listed<'k> {
+pub(super) enum ListedKey<'k> {
     Object,
     /// The version marker of a file with versions: its key, and the version.
     Swapped(String, &'k str),
@@ -89,16 +89,16 @@ pub(super) enum Listed<'k> {
     Hidden,
 }
 
-pub(super) fn listed(key: &str) -> Listed<'_> {
+pub(super) fn listed(key: &str) -> ListedKey<'_> {
     let own = format!("{TEMPORARY}/{OWN}/");
     let at = if key.starts_with(&own) { Some(0) } else { key.find(&format!("/{own}")).map(|at| at + 1) };
-    let Some(at) = at else { return Listed::Object };
+    let Some(at) = at else { return ListedKey::Object };
     match key[at + own.len()..].split('/').collect::<Vec<_>>()[..] {
         [name, file] if name != UPLOADS && name != WRITING => match file.strip_prefix(MARK) {
-            Some(version) => Listed::Swapped(format!("{}{TEMPORARY}/{name}", &key[..at]), version),
-            None => Listed::Hidden,
+            Some(version) => ListedKey::Swapped(format!("{}{TEMPORARY}/{name}", &key[..at]), version),
+            None => ListedKey::Hidden,
         },
-        _ => Listed::Hidden,
+        _ => ListedKey::Hidden,
     }
 }
 
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn listing_hides_temporary_files() {
-        assert_eq!(listed("out/part-r-00000"), Listed::Object);
-        assert_eq!(listed("out/_temporary/0/part-r-00000"), Listed::Object, "of another program");
-        let claim = Listed::Swapped("out/_temporary/claim.json".to_owned(), "7");
+        assert_eq!(listed("out/part-r-00000"), ListedKey::Object);
+        assert_eq!(listed("out/_temporary/0/part-r-00000"), ListedKey::Object, "of another program");
+        let claim = ListedKey::Swapped("out/_temporary/claim.json".to_owned(), "7");
         assert_eq!(listed("out/_temporary/napreduce/claim.json/at-7"), claim);
-        assert_eq!(listed("out/_temporary/napreduce/claim.json/7"), Listed::Hidden);
-        assert_eq!(listed("out/_temporary/napreduce/uploads/part-r-00000.7"), Listed::Hidden);
-        assert_eq!(listed("out/_temporary/napreduce/writing/7/at-7"), Listed::Hidden);
+        assert_eq!(listed("out/_temporary/napreduce/claim.json/7"), ListedKey::Hidden);
+        assert_eq!(listed("out/_temporary/napreduce/uploads/part-r-00000.7"), ListedKey::Hidden);
+        assert_eq!(listed("out/_temporary/napreduce/writing/7/at-7"), ListedKey::Hidden);
     }
 }

@@ -7,7 +7,7 @@ use napreduce_protocol::{
     WrittenFigures,
 };
 
-use super::layout::{Listed, Places, listed};
+use super::layout::{ListedKey, Places, listed};
 use super::small::{draw, remove, remove_file, remove_if_empty, replace};
 use super::swapped::{Current, Swap, current};
 use super::upload::{HdfsUpload, abort, complete, uploads};
@@ -42,12 +42,12 @@ fn of_swapped(uri: &ObjectUri, found: &Current) -> ObjectEntry {
 /// Classifies an entry of a listing.
 fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
     match listed(found.uri.key()) {
-        Listed::Object => Some(found.entry()),
-        Listed::Swapped(key, version) => {
+        ListedKey::Object => Some(found.entry()),
+        ListedKey::Swapped(key, version) => {
             let (object, version) = (found.uri.with_key(&key).to_string(), version.to_owned());
             Some(ObjectEntry { object, bytes: 0, version, modified: found.modified })
         }
-        Listed::Hidden => None,
+        ListedKey::Hidden => None,
     }
 }
 
