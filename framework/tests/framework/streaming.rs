@@ -116,10 +116,7 @@ fn failed_command_is_named_with_status() {
             JobTest::new(commands("kill -9 $$", "cat")),
             "the mapper `kill -9 $$` was killed by signal 9 (SIGKILL)",
         ),
-        (
-            JobTest::new(commands("no-such-program-here", "cat")),
-            "exited with status 127 (command not found)",
-        ),
+        (JobTest::new(commands("no-such-program-here", "cat")), "exited with status 127 (command not found)"),
         (JobTest::new(commands("/", "cat")), "the mapper `/` exited with status 126"),
         (JobTest::new(commands("head -n 1; exit 5", "cat")), "exited with status 5"),
     ] {
