@@ -63,9 +63,10 @@ fn decode_any<M: Serialize + DeserializeOwned>(bytes: &[u8]) {
 
 /// Checks that a decoded message survives re-encoding.
 fn check_stable<M: Serialize + DeserializeOwned>(message: &M) {
-    let bytes = encode(message).expect("what was decoded can be encoded");
+    let bytes = encode(message).expect("a decoded message can be encoded");
     let mut buffer = FrameBuffer::default();
     buffer.push(&bytes);
-    let again: M = buffer.next_message().expect("what was encoded can be decoded").expect("a frame is whole");
+    let again: M =
+        buffer.next_message().expect("an encoded message can be decoded").expect("a frame is whole");
     assert_eq!(encode(&again).expect("it could be encoded before"), bytes, "a message changed on the way");
 }

@@ -1,7 +1,5 @@
-//! A secret: proof that two processes belong to one cluster, or that a task is one of its job.
-//!
-//! The value alone, since it is part of a task's description; its file and what is derived from it are in
-//! `napreduce-cluster`.
+//! A secret: proof that two processes belong to one cluster, or that a task belongs to its job. Its file and
+//! the keys derived from it are in `napreduce-cluster`.
 
 use std::{fmt, io};
 
@@ -9,7 +7,7 @@ use zeroize::Zeroizing;
 
 pub const SECRET_BYTES: usize = 32;
 
-/// Proves to each other that two processes belong to one cluster. Wiped from memory when dropped.
+/// A shared secret. Wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
@@ -21,7 +19,7 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
-    /// The secret whose bytes were handed over on a channel that nobody else can read.
+    /// Wraps bytes that were received over a private channel.
     pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
         Secret(Zeroizing::new(bytes))
     }
@@ -37,7 +35,7 @@ impl From<Zeroizing<[u8; SECRET_BYTES]>> for Secret {
     }
 }
 
-/// Says nothing about the secret.
+/// Hides the secret.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(hidden)")

@@ -47,7 +47,7 @@ impl JobPhase {
 pub struct JobSummary {
     pub job: JobId,
     pub name: String,
-    /// Who submitted it.
+    /// The submitter.
     pub user: String,
     /// The queue it was submitted to.
     pub queue: String,

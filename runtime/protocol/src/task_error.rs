@@ -14,7 +14,7 @@ static PERMANENT: OnceLock<&str> = OnceLock::new();
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct TaskError {
-    /// Who is to blame.
+    /// Whether retries may succeed, and whether they count.
     pub class: FailureClass,
     /// Which component failed.
     pub place: FaultPlace,

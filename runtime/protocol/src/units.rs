@@ -29,16 +29,10 @@ pub enum ByteSizeError {
     #[error(
         "{text:?} is not a size; write a whole number of bytes, or one with a unit: 512k, 64MiB, 1G, 10GB"
     )]
-    Unreadable {
-        /// What was given.
-        text: String,
-    },
+    Unreadable { text: String },
     /// More than 64 bits of bytes.
     #[error("{text:?} is more than {} bytes", u64::MAX)]
-    TooLarge {
-        /// What was given.
-        text: String,
-    },
+    TooLarge { text: String },
 }
 
 const BINARY_UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
@@ -86,7 +80,7 @@ const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Reads a time: `90s`, `10m`, `1h30m`, `200ms`, `2d`.
 ///
 /// # Errors
-/// Quotes what is no time, or one that is negative or longer than 100 years.
+/// Fails for an invalid or negative time, and for one beyond 100 years.
 ///
 /// ```
 /// use std::time::Duration;

@@ -102,12 +102,12 @@ mod tests {
     #[test]
     fn program_architecture_without_elf_header_names_file() {
         for content in [&b"#!/bin/sh\necho this is a script\n"[..], b"", b"\x7fELF"] {
-            let error = architecture(content).expect_err("it is no program");
+            let error = architecture(content).expect_err("not a program");
             assert!(error.contains("program is not an ELF executable; submit from"), "{error}");
         }
-        let error = architecture(&header(2, 1, [0xff, 0xfe])).expect_err("nobody has such a processor");
+        let error = architecture(&header(2, 1, [0xff, 0xfe])).expect_err("an unknown processor");
         assert!(error.ends_with("for an unknown processor (ELF machine 65279)"), "{error}");
-        let error = program_architecture(Path::new("/nowhere/at all")).expect_err("it is not there");
+        let error = program_architecture(Path::new("/nowhere/at all")).expect_err("a missing file");
         assert!(error.to_string().starts_with("cannot read the program /nowhere/at all: "), "{error}");
     }
 }

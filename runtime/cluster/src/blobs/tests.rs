@@ -36,7 +36,7 @@ impl Scene {
     fn put(&self, content: &[u8]) -> PinnedBlob {
         let mut writer = self.store.writer(blob(content)).expect("there is room");
         writer.write(content).expect("it is as long as announced");
-        writer.finish().expect("it is what was announced")
+        writer.finish().expect("it matches the announcement")
     }
 
     fn has(&self, content: &[u8]) -> bool {

@@ -39,10 +39,10 @@ fn fuzz_client(bytes: &[u8], secret: &Secret) {
 fn fuzz_records(bytes: &[u8], secret: &Secret) {
     let (initiator, opening) = Initiator::open(Role::Data, secret).expect("a handshake can be begun");
     let (greeting, proof) = opening.split_first_chunk().expect("an opening begins with a greeting");
-    let proof = proof.first_chunk().expect("and goes on with a proof");
+    let proof = proof.first_chunk().expect("and continues with a proof");
     let (_, reply) = Responder::reply(greeting, proof, secret).expect("a genuine proof is answered");
     let proof = reply[ANSWER_BYTES..].first_chunk().expect("a reply ends with a proof");
-    let (mut keys, _) = initiator.finish(proof).expect("a genuine reply is believed");
+    let (mut keys, _) = initiator.finish(proof).expect("a genuine reply is accepted");
     let mut rest = bytes;
     while !rest.is_empty() {
         let room = keys.opener.room();

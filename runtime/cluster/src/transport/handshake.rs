@@ -20,7 +20,7 @@ pub(super) const NOISE_BYTES: usize = 48;
 pub(super) const OPENING_BYTES: usize = GREETING_BYTES + NOISE_BYTES;
 pub(super) const REPLY_BYTES: usize = ANSWER_BYTES + NOISE_BYTES;
 
-/// Both directions of a connection that is as good as its secret.
+/// Both directions of a connection.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) sealer: Sealer,

@@ -9,10 +9,10 @@ use super::secret::job_token;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 
-/// What the client sends: magic, version (little-endian), role, and the number of a task's job
+/// The client sends magic, version (little-endian), role, and the number of a task's job
 /// (little-endian, else 0).
 pub(super) const GREETING_BYTES: usize = 11;
-/// What the server answers: magic and version.
+/// The server answers magic and version.
 pub(super) const ANSWER_BYTES: usize = 6;
 
 /// The role of a client.
@@ -24,8 +24,8 @@ pub enum Role {
     Client,
     /// A reader of logs or map output of any job, at a worker.
     Data,
-    /// A task, which fetches map output of its job, at a worker. It knows the job's token, not the
-    /// cluster's secret.
+    /// A task, which fetches map output of its job, at a worker. It has the job's token, not the cluster's
+    /// secret.
     Task(JobId),
 }
 
@@ -39,7 +39,7 @@ impl Role {
         }
     }
 
-    /// What its client and its server prove to each other that they know, by the cluster's secret.
+    /// Returns the key that client and server share, derived from the cluster's secret.
     pub(super) fn key(self, secret: &Secret) -> Secret {
         match self {
             Role::Worker | Role::Client | Role::Data => secret.clone(),

@@ -13,7 +13,7 @@ use super::error::TransportError;
 
 const LENGTH_BYTES: usize = 2;
 const TAG_BYTES: usize = 16;
-/// The longest ciphertext that Noise allows and the length field can say.
+/// The longest ciphertext that Noise allows and the length field can hold.
 const CIPHERTEXT_BYTES_MAX: usize = 65_535;
 pub(super) const PLAINTEXT_BYTES_MAX: usize = CIPHERTEXT_BYTES_MAX - TAG_BYTES;
 /// An empty record.
@@ -22,8 +22,8 @@ pub(super) const CONFIRMATION_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// Initial buffer size for a record.
 const ROOM_BYTES: usize = 4 << 10;
-/// Records under one key. Far below what ChaCha20-Poly1305 stands (its nonce has 64 bits), and out of reach
-/// anyway: 18 million terabytes of full records. That is why keys are never changed under a connection.
+/// Records under one key. Far below the limit of ChaCha20-Poly1305 (its nonce has 64 bits), and out of reach
+/// anyway: 18 million terabytes of full records. So the keys of a connection never change.
 const RECORDS_MAX: u64 = 1 << 48;
 
 /// Encrypted at a time, so that a long message needs its own length of memory only once.
@@ -33,7 +33,7 @@ const BATCH_BYTES_MAX: usize = 16 * PLAINTEXT_BYTES_MAX;
 pub(super) struct Sealer {
     cipher: Arc<StatelessTransportState>,
     next: u64,
-    /// Encoded messages, of which the first `sealed` bytes are on their way.
+    /// Encoded messages, of which the first `sealed` bytes are sealed.
     plain: Vec<u8>,
     sealed: usize,
 }
@@ -43,7 +43,7 @@ impl Sealer {
         Sealer { cipher, next: 0, plain: Vec::new(), sealed: 0 }
     }
 
-    /// The empty record that the client sends first.
+    /// Returns the empty record that the client sends first.
     pub(super) fn confirmation(&mut self) -> Result<[u8; CONFIRMATION_BYTES], TransportError> {
         let mut record = Vec::with_capacity(CONFIRMATION_BYTES);
         self.seal_record(&[], &mut record)?;
@@ -65,7 +65,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Replaces `records` by those of the next bytes that are staged; leaves none when all are sealed.
+    /// Replaces `records` by those of the next staged bytes; leaves none once all are sealed.
     pub(super) fn seal(&mut self, records: &mut Vec<u8>) -> Result<(), TransportError> {
         records.clear();
         let end = self.plain.len().min(self.sealed + BATCH_BYTES_MAX);
@@ -112,12 +112,12 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// Decrypts one direction. The bytes it asks for are exactly those of the next record, so that nothing of
-/// what may follow unencrypted is taken from the socket.
+/// Decrypts one direction. It reads exactly the next record, so that unencrypted data that follows stays in
+/// the socket.
 pub(super) struct Opener {
     cipher: Arc<StatelessTransportState>,
     next: u64,
-    /// The record that is arriving: as much as has come, and room for more.
+    /// The arriving record, with room for more.
     record: Vec<u8>,
     arrived: usize,
     frames: FrameBuffer,
@@ -148,7 +148,7 @@ impl Opener {
         Ok(self.frames.next_message()?)
     }
 
-    /// Where the next bytes from the socket go; never empty, and never more than the record has.
+    /// Returns the buffer for the next bytes from the socket: never empty, and never beyond the record.
     pub(super) fn room(&mut self) -> &mut [u8] {
         let wanted = self.wanted();
         // Doubles with what has arrived, whatever the length field says.
@@ -159,7 +159,7 @@ impl Opener {
         &mut self.record[self.arrived..end]
     }
 
-    /// Takes note of bytes that have been put into the room; decrypts the record if it is complete.
+    /// Records how many bytes were read into the room; decrypts the record if it is complete.
     pub(super) fn filled(&mut self, count: usize) -> Result<(), TransportError> {
         self.arrived += count;
         if self.arrived < LENGTH_BYTES {
@@ -182,7 +182,7 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the stream may end here, or go on in another form.
+    /// Whether the stream may end here, or continue in another form.
     pub(super) fn is_between_messages(&self) -> bool {
         self.arrived == 0 && self.frames.is_between_frames()
     }
@@ -193,8 +193,7 @@ impl Opener {
         self.record.capacity() + self.frames.capacity()
     }
 
-    /// The length of the arriving record with its field, or of the field while that is all that is
-    /// known to come.
+    /// Returns the length of the arriving record with its field, or of the field until that is complete.
     fn wanted(&self) -> usize {
         if self.arrived < LENGTH_BYTES {
             return LENGTH_BYTES;

@@ -1,4 +1,4 @@
-//! Fuzzes what an engine may hand to the reduce of a guest, and what is in it.
+//! Fuzzes the frames that an engine sends to the reduce of a guest.
 //! What must hold is in `napreduce_guests::fuzzing`.
 #![no_main]
 

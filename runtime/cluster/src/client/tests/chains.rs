@@ -11,11 +11,11 @@ use super::scene::{Coordinator, DEADLINE, Scene};
 use crate::client::ClientError;
 use crate::coordinator::{Refusal, Request};
 
-/// A coordinator that takes every chain, and what it hears.
-fn willing(scene: &Scene) -> (Coordinator, Receiver<String>) {
-    let (tell, told) = channel();
+/// A coordinator that accepts every chain, and the requests that it receives.
+fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<String>) {
+    let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
-        let heard = match request {
+        let line = match request {
             Request::Asked(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
                 let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("hold {chain} {}", root.display())
@@ -27,41 +27,41 @@ fn willing(scene: &Scene) -> (Coordinator, Receiver<String>) {
             Request::ReleaseChain { chain } => format!("release {chain}"),
             other => panic!("{other:?}"),
         };
-        // A test that has ended does not want to know.
-        let _ = tell.send(heard);
+        // Fails if the test has ended.
+        let _ = sender.send(line);
     });
-    (coordinator, told)
+    (coordinator, received)
 }
 
 fn start(scene: &Scene) -> Result<Box<dyn ChainKeeper>, ClientError> {
     scene.place().keep_chain(7, PathBuf::from("/data/.root"))
 }
 
-fn assert_heard(told: &Receiver<String>, expected: &[&str]) {
+fn assert_received(received: &Receiver<String>, expected: &[&str]) {
     for expected in expected {
-        assert_eq!(told.recv_timeout(DEADLINE).as_deref(), Ok(*expected));
+        assert_eq!(received.recv_timeout(DEADLINE).as_deref(), Ok(*expected));
     }
 }
 
 #[test]
 fn chain_survives_coordinator_restarts_until_ended() {
     let scene = Scene::new();
-    let (first, told) = willing(&scene);
+    let (first, received) = accepting_coordinator(&scene);
     let keeper = start(&scene).expect("it is taken");
-    assert_heard(&told, &["hold 7 /data/.root"]);
+    assert_received(&received, &["hold 7 /data/.root"]);
     drop(first);
-    let (_second, told) = willing(&scene);
-    assert_heard(&told, &["hold 7 /data/.root"]);
-    keeper.end().expect("the coordinator hears of it");
-    assert_heard(&told, &["end 7", "release 7"]);
+    let (_second, received) = accepting_coordinator(&scene);
+    assert_received(&received, &["hold 7 /data/.root"]);
+    keeper.end().expect("the coordinator is there");
+    assert_received(&received, &["end 7", "release 7"]);
 }
 
 #[test]
 fn dropped_chain_closes_its_connection() {
     let scene = Scene::new();
-    let (_coordinator, told) = willing(&scene);
+    let (_coordinator, received) = accepting_coordinator(&scene);
     drop(start(&scene).expect("it is taken"));
-    assert_heard(&told, &["hold 7 /data/.root", "release 7"]);
+    assert_received(&received, &["hold 7 /data/.root", "release 7"]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ async fn visit(scene: &Scene, coordinator: &Coordinator) -> Connection {
     connect(&address, Role::Client, &secret, DEADLINE).await.expect("a connection")
 }
 
-/// Sends messages and expects the connection to be closed, whatever is answered before.
+/// Waits until the connection is closed, ignoring answers.
 async fn is_closed(connection: &mut Connection) {
     let closed = async { while let Ok(Some(_)) = connection.receive::<FromCoordinator>().await {} };
     tokio::time::timeout(DEADLINE, closed).await.expect("it is closed");
@@ -116,8 +116,8 @@ fn following_client_receives_heartbeats_and_may_not_send() {
         let mut connection = visit(&scene, &coordinator).await;
         connection.send(&ToCoordinator::Follow { job: JobId(1) }).await.expect("it is there");
         for _ in 0..3 {
-            let heard = tokio::time::timeout(DEADLINE, connection.receive()).await.expect("in time");
-            assert!(matches!(heard, Ok(Some(FromCoordinator::Progress(_)))), "{heard:?}");
+            let received = tokio::time::timeout(DEADLINE, connection.receive()).await.expect("in time");
+            assert!(matches!(received, Ok(Some(FromCoordinator::Progress(_)))), "{received:?}");
         }
         connection.send(&ToCoordinator::from(ListWorkers)).await.expect("it is there");
         is_closed(&mut connection).await;

@@ -1,4 +1,4 @@
-//! Submitting, following and asking, across restarts and refusals.
+//! Submissions, following and requests, across restarts and refusals.
 
 use std::fmt::Debug;
 use std::sync::mpsc::channel;
@@ -35,18 +35,18 @@ const AT_ONCE: Patience = Patience {
 #[test]
 fn submission_carries_plan_and_user() {
     let scene = Scene::new();
-    let (tell, told) = channel();
+    let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
         let Request::Asked(ToCoordinator::Submission(submission), reply) = request else {
             panic!("{request:?}")
         };
-        tell.send(submission).expect("the test waits");
+        sender.send(submission).expect("the test waits");
         let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(7))));
     });
     let mut options = scene.options();
     options.user = "ada".to_owned();
     assert_eq!(scene.client().submit(plan(), &options).expect("it is taken"), JobId(7));
-    let submission = told.recv_timeout(DEADLINE).expect("it was submitted");
+    let submission = received.recv_timeout(DEADLINE).expect("it was submitted");
     assert_eq!((submission.plan, submission.user.as_str()), (plan(), "ada"));
     assert_eq!(submission.architecture, std::env::consts::ARCH);
 }
@@ -58,7 +58,7 @@ fn unanswered_submission_is_repeated_with_same_token() {
     let first = scene.coordinator(move |request| {
         if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
-            // The answer never comes, as from a coordinator that is killed before its journal has the job.
+            // No answer, as if the coordinator was killed before it journaled the job.
             std::mem::forget(reply);
         }
     });
@@ -96,14 +96,14 @@ fn refused_submission_has_exit_status_2() {
 #[test]
 fn refused_request_is_not_repeated() {
     let scene = Scene::new();
-    let (tell, told) = channel();
+    let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
         let Request::Asked(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
-        tell.send(()).expect("the test waits");
+        sender.send(()).expect("the test waits");
         let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
     });
     scene.client().ask(GetJob { job: JobId(9) }).expect_err("it is refused");
-    assert_eq!(told.try_iter().count(), 1, "asked once");
+    assert_eq!(received.try_iter().count(), 1, "asked once");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn failed_and_killed_jobs_are_errors() {
     );
 }
 
-/// Whether a client asks again when the connection breaks before it is answered.
+/// Returns whether a client repeats the request when the connection breaks before the answer.
 fn is_repeated<R>(request: R, answer: FromCoordinator) -> bool
 where
     R: napreduce_protocol::Request<Answer: Debug + Send> + Send + 'static,
@@ -308,11 +308,11 @@ fn answer_to_another_request_is_internal_error() {
 #[test]
 fn absent_coordinator_error_names_start_command() {
     let scene = Scene::new();
-    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("nobody is there");
+    let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("no coordinator");
     let directory = scene.directory().path().display().to_string();
     let expected =
         format!("no coordinator is running for {directory}; start one with: nap up --dir {directory}");
-    assert_eq!((error.exit_status(), error.to_string()), (69, expected), "said once");
+    assert_eq!((error.exit_status(), error.to_string()), (69, expected), "printed once");
     drop(scene.coordinator(drop));
     let error = ClusterClient::connect(scene.place(), AT_ONCE).expect_err("it is gone");
     assert_eq!(error.exit_status(), 69);
@@ -330,8 +330,8 @@ fn absent_cluster_fails_at_once_unreachable_one_is_retried() {
     let scene = Scene::new();
     let patience = Patience { absent: Duration::ZERO, ..patience() };
     ClusterClient::connect(scene.place(), patience).expect_err("nothing was ever there");
-    // One that goes through its journal has not said yet where it is; one that was killed has said it.
-    let lock = scene.directory().lock_coordinator().expect("nobody is there");
+    // A recovering coordinator has not published its address yet; a killed one has left its address.
+    let lock = scene.directory().lock_coordinator().expect("an unlocked directory");
     let place = scene.place();
     let connecting = std::thread::spawn(move || ClusterClient::connect(place, patience).map(drop));
     let coordinator = scene.coordinator(drop);

@@ -1,4 +1,4 @@
-//! Client and coordinator's desk over real connections, the loop behind the desk being scripted.
+//! Client and coordinator over real connections, with a scripted coordinator loop.
 
 mod chains;
 mod desk;

@@ -1,5 +1,4 @@
-//! A coordinator as far as clients see it: real connections and a real store of blobs, in front of a loop
-//! that a test scripts.
+//! A coordinator with real connections and a real store of blobs, whose loop is scripted by a test.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,7 +22,7 @@ use crate::cluster_directory::ClusterDirectory;
 use crate::coordinator::{ClientDesk, ClientLimits, Request};
 use crate::transport::Listener;
 
-/// Long enough for a slow machine, short enough for an impatient person.
+/// Long enough for a slow machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 const BLOB_BYTES: u64 = 1 << 20;
 
@@ -32,38 +31,38 @@ pub(super) struct Scene {
     pub(super) limits: ClientLimits,
 }
 
-/// A running coordinator; dropped, it ends as if killed.
+/// A running coordinator; ends as if killed when dropped.
 pub(super) struct Coordinator {
     pub(super) address: SocketAddr,
-    /// The lines about clients that were disconnected.
+    /// Log lines about disconnected clients.
     pub(super) warnings: Receiver<String>,
     _running: Background,
 }
 
-/// Async tasks on a thread of their own; dropped, all of them end at once.
+/// Async tasks on their own thread; they end when this is dropped.
 pub(super) struct Background {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
-    /// What `start` returns and spawns lives as long as the result.
+    /// Runs `start`; its first result and its tasks live as long as the returned value.
     pub(super) fn start<K, T>(start: impl AsyncFnOnce() -> (K, T) + Send + 'static) -> (Background, T)
     where
         T: Send + 'static,
     {
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = channel();
+        let (sender, started) = channel();
         let thread = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let (_kept, about) = start().await;
-                tell.send(about).expect("somebody waits");
+                sender.send(about).expect("the test waits");
                 // Dropped means stopped.
                 let _ = stopped.await;
             });
         });
-        let about = told.recv_timeout(DEADLINE).expect("it starts");
+        let about = started.recv_timeout(DEADLINE).expect("it starts");
         (Background { stop: Some(stop), thread: Some(thread) }, about)
     }
 }
@@ -109,8 +108,8 @@ impl Scene {
         let (warned, warnings) = channel();
         let (running, address) = Background::start(async move || {
             let (requests, mut arriving) = unbounded_channel();
-            let told = warned.clone();
-            let warn = move |line: &str| tell(&told, line);
+            let disconnected = warned.clone();
+            let warn = move |line: &str| tell(&disconnected, line);
             let desk = ClientDesk::new(requests, blobs, secret.clone(), limits, warn);
             let listener = Listener::bind("127.0.0.1:0", secret, move |line| tell(&warned, line));
             let mut listener = listener.await.expect("a port");

@@ -20,15 +20,15 @@ use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
 use crate::transport::Listener;
 
 /// A coordinator that takes every job.
-fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
-    let (tell, told) = channel();
+fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
+    let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
         if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
-            let _ = tell.send(submission);
+            let _ = sender.send(submission);
             let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
         }
     });
-    (coordinator, told)
+    (coordinator, received)
 }
 
 fn only_blob(scene: &Scene) -> PathBuf {
@@ -43,7 +43,7 @@ fn only_blob(scene: &Scene) -> PathBuf {
 #[test]
 fn program_of_several_jobs_is_sent_once() {
     let scene = Scene::new();
-    let (_coordinator, _told) = willing(&scene);
+    let (_coordinator, _received) = accepting_coordinator(&scene);
     let (mut client, options) = (scene.client(), scene.options());
     client.submit(plan(), &options).expect("it is taken");
     let sent = fs::metadata(only_blob(&scene)).expect("a blob");
@@ -56,7 +56,7 @@ fn program_of_several_jobs_is_sent_once() {
 #[test]
 fn concurrent_clients_of_one_program_all_submit() {
     let scene = Scene::new();
-    let (_coordinator, told) = willing(&scene);
+    let (_coordinator, received) = accepting_coordinator(&scene);
     // Twice this does not fit into the store of 1 MiB: it must be sent by one of them only.
     let program = scene.program(&vec![9; 600 << 10]);
     std::thread::scope(|scope| {
@@ -68,20 +68,20 @@ fn concurrent_clients_of_one_program_all_submit() {
             });
         }
     });
-    assert_eq!(told.iter().take(8).count(), 8);
+    assert_eq!(received.iter().take(8).count(), 8);
     assert_eq!(fs::read(only_blob(&scene)).expect("a blob"), fs::read(&program).expect("a program"));
 }
 
 #[test]
 fn side_files_keep_given_names() {
     let scene = Scene::new();
-    let (_coordinator, told) = willing(&scene);
+    let (_coordinator, received) = accepting_coordinator(&scene);
     let path = scene.folder.path().join("stopwords.txt");
     fs::write(&path, "and\nthe\n").expect("a written file");
     let mut options = scene.options();
     options.files = vec![SideFileSource { path: path.clone(), name: "words".to_owned() }];
     scene.client().submit(plan(), &options).expect("it is taken");
-    let submission = told.recv_timeout(DEADLINE).expect("it was submitted");
+    let submission = received.recv_timeout(DEADLINE).expect("it was submitted");
     let [file] = submission.files.as_slice() else { panic!("{:?}", submission.files) };
     assert_eq!(file.name, "words");
     assert_eq!(fs::read(scene.blobs().join(file.blob.digest.to_string())).expect("a blob"), b"and\nthe\n");
@@ -90,7 +90,7 @@ fn side_files_keep_given_names() {
 #[test]
 fn side_file_beyond_limit_is_refused() {
     let scene = Scene::new();
-    let (_coordinator, _told) = willing(&scene);
+    let (_coordinator, _received) = accepting_coordinator(&scene);
     let path = scene.folder.path().join("large");
     fs::write(&path, [7; 11]).expect("a written file");
     let mut options = scene.options();
@@ -100,9 +100,9 @@ fn side_file_beyond_limit_is_refused() {
     let says = "large: it has more than 10 bytes; allow more with --conf side-file-max=SIZE";
     assert!(error.to_string().contains(says), "{error}");
     assert_eq!(error.exit_status(), 2);
-    // One that does not tell its length is found out by its bytes.
-    let untold = PathBuf::from("/proc/version");
-    options.files = vec![SideFileSource { path: untold, name: "large".to_owned() }];
+    // A file without a length is measured by its bytes.
+    let without_length = PathBuf::from("/proc/version");
+    options.files = vec![SideFileSource { path: without_length, name: "large".to_owned() }];
     let error = scene.client().submit(plan(), &options).expect_err("it is too large");
     assert!(error.to_string().contains("it has more than 10 bytes"), "{error}");
     options.file_bytes_max = 1 << 20;
@@ -112,7 +112,7 @@ fn side_file_beyond_limit_is_refused() {
 #[test]
 fn unusable_side_files_are_named() {
     let scene = Scene::new();
-    let (_coordinator, _told) = willing(&scene);
+    let (_coordinator, _received) = accepting_coordinator(&scene);
     let file = scene.folder.path().join("file");
     fs::write(&file, "x").expect("a written file");
     let source = |path: &PathBuf, name: &str| SideFileSource { path: path.clone(), name: name.to_owned() };
@@ -142,7 +142,7 @@ fn unusable_side_files_are_named() {
 fn too_large_program_is_refused_before_upload() {
     let mut scene = Scene::new();
     scene.limits.blob_bytes_max = 1000;
-    let (_coordinator, _told) = willing(&scene);
+    let (_coordinator, _received) = accepting_coordinator(&scene);
     let mut options = scene.options();
     options.program = Some(scene.program(&[1; 2000]));
     let error = scene.client().submit(plan(), &options).expect_err("it is refused");
@@ -151,7 +151,7 @@ fn too_large_program_is_refused_before_upload() {
         "{error}"
     );
     scene.limits.blob_bytes_max = u64::MAX;
-    let (_coordinator, _told) = willing(&scene);
+    let (_coordinator, _received) = accepting_coordinator(&scene);
     options.program = Some(scene.program(&vec![1; 2 << 20]));
     let error = scene.client().submit(plan(), &options).expect_err("it does not fit").to_string();
     assert!(error.contains("of 1048576 bytes"), "{error}");
@@ -160,11 +160,11 @@ fn too_large_program_is_refused_before_upload() {
 #[test]
 fn fetched_blob_is_stored_on_worker() {
     let scene = Scene::new();
-    let (coordinator, told) = willing(&scene);
+    let (coordinator, received) = accepting_coordinator(&scene);
     let mut options = scene.options();
     options.program = Some(scene.program(&vec![3; 700 << 10]));
     scene.client().submit(plan(), &options).expect("it is taken");
-    let blob = told.recv_timeout(DEADLINE).expect("it was submitted").program;
+    let blob = received.recv_timeout(DEADLINE).expect("it was submitted").program;
     let store = BlobStore::open(scene.folder.path().join("worker"), 1 << 20).expect("a store");
     let (address, secret) = (coordinator.address.to_string(), scene.directory().secret().expect("a secret"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -181,7 +181,7 @@ fn fetched_blob_is_stored_on_worker() {
     drop(coordinator);
     runtime.block_on(blobs::fetch(&address, &secret, &store, blob)).expect("it was kept");
     let error =
-        runtime.block_on(blobs::fetch(&address, &secret, &store, missing)).expect_err("nobody is there");
+        runtime.block_on(blobs::fetch(&address, &secret, &store, missing)).expect_err("no coordinator");
     assert!(matches!(error, FetchError::Transport { .. }) && error.is_passing(), "{error}");
 }
 
@@ -242,10 +242,10 @@ fn log_is_read_from_worker_or_coordinator() {
     assert!(read(1, 1_599_990).expect("a log") == (of(10), text[1_599_990..].to_vec()));
     assert!(read(1, 1_600_000).expect("a log") == (of(0), Vec::new()));
     assert!(read(1, u64::MAX).expect("a length") == (of(0), Vec::new()));
-    let error = read(2, 0).expect_err("there is none").to_string();
+    let error = read(2, 0).expect_err("no log").to_string();
     assert!(error.starts_with("the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
-    assert_eq!(read(3, 0).expect_err("nobody has it").to_string(), "its worker is lost");
-    // What the coordinator has of it: the worker of the one is lost, that of the other has removed it.
+    assert_eq!(read(3, 0).expect_err("no log").to_string(), "its worker is lost");
+    // Kept by the coordinator: one worker is lost, the other has removed the log.
     let kept = LogRead { written: 8, length: 11, has_ended: true };
     assert!(read(4, 3).expect("kept") == (kept, b"panicked".to_vec()));
     assert_eq!(read(5, 0).expect("kept").1, b"it panicked");

@@ -2,7 +2,7 @@
 
 use napreduce_data::SegmentIndex;
 
-use super::proxy::{Proxy, Trick};
+use super::proxy::{Fault, Proxy};
 use super::*;
 
 const BLOCK: usize = 128 << 10;
@@ -14,7 +14,7 @@ fn served() -> Served {
     Served::start().with_maps(1, 12_000)
 }
 
-/// What an undisturbed fetch makes the server send.
+/// Returns the bytes that the server sends in an undisturbed fetch.
 fn undisturbed(served: &Served, encrypt: bool) -> Vec<u8> {
     let proxy = Proxy::before(&served.address, &[]);
     let mut reduce = Reduce::new(1).encrypted(encrypt);
@@ -24,19 +24,19 @@ fn undisturbed(served: &Served, encrypt: bool) -> Vec<u8> {
 
 #[track_caller]
 fn check_cut(served: &Served, encrypt: bool, at: usize, whole: usize) {
-    let proxy = Proxy::before(&served.address, &[Trick::Cut(at)]);
+    let proxy = Proxy::before(&served.address, &[Fault::Cut(at)]);
     let mut reduce = Reduce::new(1).encrypted(encrypt);
     let gathered = reduce.gather(vec![remote(map(0), &proxy.address)]);
     check_equal(&gathered, &served.shelf, 0);
     proxy.check_fired();
     assert_eq!(reduce.count(Counter::ShuffleRetries), 1, "cut at {at}");
     let passed: usize = proxy.passed().iter().map(Vec::len).sum();
-    // What is encrypted counts only when a whole record has come.
+    // Encrypted data counts only in whole records.
     let record = if encrypt { 64 << 10 } else { 0 };
     assert!(passed <= whole + BLOCK + record + OVERHEAD, "cut at {at} of {whole}: {passed} bytes were sent");
 }
 
-/// Where each block of partition 0 starts in what the server sends, and where the last one ends.
+/// Returns where each block of partition 0 starts in the sent bytes, and where the last one ends.
 fn block_starts(served: &Served, stream: &[u8]) -> Vec<usize> {
     let path = served.shelf.path(map(0));
     let bytes = std::fs::read(&path).unwrap();
@@ -93,7 +93,7 @@ fn encrypted_fetch_cut_anywhere_resumes() {
 #[test]
 fn fetch_with_progress_resets_retry_limit() {
     let served = Served::start().with_maps(1, 40_000);
-    let cuts = [Trick::Cut(200_000); 5];
+    let cuts = [Fault::Cut(200_000); 5];
     assert!(cuts.len() as u32 > network(false).limits.tries_max);
     let proxy = Proxy::before(&served.address, &cuts);
     let mut reduce = Reduce::new(1);
@@ -129,8 +129,8 @@ fn server_death_loses_only_missing_outputs() {
     let served = Served::start().with_maps(2, 12_000);
     let again = attempt(TaskKind::Map, 1, 2);
     served.shelf.seal(again, 12_000, BlockCompression::None);
-    // It is cut after a block, and nobody answers from then on.
-    let cuts = [Trick::Cut(200_000), Trick::Cut(0), Trick::Cut(0), Trick::Cut(0)];
+    // It is cut after a block, and does not answer from then on.
+    let cuts = [Fault::Cut(200_000), Fault::Cut(0), Fault::Cut(0), Fault::Cut(0)];
     let dying = Proxy::before(&served.address, &cuts);
     let mut reduce = Reduce::new(2);
     let named = vec![remote(map(0), &served.address), remote(map(1), &dying.address)];
@@ -142,5 +142,5 @@ fn server_death_loses_only_missing_outputs() {
     assert!(reason.contains("4 tries"), "{reason}");
     let left: Vec<PathBuf> =
         std::fs::read_dir(reduce.scratch.path()).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(left.len(), 2, "what came of the lost one is removed: {left:?}");
+    assert_eq!(left.len(), 2, "files of the lost output are removed: {left:?}");
 }

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use super::proxy::{Proxy, Trick};
+use super::proxy::{Fault, Proxy};
 use super::*;
 
 #[test]
 fn bit_flip_in_transit_refetches_that_block() {
     let served = Served::start().with_maps(1, 12_000);
     for (encrypt, at) in [(false, 90_000), (false, 200_000), (true, 90_000), (true, 200_000)] {
-        let proxy = Proxy::before(&served.address, &[Trick::Flip(at)]);
+        let proxy = Proxy::before(&served.address, &[Fault::Flip(at)]);
         let mut reduce = Reduce::new(1).encrypted(encrypt);
         let gathered = reduce.gather(vec![remote(map(0), &proxy.address)]);
         check_equal(&gathered, &served.shelf, 0);
@@ -29,9 +29,8 @@ fn bit_flip_anywhere_in_transit_is_detected() {
     Reduce::new(1).gather(vec![remote(map(0), &path.address)]);
     let length = path.passed()[0].len();
     for at in (0..length).step_by(length / 400 + 1) {
-        let proxy = Proxy::before(&served.address, &[Trick::Flip(at)]);
-        // A flipped number may stand for another message, such as one that says that there is no such output.
-        // One in a length may make both wait for the other.
+        let proxy = Proxy::before(&served.address, &[Fault::Flip(at)]);
+        // A flipped bit may turn a message into another one, such as `Unavailable`, or make both sides wait.
         let mut reduce = Reduce::new(1).silence_max(Duration::from_secs(1));
         let gathered = reduce
             .gather_with(vec![remote(map(0), &proxy.address)], |_| vec![remote(map(0), &served.address)])
@@ -41,8 +40,8 @@ fn bit_flip_anywhere_in_transit_is_detected() {
     }
 }
 
-/// What is wrong with the server's file is reported with the attempt, the partition and the reason; a
-/// replacement is waited for, and everything else is fetched.
+/// Checks that damage to the server's file is reported with attempt, partition and reason, and that its
+/// replacement and all other outputs are fetched.
 #[track_caller]
 fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
     let served = Served::start().with_maps(3, 12_000);

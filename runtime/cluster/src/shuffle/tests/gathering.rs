@@ -1,4 +1,4 @@
-//! Which inputs a reduce ends up with: named early and late, replaced, lost, never needed.
+//! Inputs of a reduce that are announced early or late, replaced, lost, or not needed.
 
 use napreduce_engine::{FailureClass, FaultPlace};
 
@@ -55,8 +55,8 @@ fn fetched_output_is_not_replaced() {
         while !scratch.join("fetched-job_0001_m_0000.1.segment").exists() {
             std::thread::yield_now();
         }
-        // Told after it was fetched, though maybe before that was heard: neither may be fetched from nowhere
-        // for ever.
+        // Sent after the first was fetched, but perhaps before that was handled. In neither case may the
+        // reduce wait for ever for an absent server.
         later.send(InputEvent::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
         later.send(InputEvent::Named(vec![local(map(1), "other".into())])).unwrap();
     });
@@ -117,6 +117,6 @@ fn unwritable_scratch_fails_attempt_and_is_named() {
     let error = reduce.gather_with(served.inputs(1), |_| vec![]).unwrap_err();
     assert_eq!((error.class, error.place), (FailureClass::Retryable, FaultPlace::LocalDisk));
     assert!(error.message.contains(gone.to_str().unwrap()), "{error}");
-    assert!(reduce.lost.is_empty(), "the map is not to blame");
+    assert!(reduce.lost.is_empty(), "no map output is reported lost");
     std::fs::create_dir(&gone).unwrap();
 }

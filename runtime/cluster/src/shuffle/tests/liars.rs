@@ -1,4 +1,4 @@
-//! Servers that know the secret and lie: a reduce reports what it cannot get from them and believes nothing.
+//! Servers that have the secret and send false data: a reduce rejects it and reports the outputs as lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,12 +37,12 @@ impl Liar {
 impl Drop for Liar {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes it up, so that its thread ends.
+        // Wakes its thread, so that it ends.
         let _ = std::net::TcpStream::connect(&self.address);
     }
 }
 
-/// A reduce that hangs up half-way has understood.
+/// Serves one connection; ends early if the reduce disconnects.
 fn tell(mut connection: BlockingConnection, opened: &FromDataServer, lies: &[FromDataServer]) {
     let _: Result<Option<ToDataServer>, _> = connection.receive();
     let FromDataServer::Opened { encrypted } = opened else {
@@ -66,7 +66,7 @@ fn tell(mut connection: BlockingConnection, opened: &FromDataServer, lies: &[Fro
 
 const OPENED: FromDataServer = FromDataServer::Opened { encrypted: false };
 
-/// The truth about a segment, to be changed.
+/// The true extent of a segment, to be falsified.
 fn extent(shelf: &Shelf) -> Vec<u8> {
     shelf.seal(map(0), 2_000, BlockCompression::None);
     let path = shelf.path(map(0));

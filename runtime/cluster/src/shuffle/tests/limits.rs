@@ -11,7 +11,7 @@ fn ask(line: &mut DataConnection, bytes: u64) {
     assert!(matches!(line.receive().unwrap(), Some(FromDataServer::Segment { .. })));
 }
 
-/// Takes the next piece, and says how long it is.
+/// Receives the next piece; returns its length.
 fn piece(line: &mut DataConnection) -> Option<u64> {
     match line.receive().unwrap() {
         Some(FromDataServer::Chunk(bytes)) => Some(bytes.0.len() as u64),
@@ -34,7 +34,7 @@ fn server_sends_no_more_than_credit() {
         let mut line = served.client(encrypt);
         ask(&mut line, 1_000);
         for more in [1, 70_000, 300_000] {
-            // Whatever comes after the credit is used up is the answer to this.
+            // The next message after the credit is used up answers this request.
             let log =
                 ToDataServer::ReadLog { attempt: map(9), stream: LogStream::Stdout, offset: 0, length: 1 };
             let granted = if more == 1 { 1_000 } else { 0 };
@@ -81,9 +81,9 @@ fn connections_per_address_are_limited() {
         Some(FromDataServer::Busy { millis: 1.. }) => {}
         other => panic!("{other:?}"),
     }
-    let said = served.lines.lock().unwrap().join(" ");
-    assert!(said.contains("2 data connections from 127.0.0.1"), "{said}");
-    // There is room again as soon as one has gone, and a fetch that found none comes again.
+    let log = served.lines.lock().unwrap().join(" ");
+    assert!(log.contains("2 data connections from 127.0.0.1"), "{log}");
+    // A closed connection makes room for a fetch that retries.
     drop(second);
     Reduce::new(1).gather(served.inputs(1));
     ask(&mut first, 10);
@@ -108,7 +108,7 @@ fn fetch_from_busy_server_retries_without_loss() {
     let mut reduce = Reduce::new(3);
     let gathered = std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Until the reduce was told to come back.
+            // Until the reduce was asked to retry.
             while !served.lines.lock().unwrap().iter().any(|line| line.contains("to retry")) {
                 std::thread::yield_now();
             }
@@ -117,7 +117,7 @@ fn fetch_from_busy_server_retries_without_loss() {
         reduce.gather(served.inputs(3))
     });
     check_equal(&gathered, &served.shelf, 0);
-    assert!(reduce.lost.is_empty(), "being busy is no failure");
+    assert!(reduce.lost.is_empty(), "busy does not count as a failure");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn idle_peer_is_disconnected_without_log() {
         let mut line = served.client(encrypt);
         assert_eq!(line.receive::<FromDataServer>().unwrap(), None, "it was not disconnected");
     }
-    assert!(served.lines.lock().unwrap().is_empty(), "silence is no offence");
+    assert!(served.lines.lock().unwrap().is_empty(), "silence is not an error");
 }
 
 #[test]

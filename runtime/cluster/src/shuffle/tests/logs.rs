@@ -1,4 +1,4 @@
-//! Reading what an attempt has printed, as a client of the data server.
+//! Reads logs of attempts, as a client of the data server.
 
 use std::time::Duration;
 
@@ -13,25 +13,24 @@ use crate::transport::{Role, TransportError, connect};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogPiece {
     pub(crate) bytes: Vec<u8>,
-    /// How many bytes the log had when it was read.
+    /// The length of the log when it was read.
     pub(crate) length: u64,
 }
 
-/// Why there is no piece of a log.
+/// Why a log cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum LogError {
     #[error("{address}: {reason}")]
     Unavailable { address: String, reason: String },
-    #[error("{address} did not answer within {deadline:?}; is the worker there?")]
+    #[error("timed out waiting for {address} ({deadline:?})")]
     Silent { address: String, deadline: Duration },
-    #[error("{address} answered something else than it was asked")]
+    #[error("{address}: unexpected answer")]
     Unexpected { address: String },
     #[error("{address}: {source}")]
     Transport { address: String, source: TransportError },
 }
 
-/// Asks for at most `length` bytes from `offset` on; the server gives at most 1 MiB at once. Always
-/// encrypted.
+/// Requests at most `length` bytes from `offset` on; the server sends at most 1 MiB. Always encrypted.
 pub(crate) async fn read_log(
     address: &str,
     secret: &Secret,

@@ -1,5 +1,4 @@
-//! Tests of the shuffle over loopback: real segments, a real server, real fetches, and proxies and liars
-//! between them.
+//! Tests of the shuffle over loopback: real segments, servers and fetches, with proxies and lying servers.
 
 mod broken;
 mod damage;
@@ -37,7 +36,7 @@ use super::*;
 use crate::shuffle::data_connection::DataConnection;
 use crate::transport::{Listener, Role, TransportError, blocking, blocking::BlockingConnection, job_token};
 
-/// Long enough that only what hangs for good exceeds it.
+/// Long enough that only a hang exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) const PARTITIONS: u32 = 3;
 
@@ -53,7 +52,7 @@ pub(super) fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
 }
 
-/// Encryption or not, and patience that fits a test.
+/// Encryption or not, with limits that fit a test.
 pub(super) fn network(encrypt: bool) -> DataNetwork {
     let limits = FetchLimits {
         tries_max: 4,
@@ -78,7 +77,7 @@ impl Shelf {
         self.folder.path().join(format!("{attempt}.segment"))
     }
 
-    /// Seals what a map wrote: `records` of about 100 bytes.
+    /// Seals the output of a map: `records` of about 100 bytes.
     pub(super) fn seal(&self, attempt: AttemptId, records: u32, compression: BlockCompression) {
         let path = self.path(attempt);
         let settings = CollectorSettings {
@@ -88,7 +87,7 @@ impl Shelf {
         };
         let mut collector: Collector<()> = Collector::plain(settings).unwrap();
         for number in 0..records {
-            // Numbers that no compression makes disappear, and that differ from map to map.
+            // Incompressible numbers that differ from map to map.
             let noise =
                 u64::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(attempt.task.index);
             let value = format!("{noise:020}").repeat(4);
@@ -152,7 +151,7 @@ impl Served {
         Served { shelf, address, lines, end: Some(end), thread: Some(thread) }
     }
 
-    /// With a segment of each of so many maps.
+    /// Seals a segment for each of `maps` maps.
     pub(super) fn with_maps(self, maps: u32, records: u32) -> Served {
         (0..maps).for_each(|index| self.shelf.seal(map(index), records, BlockCompression::None));
         self
@@ -163,7 +162,7 @@ impl Served {
         (0..maps).map(|index| remote(map(index), &self.address)).collect()
     }
 
-    /// Ends it, and every connection.
+    /// Stops it with all its connections.
     pub(super) fn die(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
@@ -171,7 +170,7 @@ impl Served {
         }
     }
 
-    /// A client that has said its first word, for tests that speak for themselves.
+    /// A client after its first message.
     pub(super) fn client(&self, encrypt: bool) -> DataConnection {
         let mut connection = self.stranger();
         connection.send(&ToDataServer::Open { encrypt }).unwrap();
@@ -181,7 +180,7 @@ impl Served {
         DataConnection::new(connection, encrypted).unwrap()
     }
 
-    /// A client that knows the secret and has said nothing yet.
+    /// A client with the secret, before its first message.
     pub(super) fn stranger(&self) -> BlockingConnection {
         blocking::connect(&self.address, Role::Data, &secret(), PATIENCE, PATIENCE).unwrap()
     }
@@ -217,7 +216,7 @@ pub(super) struct Reduce {
     pub(super) restore: Option<AttemptId>,
     pub(super) arrived: Sender<InputEvent>,
     arrivals: Receiver<InputEvent>,
-    /// Everything it reported as lost.
+    /// Reported losses.
     pub(super) lost: Vec<(Vec<AttemptId>, String)>,
 }
 
@@ -255,7 +254,7 @@ impl Reduce {
         self
     }
 
-    /// Gathers; what is lost is replaced by what `replace` says.
+    /// Fetches; lost outputs are replaced by those that `replace` returns.
     pub(super) fn gather_with(
         &mut self,
         named: Vec<MapInput>,
@@ -264,7 +263,7 @@ impl Reduce {
         self.gather_task(named, replace).map(|gathered| complete(gathered).inputs)
     }
 
-    /// The same with all that a gathering says.
+    /// As `gather_with`, with the whole result.
     pub(super) fn gather_task(
         &mut self,
         named: Vec<MapInput>,
@@ -329,7 +328,7 @@ pub(super) fn records(path: &Path, partition: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// What was gathered holds, in order, what the shelf has.
+/// Checks that the fetched inputs equal those of the shelf, in order.
 pub(super) fn check_equal(gathered: &[(AttemptId, PathBuf)], shelf: &Shelf, partition: u32) {
     let order: BTreeMap<u32, AttemptId> = gathered.iter().map(|(id, _)| (id.task.index, *id)).collect();
     assert!(order.into_values().eq(gathered.iter().map(|(id, _)| *id)), "not in the order of the map tasks");

@@ -1,5 +1,5 @@
-//! A reduce that is suspended while it waits for its inputs: connections are closed, and nothing is
-//! lost or blamed.
+//! A reduce that is suspended while it fetches: connections are closed, and nothing is lost or counted as a
+//! failure.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -11,12 +11,12 @@ use napreduce_task::Supervisor;
 
 use super::*;
 
-/// Without an end to them, a machine with much else to do would never come to fetch anything.
+/// Without a limit, a busy machine would never fetch anything.
 const SUSPENDS_MAX: u32 = 100;
 
-struct Ear(Sender<FromTask>);
+struct Outbox(Sender<FromTask>);
 
-impl Supervisor for Ear {
+impl Supervisor for Outbox {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }
@@ -24,29 +24,29 @@ impl Supervisor for Ear {
     fn catch_up(&self) {}
 }
 
-/// Suspends a reduce again and again until it has gathered everything; how often.
+/// Suspends a reduce repeatedly until it has fetched everything; returns how often.
 fn suspend_while_gathering(encrypt: bool) -> u32 {
     let served = Served::start().with_maps(40, 2_000);
     let mut reduce = Reduce::new(40).encrypted(encrypt);
-    let (told, heard) = channel();
-    reduce.context.gate().attach(Box::new(Ear(told)));
+    let (outbox, messages) = channel();
+    reduce.context.gate().attach(Box::new(Outbox(outbox)));
     let (context, arrived) = (Arc::clone(&reduce.context), reduce.arrived.clone());
     let over_now = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&over_now);
     let suspending = std::thread::spawn(move || {
         for epoch in 1..=SUSPENDS_MAX {
             context.gate().suspend(epoch, false);
-            // The gathering may be over by now, and then nobody comes to the gate.
+            // The fetch may be over by now; then no thread comes to the gate.
             arrived.send(InputEvent::GateRequest).unwrap();
             loop {
-                match heard.recv_timeout(Duration::from_millis(10)) {
+                match messages.recv_timeout(Duration::from_millis(10)) {
                     Ok(message) => break assert_eq!(message, FromTask::Ready { epoch }),
                     Err(_) if over.load(Ordering::SeqCst) => return epoch - 1,
                     Err(_) => {}
                 }
             }
             assert!(!context.gate().resume(epoch));
-            assert_eq!(heard.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch }));
+            assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch }));
         }
         SUSPENDS_MAX
     });
@@ -75,7 +75,7 @@ fn slow_link() -> (Served, Proxy) {
     (served, proxy)
 }
 
-/// How many bytes of files were gathered, and how many crossed the link over how many connections.
+/// Returns the bytes of the fetched files, the bytes that crossed the link, and the number of connections.
 fn crossed(gathered: &[(AttemptId, PathBuf)], proxy: &Proxy) -> (usize, usize, usize) {
     let bytes = |path: &PathBuf| std::fs::metadata(path).unwrap().len() as usize;
     let passed = proxy.passed();
@@ -144,8 +144,8 @@ fn outputs_named_one_by_one_share_one_connection() {
 fn suspend_over_slow_link_loses_one_block_at_most() {
     let (served, proxy) = slow_link();
     let mut reduce = Reduce::new(3);
-    let (told, heard) = channel();
-    reduce.context.gate().attach(Box::new(Ear(told)));
+    let (outbox, messages) = channel();
+    reduce.context.gate().attach(Box::new(Outbox(outbox)));
     let (context, arrived) = (Arc::clone(&reduce.context), reduce.arrived.clone());
     let asking = ask_about_progress(&reduce.context);
     let suspending = std::thread::spawn(move || {
@@ -155,9 +155,9 @@ fn suspend_over_slow_link_loses_one_block_at_most() {
         }
         context.gate().suspend(1, false);
         arrived.send(InputEvent::GateRequest).unwrap();
-        assert_eq!(heard.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1 }));
+        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Ready { epoch: 1 }));
         assert!(!context.gate().resume(1));
-        assert_eq!(heard.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch: 1 }));
+        assert_eq!(messages.recv_timeout(PATIENCE), Ok(FromTask::Resumed { epoch: 1 }));
     });
     let gathered = reduce.gather((0..3).map(|index| remote(map(index), &proxy.address)).collect());
     suspending.join().unwrap();

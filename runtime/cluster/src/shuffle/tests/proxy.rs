@@ -1,4 +1,4 @@
-//! A proxy that breaks what passes through it.
+//! A proxy that damages data.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -6,9 +6,9 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What is done to one connection.
+/// A fault of one connection.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Trick {
+pub(super) enum Fault {
     /// The connection ends after so many bytes from the server.
     Cut(usize),
     /// One bit of this byte from the server is changed.
@@ -18,37 +18,37 @@ pub(super) enum Trick {
 /// Between a reduce and a data server.
 pub(super) struct Proxy {
     pub(super) address: String,
-    tricks: Arc<Mutex<VecDeque<Trick>>>,
-    /// What went to the client, by connection.
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+    /// Bytes sent to the client, by connection.
     passed: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Proxy {
-    /// Each trick is for one connection, in order; those that follow pass unharmed.
-    pub(super) fn before(server: &str, tricks: &[Trick]) -> Proxy {
-        Proxy::start(server, tricks, None)
+    /// Applies one fault to each connection, in order; later connections are undisturbed.
+    pub(super) fn before(server: &str, faults: &[Fault]) -> Proxy {
+        Proxy::start(server, faults, None)
     }
 
-    /// A link that carries so many bytes a second from the server.
+    /// A link with this bandwidth from the server.
     pub(super) fn slow(server: &str, bytes_per_second: u32) -> Proxy {
         Proxy::start(server, &[], Some(bytes_per_second))
     }
 
-    fn start(server: &str, tricks: &[Trick], rate: Option<u32>) -> Proxy {
+    fn start(server: &str, faults: &[Fault], rate: Option<u32>) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = server.to_owned();
-        let tricks = Arc::new(Mutex::new(VecDeque::from(tricks.to_vec())));
+        let faults = Arc::new(Mutex::new(VecDeque::from(faults.to_vec())));
         let passed = Arc::new(Mutex::new(Vec::new()));
-        let (shared, record) = (Arc::clone(&tricks), Arc::clone(&passed));
-        // Ends with the process, as nobody can take back an accept; it holds nothing but its port.
+        let (shared, record) = (Arc::clone(&faults), Arc::clone(&passed));
+        // Ends with the process, since an accept cannot be cancelled; it holds only its port.
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else { return };
                 // As both ends have it: small messages would wait for each other.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
-                let trick = shared.lock().unwrap().pop_front();
+                let fault = shared.lock().unwrap().pop_front();
                 let number = {
                     let mut record = record.lock().unwrap();
                     record.push(Vec::new());
@@ -62,7 +62,7 @@ impl Proxy {
                 });
                 let record = Arc::clone(&record);
                 std::thread::spawn(move || {
-                    forward(server, client, trick, |bytes| {
+                    forward(server, client, fault, |bytes| {
                         record.lock().unwrap()[number].extend_from_slice(bytes);
                         // This is the slow link, not a wait for an event.
                         if let Some(rate) = rate {
@@ -72,28 +72,28 @@ impl Proxy {
                 });
             }
         });
-        Proxy { address, tricks, passed }
+        Proxy { address, faults, passed }
     }
 
-    /// What went to the client over each connection so far.
+    /// Returns the bytes sent to the client so far, by connection.
     pub(super) fn passed(&self) -> Vec<Vec<u8>> {
         self.passed.lock().unwrap().clone()
     }
 
-    /// The injected faults all happened.
+    /// Checks that all injected faults happened.
     pub(super) fn check_fired(&self) {
-        assert!(self.tricks.lock().unwrap().is_empty(), "a trick was not played");
+        assert!(self.faults.lock().unwrap().is_empty(), "a fault did not happen");
     }
 }
 
-fn forward(mut server: TcpStream, mut client: TcpStream, trick: Option<Trick>, mut note: impl FnMut(&[u8])) {
+fn forward(mut server: TcpStream, mut client: TcpStream, fault: Option<Fault>, mut note: impl FnMut(&[u8])) {
     let mut bytes = vec![0; 16 << 10];
     let mut passed = 0;
     while let Ok(mut count @ 1..) = server.read(&mut bytes) {
         let mut last = false;
-        match trick {
-            Some(Trick::Cut(at)) if at <= passed + count => (count, last) = (at - passed, true),
-            Some(Trick::Flip(at)) if (passed..passed + count).contains(&at) => bytes[at - passed] ^= 4,
+        match fault {
+            Some(Fault::Cut(at)) if at <= passed + count => (count, last) = (at - passed, true),
+            Some(Fault::Flip(at)) if (passed..passed + count).contains(&at) => bytes[at - passed] ^= 4,
             _ => {}
         }
         note(&bytes[..count]);

@@ -1,4 +1,4 @@
-//! What a client may ask for, and what becomes of one that asks for something else.
+//! Valid and invalid requests of clients.
 
 use std::io::{Read, Write};
 
@@ -18,7 +18,7 @@ fn next(line: &mut DataConnection) -> FromDataServer {
     line.receive().unwrap().expect("the server is still there")
 }
 
-/// The server gives this reason, and still serves what it has.
+/// Checks that the item is unavailable for this reason, and that the connection continues.
 #[track_caller]
 fn check_unavailable(partition: u32, item: FetchItem, reason: &str) {
     let served = Served::start().with_maps(1, 100);
@@ -57,13 +57,13 @@ fn unknown_attempt_is_unavailable() {
     check_unavailable(0, item(foreign, 0), "unknown map output");
 }
 
-/// The server says why it refuses, and hangs up.
+/// Checks that the server refuses with this reason and disconnects.
 #[track_caller]
-fn check_refused(said: &[ToDataServer], reason: &str) {
+fn check_refused(requests: &[ToDataServer], reason: &str) {
     let served = Served::start().with_maps(1, 100);
     for encrypt in [false, true] {
         let mut line = served.client(encrypt);
-        for message in said {
+        for message in requests {
             line.send(message).unwrap();
         }
         match next(&mut line) {
@@ -72,11 +72,11 @@ fn check_refused(said: &[ToDataServer], reason: &str) {
         }
         assert_eq!(line.receive::<FromDataServer>().unwrap(), None);
     }
-    // Nobody else suffers.
+    // Other clients are not affected.
     Reduce::new(1).gather(served.inputs(1));
 }
 
-/// A task that holds the token of one job.
+/// Connects as a task with the token of one job.
 fn task(served: &Served, job: u32) -> DataConnection {
     let (role, token) = (Role::Task(JobId(job)), job_token(&secret(), JobId(job)));
     let mut connection = blocking::connect(&served.address, role, &token, PATIENCE, PATIENCE).unwrap();
@@ -107,7 +107,6 @@ fn task_receives_map_output_of_own_job_only() {
     }
 }
 
-/// The token of a job opens no door but that of its tasks.
 #[test]
 fn job_token_is_refused_for_other_roles_and_jobs() {
     let served = Served::start().with_maps(1, 100);
@@ -136,7 +135,7 @@ fn request_for_too_many_segments_is_refused() {
 fn too_many_pending_requests_are_refused() {
     let served = Served::start().with_maps(1, 100);
     let mut line = served.client(false);
-    // Without credit, the first one waits and the others behind it.
+    // Without credit, the first one waits, and the others queue.
     for _ in 0..5 {
         line.send(&fetch(0, vec![item(map(0), 0); FETCH_ITEMS_MAX])).unwrap();
     }
@@ -168,7 +167,7 @@ fn undecodable_bytes_end_their_connection_only() {
         connection.receive::<FromDataServer>().unwrap();
         let mut socket = connection.into_plain().unwrap();
         socket.write_all(bytes).unwrap();
-        // It hangs up, one way or the other.
+        // It disconnects in either way.
         assert!(matches!(socket.read(&mut [0; 9]), Ok(0) | Err(_)));
     }
     Reduce::new(1).gather(served.inputs(1));
@@ -176,7 +175,7 @@ fn undecodable_bytes_end_their_connection_only() {
     assert!(lines.contains("longer than") && lines.contains("cannot decode"), "{lines}");
 }
 
-/// A request names numbers; whoever puts a path in their place has sent no message, and gets no file.
+/// Requests contain numbers; a path in their place is not a valid message.
 #[test]
 fn path_instead_of_attempt_is_refused() {
     let served = Served::start().with_maps(1, 100);
@@ -185,7 +184,7 @@ fn path_instead_of_attempt_is_refused() {
             let mut line = served.client(encrypt);
             // As `Fetch{partition: 0, items: [path]}` and as `ReadLog{attempt: path, ..}` would be encoded.
             for variant in 0_u8..4 {
-                // A connection that was ended says so, then or now.
+                // Fails if the connection has ended by now.
                 let _ = line.send(&(variant, 0_u8, vec![path.to_owned()]));
             }
             match line.receive::<FromDataServer>() {

@@ -1,5 +1,5 @@
-//! Reduces that begin from a checkpoint, as far as their inputs are concerned: what was fetched is not
-//! fetched again, what was merged is not fetched at all, and what cannot be used is refused.
+//! Inputs of reduces that start from a checkpoint: fetched inputs are not fetched again, merged inputs are
+//! not fetched, and unusable checkpoints are rejected.
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavePlace, SavedReduceInput};
 use napreduce_protocol::CounterValues;
@@ -29,7 +29,7 @@ impl Reduce {
         Checkpoint::read(&directory, self.context.attempt().task).expect("a checkpoint")
     }
 
-    /// Gathers what is named, and is asked for a checkpoint when that has been fetched.
+    /// Fetches these inputs, and is then checkpointed.
     fn checkpoint_after(&mut self, named: Vec<MapInput>) {
         let (arrived, context) = (self.arrived.clone(), Arc::clone(&self.context));
         let scratch = self.scratch.path().to_owned();
@@ -61,7 +61,7 @@ fn restored_reduce_does_not_refetch_inputs() {
     let mut first = Reduce::new(6);
     first.checkpoint_after(served.inputs(4));
     let fetched = first.fetched();
-    // One whose file was just sealed may not have been told yet.
+    // A file that was just sealed may not have been reported yet.
     assert!(fetched.len() >= 3, "{fetched:?}");
     let mut second = first.next();
     second.checkpoint_after(vec![remote(map(4), &served.address)]);
@@ -112,7 +112,7 @@ fn settings(folder: &Path, segments: Vec<PathBuf>) -> ReduceSettings {
     }
 }
 
-/// The keys of the groups that are left.
+/// Returns the keys of the remaining groups, at most `most`.
 fn keys(input: &mut ReduceInput, most: usize) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     while keys.len() < most && input.next_group().unwrap() {
@@ -121,7 +121,7 @@ fn keys(input: &mut ReduceInput, most: usize) -> Vec<Vec<u8>> {
     keys
 }
 
-/// A merge of what the shelf has, saved after some share of its groups; and the keys that are left.
+/// Saves a merge of all segments after a share of its groups; returns its position and the remaining keys.
 fn saved_merge(served: &Served, reduce: &Reduce, permille: usize) -> (SavedReduceInput, Vec<Vec<u8>>) {
     let folder = reduce.scratch.path();
     let paths: Vec<PathBuf> = (0..reduce.maps).map(|index| served.shelf.path(map(index))).collect();
@@ -169,7 +169,7 @@ fn restored_merge_fetches_only_the_rest() {
         assert_eq!(second.context.refusal(), None);
         assert_eq!(gathered.inputs_are_partial, permille > 0);
         let directory = first.checkpoints.join(reduce_attempt(1).to_string());
-        assert_eq!(gathered.restore, Some(directory), "the body goes on from it");
+        assert_eq!(gathered.restore, Some(directory), "the body continues from it");
         let fetched = second.count(Counter::ShuffleNetworkBytes);
         let block = 128 << 10;
         let most = all * (1000 - permille as u64) / 1000 + 5 * (block + block / 4);
@@ -190,7 +190,7 @@ fn replaced_output_invalidates_merge_positions() {
     let again = attempt(TaskKind::Map, 1, 2);
     served.shelf.seal(again, 20_000, BlockCompression::None);
     let mut second = first.next();
-    // The others are fetched for the sake of the checkpoint before the one that contradicts it is named.
+    // The others are fetched before the output that conflicts with the checkpoint is announced.
     let (later, scratch) = (second.arrived.clone(), second.scratch.path().to_owned());
     let address = served.address.clone();
     let naming = std::thread::spawn(move || {
@@ -236,9 +236,9 @@ fn unusable_checkpoint_is_refused() {
     let first = Reduce::new(2);
     let mut second = first.next();
     check_equal(&second.gather(served.inputs(2)), &served.shelf, 0);
-    let refusal = second.context.refusal().expect("there is none");
+    let refusal = second.context.refusal().expect("a rejected checkpoint");
     assert!(refusal.starts_with("cannot open "), "{refusal}");
-    // One of a reduce with other inputs.
+    // A checkpoint of a reduce with other inputs.
     let third = Reduce::new(3);
     let more = Served::start().with_maps(3, 500);
     saved_merge(&more, &third, 500);

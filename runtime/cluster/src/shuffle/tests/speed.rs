@@ -1,4 +1,4 @@
-//! How fast a fetch is over loopback; measured on request, since it asserts nothing about time.
+//! Measures the speed of fetches over loopback. Run by hand, since it asserts nothing about time.
 //!
 //! `cargo test --release -p napreduce-cluster --lib -- --ignored --nocapture measure_fetch_rates`
 
@@ -26,7 +26,7 @@ fn measure(served: &Served, encrypt: bool) -> (u64, f64) {
     (bytes, seconds)
 }
 
-/// The same bytes from file to file, as the bound of anything that reads and writes them.
+/// Copies the same bytes from file to file, as the upper bound.
 fn copy(served: &Served) -> (u64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let mut buffer = vec![0; 256 << 10];

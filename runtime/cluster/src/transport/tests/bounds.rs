@@ -1,5 +1,5 @@
-//! Peers that hold the secret and still send what they should not: the connection ends with an error that
-//! names it, and memory follows what has arrived, never what was claimed.
+//! Peers with the secret that send invalid data: the connection ends with an error, and memory grows with
+//! received data, never with claimed lengths.
 
 use std::io::ErrorKind;
 
@@ -35,8 +35,7 @@ fn records(sealer: &mut Sealer, plain: &[u8]) -> Vec<u8> {
     records
 }
 
-/// Puts bytes into an opener as if they came from a socket, `step` at a time; the messages and the
-/// first error.
+/// Feeds bytes to an opener, `step` at a time; returns the messages and the first error.
 fn feed<M: for<'a> Deserialize<'a>>(
     opener: &mut Opener,
     mut bytes: &[u8],
@@ -80,7 +79,7 @@ impl RawFriend {
         RawFriend { socket, sealer: keys.sealer }
     }
 
-    /// Until the server hangs up.
+    /// Reads until the server disconnects.
     async fn drain(&mut self) {
         let mut rest = Vec::new();
         if let Err(error) = self.socket.read_to_end(&mut rest).await {
@@ -89,7 +88,7 @@ impl RawFriend {
     }
 }
 
-/// Whoever sends these bytes in place of frames is dropped with such a line.
+/// Checks that a peer that sends these bytes in place of frames is dropped with such a line.
 #[track_caller]
 fn check_dropped(plain: &[u8], line: &str) {
     run(async {
@@ -119,7 +118,7 @@ fn frame_length_above_limit_is_refused() {
 
 #[test]
 fn malformed_message_is_refused() {
-    // A string that ends early, one that is not UTF-8, one with something behind it.
+    // A string that ends early, one that is not UTF-8, one with trailing bytes.
     check_dropped(&[2, 0, 0, 0, 9, b'x'], "cannot decode a frame of 2 bytes");
     check_dropped(&[2, 0, 0, 0, 1, 0xff], "cannot decode a frame of 2 bytes");
     check_dropped(&[3, 0, 0, 0, 1, b'x', b'y'], "a frame of 3 bytes holds a message of 2 bytes");
@@ -158,7 +157,7 @@ fn flipped_bit_in_record_is_detected() {
         let mut record = Vec::new();
         client.sealer.seal(&mut record).unwrap();
         record[bit / 8] ^= 1 << (bit % 8);
-        // Enough for whatever length the record has got.
+        // Enough for any length that the record may have now.
         record.resize(70_000, 0);
         let (messages, ended) = feed::<String>(&mut server.opener, &record, usize::MAX);
         assert_eq!(messages, [""; 0], "bit {bit}");
@@ -184,13 +183,13 @@ fn repeated_omitted_and_reflected_records_are_detected() {
 #[test]
 fn claimed_length_allocates_no_memory() {
     let (mut client, mut server) = keys();
-    // The longest frame, of which little comes.
+    // The longest frame, of which only the beginning arrives.
     let mut plain = FRAME_BYTES_MAX.to_le_bytes().to_vec();
     plain.extend_from_slice(&[1; 10]);
     let record = records(&mut client.sealer, &plain);
     feed::<Vec<u8>>(&mut server.opener, &record, usize::MAX).1.unwrap();
     assert!(server.opener.capacity() <= 8 << 10, "{} bytes", server.opener.capacity());
-    // The longest record, of which only the length comes.
+    // The longest record, of which only the length arrives.
     feed::<Vec<u8>>(&mut server.opener, &[0xff, 0xff, 1], usize::MAX).1.unwrap();
     assert!(server.opener.room().len() <= 4 << 10);
     assert!(server.opener.capacity() <= 8 << 10, "{} bytes", server.opener.capacity());
@@ -209,7 +208,7 @@ fn memory_follows_received_data_and_is_released() {
         let taken = server.opener.capacity();
         assert!(taken <= 2 * arrived + (128 << 10), "{taken} bytes for {arrived}");
     }
-    // A message that does end leaves next to nothing.
+    // A complete message leaves little memory allocated.
     let (mut client, mut server) = keys();
     client.sealer.stage([vec![1_u8; 4 << 20]]).unwrap();
     let mut records = Vec::new();
@@ -253,7 +252,7 @@ fn into_blocking_during_send_fails() {
         let (client, server) = tokio::join!(connect(&address, Role::Data, &secret, PATIENCE), accepting);
         let (mut client, _unread) = (client.unwrap(), server.unwrap());
         let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&vec![3_u8; 30 << 20])).await;
-        assert!(unfinished.is_err(), "30 MiB were sent at once although nobody reads");
+        assert!(unfinished.is_err(), "30 MiB were sent although the peer does not read");
         let error = client.into_blocking(PATIENCE).map(drop).unwrap_err();
         assert!(matches!(error, TransportError::InsideMessage), "{error}");
     });
@@ -270,7 +269,7 @@ fn dropped_send_is_finished_by_next_send() {
         let (mut client, (_, mut server)) = (client.unwrap(), server.unwrap());
         let long = vec![3_u8; 30 << 20];
         let unfinished = tokio::time::timeout(Duration::ZERO, client.send(&long)).await;
-        assert!(unfinished.is_err(), "30 MiB were sent at once although nobody reads");
+        assert!(unfinished.is_err(), "30 MiB were sent although the peer does not read");
         let receiving = async {
             assert!(server.receive::<Vec<u8>>().await.unwrap().unwrap() == long);
             assert_eq!(server.receive::<String>().await.unwrap().as_deref(), Some("next"));

@@ -1,4 +1,4 @@
-//! Peers that hold the secret: messages of all sizes, both kinds of client, and going on unencrypted.
+//! Peers with the secret: messages of all sizes, both kinds of client, and the change to unencrypted data.
 
 use std::io::{Read, Write};
 
@@ -95,7 +95,7 @@ fn dropped_receive_loses_nothing() {
     });
 }
 
-/// The socket of a connection that both sides go on with unencrypted.
+/// The socket of a connection that continues unencrypted.
 fn plain(connection: Connection) -> Result<std::net::TcpStream, TransportError> {
     connection.into_blocking(PATIENCE)?.into_plain()
 }
@@ -108,7 +108,7 @@ fn into_plain_continues_after_last_message() {
         assert_eq!(server.receive::<String>().await.unwrap().as_deref(), Some("bytes, please"));
         server.send(&"here they come").await.unwrap();
         plain(server).unwrap().write_all(b"plain bytes").unwrap();
-        // By now the bytes are in the same buffer of the system as the message.
+        // By now the bytes are in the same socket buffer as the message.
         assert_eq!(client.receive::<String>().await.unwrap().as_deref(), Some("here they come"));
         let mut rest = Vec::new();
         plain(client).unwrap().read_to_end(&mut rest).unwrap();

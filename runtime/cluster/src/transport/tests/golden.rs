@@ -5,11 +5,11 @@ use super::super::preamble::ANSWER_BYTES;
 use super::super::records::CONFIRMATION_BYTES;
 use super::*;
 
-const RAISE: &str = "the beginning of a connection has changed: raise the version (NETWORK_VERSION)";
+const RAISE: &str = "the handshake has changed: raise NETWORK_VERSION";
 
 #[test]
 fn preamble_bytes_are_fixed() {
-    assert_eq!(NETWORK_VERSION, 16, "say here and below what the bytes of the new version are");
+    assert_eq!(NETWORK_VERSION, 16, "update the bytes here and below");
     assert_eq!(preamble::greeting(Role::Worker), *b"NAPR\x10\x00\x01\0\0\0\0", "{RAISE}");
     assert_eq!(preamble::greeting(Role::Client), *b"NAPR\x10\x00\x02\0\0\0\0", "{RAISE}");
     assert_eq!(preamble::greeting(Role::Data), *b"NAPR\x10\x00\x03\0\0\0\0", "{RAISE}");
@@ -19,8 +19,7 @@ fn preamble_bytes_are_fixed() {
     assert_eq!((OPENING_BYTES, REPLY_BYTES, CONFIRMATION_BYTES), (59, 54, 18), "{RAISE}");
 }
 
-/// A handshake and a message, worked out by the Noise library itself from nothing but what the
-/// documentation says.
+/// Repeats a handshake and a message with the Noise library alone, as documented.
 #[test]
 fn handshake_and_records_follow_noise_specification() {
     let secret = Secret::from_bytes([3; 32]);
@@ -42,9 +41,9 @@ fn handshake_and_records_follow_noise_specification() {
     let mut plain = [0; 14];
     noise.read_message(&records[2..], &mut plain).expect(RAISE);
     assert_eq!(plain, *b"\x03\0\0\0\x02hi\x03\0\0\0\x02ho", "{RAISE}");
-    // The other way round.
+    // The other direction.
     let (server, reply) =
         Responder::reply(b"NAPR\x10\x00\x03\0\0\0\0", opening[11..].try_into().unwrap(), &secret).unwrap();
     assert_eq!(reply[..ANSWER_BYTES], *b"NAPR\x10\x00", "{RAISE}");
-    assert!(server.confirm(&confirmation).is_err(), "a confirmation for another server was believed");
+    assert!(server.confirm(&confirmation).is_err(), "a confirmation for another server was accepted");
 }

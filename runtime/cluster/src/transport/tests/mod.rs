@@ -1,4 +1,4 @@
-//! Tests of connections: what friends can do with them, and that strangers can do nothing.
+//! Tests of connections with peers that have the secret (friends) and peers that do not (strangers).
 
 mod bounds;
 mod friends;
@@ -20,25 +20,25 @@ use super::handshake::{Initiator, OPENING_BYTES};
 use super::listener::Limits;
 use super::*;
 
-/// Long enough that only what hangs for good exceeds it.
+/// Long enough that only a hang exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a test of connections needs around it.
+/// Runs a test on a runtime, with a deadline.
 pub(super) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime: Runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") })
 }
 
-/// What a friend sends first.
+/// The first bytes of a friend.
 pub(super) fn opening(secret: &Secret) -> [u8; OPENING_BYTES] {
     Initiator::open(Role::Client, secret).unwrap().1
 }
 
-/// Lets in and answers every message, a string, with itself, until its peer has had enough.
+/// A server that sends back every message, a string.
 pub(super) struct EchoServer {
     pub(super) address: SocketAddr,
     refused: Arc<Mutex<Vec<String>>>,
-    told: Arc<tokio::sync::Notify>,
+    changed: Arc<tokio::sync::Notify>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -51,8 +51,8 @@ impl EchoServer {
 
     pub(super) async fn start_with(secret: &Secret, limits: Limits) -> EchoServer {
         let refused = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::new(tokio::sync::Notify::new());
-        let (lines, wake) = (Arc::clone(&refused), Arc::clone(&told));
+        let changed = Arc::new(tokio::sync::Notify::new());
+        let (lines, wake) = (Arc::clone(&refused), Arc::clone(&changed));
         let say = move |line: &str| {
             lines.lock().unwrap().push(line.to_owned());
             wake.notify_one();
@@ -71,10 +71,10 @@ impl EchoServer {
                 });
             }
         });
-        EchoServer { address, refused, told, accepting }
+        EchoServer { address, refused, changed, accepting }
     }
 
-    /// A friend's word is echoed.
+    /// Checks that a friend's message is echoed.
     pub(super) async fn check_serves(&self, secret: &Secret) {
         let mut connection =
             connect(&self.address.to_string(), Role::Client, secret, PATIENCE).await.unwrap();
@@ -82,14 +82,14 @@ impl EchoServer {
         assert_eq!(connection.receive::<String>().await.unwrap().as_deref(), Some("hello"));
     }
 
-    /// What was said about those who were refused or dropped, once it is as many lines.
+    /// Waits for this many log lines about refused or dropped peers.
     pub(super) async fn refusals(&self, count: usize) -> Vec<String> {
         loop {
             let lines = self.refused.lock().unwrap().clone();
             if lines.len() >= count {
                 return lines;
             }
-            self.told.notified().await;
+            self.changed.notified().await;
         }
     }
 }

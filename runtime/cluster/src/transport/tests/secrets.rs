@@ -35,7 +35,7 @@ fn secret_file_returns_written_secret() {
     assert_eq!(fs::read(&path).unwrap().len(), 65);
     assert_eq!(read_secret(&path).unwrap().bytes(), made.bytes());
     assert_eq!(read_or_create_secret(&path).unwrap().bytes(), made.bytes());
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "something was left beside the secret");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "another file than the secret was left");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn concurrent_creators_agree_on_one_secret() {
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
     });
     assert!(secrets.iter().all(|secret| *secret == secrets[0]), "two secrets were made");
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "something was left beside the secret");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "another file than the secret was left");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Peers that are not there, fall silent, or keep others waiting: each is given up after a time that
-//! is known before.
+//! Absent, silent and slow peers are dropped at a deadline.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,7 +37,7 @@ fn dribbling_peer_is_dropped_at_deadline() {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
         let mut bytes = preamble::greeting(Role::Client).into_iter().chain(std::iter::repeat(0));
         let dribbling = async {
-            // Never silent for as long as the deadline is, and never done.
+            // Silent for less than the deadline each time, and never done.
             while socket.write_all(&[bytes.next().unwrap()]).await.is_ok() {
                 tokio::time::sleep(BRIEF / 5).await;
             }
@@ -54,7 +53,7 @@ fn connect_to_silent_server_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let secret = Secret::generate().unwrap();
-        // Half open: the system completes the connection, nobody accepts it.
+        // Half open: the system completes the connection, no process accepts it.
         let error = connect(&address, Role::Client, &secret, BRIEF).await.unwrap_err();
         assert!(matches!(error, TransportError::TimedOut { awaited: "the server's version", .. }), "{error}");
         let key = secret.clone();
@@ -121,14 +120,14 @@ fn bind_to_used_address_error_names_address() {
 fn crowded_listener_drops_oldest_handshake() {
     run(async {
         let secret = Secret::generate().unwrap();
-        // Strangers may stay for ever, unless somebody waits.
+        // Strangers may stay for long, unless another peer waits.
         let limits = Limits { pending_max: 8, deadline: 2 * PATIENCE, crowded_deadline: BRIEF };
         let server = EchoServer::start_with(&secret, limits).await;
         let mut flood = Vec::new();
         for _ in 0..20 {
             flood.push(TcpStream::connect(server.address).await.unwrap());
         }
-        // Comes after all of them and is served although none of them ends by itself.
+        // Served although it comes last and no other handshake ends by itself.
         server.check_serves(&secret).await;
         let lines = server.refusals(13).await;
         assert!(lines.iter().all(|line| line.contains("too many pending handshakes (limit 8)")), "{lines:?}");

@@ -1,4 +1,4 @@
-//! What a connection costs: run by hand, on a machine that does nothing else, as docs/security.md says.
+//! Measures the cost of connections. Run by hand on an idle machine; see docs/security.md.
 
 use std::thread;
 use std::time::Instant;

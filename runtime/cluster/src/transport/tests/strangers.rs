@@ -1,5 +1,5 @@
 //! Peers that do not belong to the cluster, or speak another version: each is refused with a line that names
-//! what is wrong, and the server goes on serving.
+//! what is wrong, and the server continues.
 
 use std::io::ErrorKind;
 
@@ -13,11 +13,11 @@ use super::super::handshake::NOISE_BYTES;
 use super::super::preamble::{ANSWER_BYTES, GREETING_BYTES};
 use super::*;
 
-/// Sends bytes, then nothing more; whatever comes back until the server hangs up.
-async fn shout(server: &EchoServer, bytes: &[u8]) -> Vec<u8> {
+/// Sends bytes and shuts down; returns the answer until the server disconnects.
+async fn send_and_read(server: &EchoServer, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let mut answer = Vec::new();
-    // The server may hang up before it has read everything, in whichever way.
+    // The server may disconnect before it has read everything.
     let sent = async { socket.write_all(bytes).await.and(socket.shutdown().await) }.await;
     let ended = socket.read_to_end(&mut answer).await.map(|_| ());
     for result in [sent, ended] {
@@ -30,13 +30,13 @@ async fn shout(server: &EchoServer, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Who sends these bytes is refused with such a line, and told nothing, or our version.
+/// Checks that a peer that sends these bytes is refused with such a line, and with this answer.
 #[track_caller]
 fn check_refused(bytes: &[u8], answered: &[u8], line: &str) {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
-        assert_eq!(shout(&server, bytes).await, answered);
+        assert_eq!(send_and_read(&server, bytes).await, answered);
         let lines = server.refusals(1).await;
         assert!(lines[0].starts_with("refused 127.0.0.1:") && lines[0].contains(line), "{lines:?}");
         server.check_serves(&secret).await;
@@ -103,8 +103,8 @@ fn client_of_another_version_is_refused_with_both_versions() {
         let server = EchoServer::start(&secret).await;
         let mut opening = opening(&secret);
         opening[4..6].copy_from_slice(&513_u16.to_le_bytes());
-        // All that a client of whatever version needs, to say the same on its side.
-        assert_eq!(shout(&server, &opening).await, preamble::answer());
+        // Enough for a client of any version to report the mismatch.
+        assert_eq!(send_and_read(&server, &opening).await, preamble::answer());
         let lines = server.refusals(1).await;
         assert!(lines[0].contains("the peer has 513"), "{lines:?}");
         assert!(lines[0].contains(&format!("this program has {NETWORK_VERSION}")), "{lines:?}");
@@ -171,26 +171,26 @@ fn role_or_job_changed_in_transit_is_refused() {
         for (count, at) in (1..).zip([6, GREETING_BYTES - 1]) {
             let mut opening = opening(&secret);
             opening[at] = 1;
-            assert_eq!(shout(&server, &opening).await, preamble::answer());
+            assert_eq!(send_and_read(&server, &opening).await, preamble::answer());
             assert!(server.refusals(count).await[count - 1].contains("another secret"));
         }
     });
 }
 
-/// What a client sends in a whole session with a server, as somebody between them sees it.
+/// Records the bytes that a client sends in a whole session.
 async fn record_session(server: &EchoServer, secret: &Secret) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let between = async {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut onward = TcpStream::connect(server.address).await.unwrap();
-        let (mut heard, mut forward, mut back) = (Vec::new(), [0; 4096], [0; 4096]);
+        let (mut recorded, mut forward, mut back) = (Vec::new(), [0; 4096], [0; 4096]);
         loop {
             tokio::select! {
                 count = client.read(&mut forward) => match count.unwrap() {
-                    0 => return heard,
+                    0 => return recorded,
                     count => {
-                        heard.extend_from_slice(&forward[..count]);
+                        recorded.extend_from_slice(&forward[..count]);
                         onward.write_all(&forward[..count]).await.unwrap();
                     }
                 },
@@ -211,10 +211,10 @@ fn replayed_session_is_refused_before_first_message() {
     run(async {
         let secret = Secret::generate().unwrap();
         let server = EchoServer::start(&secret).await;
-        let recorded = record_session(&server, &secret).await;
-        assert!(recorded.len() > OPENING_BYTES + 18, "nothing was recorded");
+        let session = record_session(&server, &secret).await;
+        assert!(session.len() > OPENING_BYTES + 18, "the record is too short");
         // The first message still fits, so the server answers; then it notices.
-        let answer = shout(&server, &recorded).await;
+        let answer = send_and_read(&server, &session).await;
         assert_eq!(answer.len(), ANSWER_BYTES + NOISE_BYTES, "the replay was echoed");
         let lines = server.refusals(1).await;
         assert!(lines[0].contains("a replay of an earlier one"), "{lines:?}");
@@ -235,7 +235,7 @@ fn random_bytes_are_refused() {
         for count in 1..=300 {
             let (start, noise) = (&start, &noise).new_tree(&mut runner).unwrap().current();
             let bytes = [&right[..start], &noise].concat();
-            shout(&server, &bytes).await;
+            send_and_read(&server, &bytes).await;
             let lines = server.refusals(count).await;
             assert!(lines[count - 1].starts_with("refused 127.0.0.1:"), "{bytes:?}: {lines:?}");
         }

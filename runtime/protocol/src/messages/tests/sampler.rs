@@ -37,7 +37,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    /// Goes on to the next combination of variants; false after the last.
+    /// Advances to the next combination of variants; returns false after the last.
     fn turn(&mut self) -> bool {
         (self.met, self.values) = (0, 0);
         self.path.clear();
