@@ -6,7 +6,7 @@ mod fetch;
 mod log_extent;
 #[cfg(feature = "daemon")]
 mod server;
-#[cfg(all(test, feature = "daemon"))]
+#[cfg(test)]
 mod tests;
 
 pub use fetch::start_fetch;
