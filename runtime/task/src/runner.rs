@@ -12,7 +12,8 @@ use crate::context::TaskContext;
 pub trait Definitions {
     /// Builds the job that `definition` names from its encoded parameters.
     ///
-    /// An unknown name or parameters that cannot be decoded are the task's own fault.
+    /// # Errors
+    /// Fails for an unknown name or invalid parameters, as the task's own fault.
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError>;
 }
 
@@ -48,7 +49,6 @@ pub type ReduceResult = Ended<PartOutput>;
 /// A checkpoint that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedCheckpoint {
-    /// Bytes of all files that were made for it; those of earlier checkpoints that it names are not
-    /// among them.
+    /// Bytes of all files written for it, without those of earlier checkpoints that it refers to.
     pub bytes: u64,
 }

@@ -9,30 +9,31 @@ use napreduce_protocol::{Counter, CounterValues};
 /// Cells live as long as the process: a job has a handful of counters, and handles must be free to copy.
 static REGISTRY: Mutex<BTreeMap<String, &'static AtomicU64>> = Mutex::new(BTreeMap::new());
 
-/// A counter of the user's own; cheap to copy and to keep.
+/// A user counter; cheap to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct UserCounter {
     cell: &'static AtomicU64,
 }
 
 impl UserCounter {
-    /// Adds to it: one relaxed atomic operation.
+    /// Adds to the counter with one relaxed atomic operation.
     #[inline]
     pub fn add(self, amount: u64) {
         self.cell.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// What this process has counted so far.
+    /// Returns the count of this process so far.
     pub fn get(self) -> u64 {
         self.cell.load(Ordering::Relaxed)
     }
 }
 
-/// The counter of that name, made at its first use; keep the handle where records are many.
+/// Returns the counter with this name, which is created by the first call. Keep the handle if there are many
+/// records.
 ///
 /// # Panics
 ///
-/// When `name` is that of a built-in counter, such as `MAP_INPUT_RECORDS`.
+/// If `name` is a built-in counter, such as `MAP_INPUT_RECORDS`.
 pub fn counter(name: &str) -> UserCounter {
     assert!(
         Counter::of_word(name).is_none(),
@@ -47,7 +48,7 @@ pub fn counter(name: &str) -> UserCounter {
     UserCounter { cell }
 }
 
-/// What all user counters of this process stand at, without those at zero.
+/// Returns all user counters of this process that are not zero.
 pub fn user_counters() -> CounterValues {
     let mut values = CounterValues::default();
     for (name, cell) in registry().iter() {
@@ -56,7 +57,7 @@ pub fn user_counters() -> CounterValues {
     values
 }
 
-/// Makes all user counters of this process stand at what was saved; those that are not in it at zero.
+/// Sets all user counters of this process to saved values, the missing ones to zero.
 pub fn set_user_counters(saved: &CounterValues) {
     let known: Vec<&str> = saved.iter().map(|(name, _)| name).collect();
     for name in known.into_iter().filter(|name| Counter::of_word(name).is_none()) {
@@ -67,7 +68,7 @@ pub fn set_user_counters(saved: &CounterValues) {
     }
 }
 
-/// A panic while the lock is held leaves at worst a missing entry, never a torn one.
+/// Locks the counters; a panic can at worst leave an entry out.
 fn registry() -> MutexGuard<'static, BTreeMap<String, &'static AtomicU64>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,6 +29,12 @@ const BANNED_IN_CORE: [&str; 11] = [
     "thread_rng",
 ];
 
+/// Reach processes and the clock through `local/src/process` and `local/src/clock.rs` only.
+const WORKERS: [&str; 2] = ["runtime/local/src/worker/", "runtime/cluster/src/worker/"];
+
+const BANNED_IN_WORKERS: [&str; 6] =
+    ["Instant::now", "SystemTime::now", "process::Command", "kill_process", "pidfd_open", "waitid"];
+
 /// Where unsafe code may be, and why it has to be there.
 const UNSAFE_MODULES: [(&str, &str); 18] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
@@ -54,13 +60,23 @@ const UNSAFE_MODULES: [(&str, &str); 18] = [
     ("runtime/task/src/task_process/outfit.rs", "changes the environment while there is one thread"),
 ];
 
-fn is_core(file: &SourceFile) -> bool {
-    CORE.iter().any(|folder| file.path.starts_with(folder)) && !file.path.starts_with(SCENARIOS)
+pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
+    let is_core = |file: &&SourceFile| {
+        let in_core = CORE.iter().any(|folder| file.path.starts_with(folder));
+        in_core && !file.path.starts_with(SCENARIOS)
+    };
+    banned(files.iter().filter(is_core), &BANNED_IN_CORE, "the core is given what it needs")
 }
 
-pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
+pub fn workers_use_seams(files: &[SourceFile]) -> Vec<Violation> {
+    let is_worker = |file: &&SourceFile| WORKERS.iter().any(|folder| file.path.starts_with(folder));
+    let instead = "call the traits in local/src/process and the functions in local/src/clock.rs";
+    banned(files.iter().filter(is_worker), &BANNED_IN_WORKERS, instead)
+}
+
+fn banned<'a>(files: impl Iterator<Item = &'a SourceFile>, names: &[&str], instead: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for file in files.iter().filter(|file| file.is_rust() && is_core(file)) {
+    for file in files.filter(|file| file.is_rust()) {
         let syntax = match file.syntax() {
             Ok(syntax) => syntax,
             Err(violation) => {
@@ -71,10 +87,10 @@ pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
         // An import without braces is found both as an import and as tokens.
         let mut found = BTreeSet::new();
         for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(syntax)) {
-            let banned = BANNED_IN_CORE.into_iter().filter(|banned| named.contains(banned));
-            found.extend(banned.map(|banned| (named.line, banned)));
+            let banned = names.iter().filter(|banned| named.contains(banned));
+            found.extend(banned.map(|banned| (named.line, *banned)));
         }
-        let violation = |(line, banned)| file.at(line, format!("{banned}; the core is given what it needs"));
+        let violation = |(line, banned)| file.at(line, format!("{banned}; {instead}"));
         violations.extend(found.into_iter().map(violation));
     }
     violations
@@ -253,6 +269,16 @@ mod tests {
             core("use rand::Rng; struct Instant; fn f(instant: Instant) { instant.now() }"),
         );
         check_passes(pure_core, data("use std::collections::HashMap;"));
+    }
+
+    #[test]
+    fn worker_calls_outside_seams_are_found() {
+        let worker = |code: &str| SourceFile::sample("runtime/local/src/worker/sample.rs", code);
+        check_caught(workers_use_seams, worker("fn f() { tokio::time::Instant::now(); }"), "Instant::now");
+        check_caught(workers_use_seams, worker("use std::process::{Command, Stdio};"), "process::Command");
+        check_caught(workers_use_seams, worker("use rustix::process::kill_process;"), "kill_process");
+        check_passes(workers_use_seams, worker("use tokio::time::Instant; fn f() { crate::clock::now() }"));
+        check_passes(workers_use_seams, data("fn f() { std::time::Instant::now(); }"));
     }
 
     #[test]

@@ -26,6 +26,7 @@ const RULES: &[Rule] = &[
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
         calls::pure_core,
     ),
+    ("workers reach processes and the clock through one seam", calls::workers_use_seams),
     ("a program never panics because it cannot print", calls::no_panicking_prints),
     ("unsafe code lives in the listed modules only", calls::listed_unsafe),
     ("a crate names only crates below it", layers::one_direction),

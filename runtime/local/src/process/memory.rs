@@ -32,9 +32,7 @@ impl ProcessMemory {
             machine_read: read_from_swap(),
         })
     }
-}
 
-impl ProcessMemory {
     /// Returns the memory of a process that is not reaped and of its descendants in the process group that it
     /// leads: a task and its commands. Shared pages count for each process.
     pub fn of_group(leader: Pid) -> io::Result<ProcessMemory> {

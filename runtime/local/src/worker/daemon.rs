@@ -74,9 +74,7 @@ impl Worker {
             events,
         }
     }
-}
 
-impl Worker {
     /// Runs until `orders` is closed, then until every attempt is killed and reaped and all file work is
     /// finished.
     pub async fn run(

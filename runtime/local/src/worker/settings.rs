@@ -43,9 +43,7 @@ impl WorkerSettings {
             running: Arc::default(),
         }
     }
-}
 
-impl WorkerSettings {
     pub(super) fn note_running(&self, attempts: usize) {
         self.running.store(attempts, Ordering::Relaxed);
     }

@@ -1,41 +1,41 @@
-//! What a shell is given to run, and the commands in it, which errors name.
+//! A script for a shell, and the commands in it that errors name.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-/// The file in the directory of a command line where it leaves `PART:STATUS` of the command that failed.
+/// The file in the script's directory that contains `PART:STATUS` of the failed command.
 pub const FAILED_PART: &str = ".napreduce-failed";
 
 /// A script for `sh -c`, of one command or several.
 #[derive(Debug, Clone)]
 pub struct CommandLine {
     pub(super) script: String,
-    /// The commands in it, each with what it is for. Errors about none in particular name the first.
+    /// The commands in it with their roles. Errors of the whole script name the first.
     parts: Vec<(&'static str, String)>,
 }
 
 impl CommandLine {
-    /// A command alone. `role` says in messages what it is for.
+    /// Creates a script of one command; `role` is its purpose in messages.
     pub fn new(role: &'static str, command: impl Into<String>) -> CommandLine {
         let command = command.into();
         CommandLine { script: command.clone(), parts: vec![(role, command)] }
     }
 
-    /// A script that runs other commands with it, and that leaves [`FAILED_PART`] when one of them fails.
+    /// Creates a script of several commands, which writes [`FAILED_PART`] when one of them fails.
     #[must_use]
     pub fn within(mut self, script: String, others: Vec<(&'static str, String)>) -> CommandLine {
         self.parts.extend(others);
         CommandLine { script, ..self }
     }
 
-    /// What its first command is for, and that command.
+    /// Returns the role of the first command, and that command.
     pub fn first(&self) -> (&'static str, &str) {
         self.parts.first().map_or(("command", ""), |(role, command)| (role, command))
     }
 
-    /// The command that failed and its status, when the script has ended with `status` in `directory`.
+    /// Returns the failed command and its status, after the script ended with `status` in `directory`.
     pub(super) fn failed(
         &self,
         directory: Option<&Path>,

@@ -19,45 +19,33 @@ pub enum CommandError {
     /// The shell could not be started.
     #[error("the {role} `{}` could not be started: {error}", shown(.command))]
     NotStarted {
-        /// What it is for.
         role: &'static str,
-        /// The command.
         command: String,
-        /// Why.
         error: io::Error,
     },
-    /// It failed.
+    /// The command failed.
     #[error("the {role} `{}` {}", shown(.command), in_words(.status))]
     Failed {
-        /// What it is for.
         role: &'static str,
-        /// The command.
         command: String,
-        /// How it ended.
         status: ExitStatus,
     },
-    /// It succeeded without reading all of its input, after it was sent a signal that it handles.
+    /// The command succeeded without reading all of its input, after a signal that it handles.
     #[error(
         "the {role} `{}` ended before it had read all of its input, after SIGTSTP, which it handles; its output may be \
          incomplete. A shell's `read` ends early when a trap runs: have another program do the reading",
         shown(.command)
     )]
     Disturbed {
-        /// What it is for.
         role: &'static str,
-        /// The command.
         command: String,
     },
     /// The system does not permit communication with it.
     #[error("cannot {doing} the {role} `{}`: {error}", shown(.command))]
     Pipe {
-        /// What was to be done.
         doing: &'static str,
-        /// What it is for.
         role: &'static str,
-        /// The command.
         command: String,
-        /// Why.
         error: io::Error,
     },
 }
@@ -71,7 +59,7 @@ impl From<CommandError> for TaskError {
             }
             // An error of the job's code.
             CommandError::Failed { .. } => TaskError::task(error.to_string()),
-            // An argument list that is too long stays so; other errors may pass elsewhere or later.
+            // A retry does not shorten an argument list; other errors may not occur elsewhere or later.
             CommandError::NotStarted { error: ref cause, .. }
                 if cause.kind() == io::ErrorKind::ArgumentListTooLong =>
             {
@@ -87,7 +75,7 @@ impl From<CommandError> for TaskError {
     }
 }
 
-/// Returns its beginning on one line.
+/// Returns the beginning of a command on one line.
 fn shown(command: &str) -> String {
     let line: String = command.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(SHOWN_MAX) {
@@ -159,7 +147,7 @@ mod tests {
         let failed =
             |raw| CommandError::Failed { role, command: command.clone(), status: ExitStatus::from_raw(raw) };
         assert_eq!(class(failed(1 << 8)), FailureClass::Task);
-        // No such program, or one that may not be executed: no further try on this host helps.
+        // A missing or non-executable program: retries on this host do not help.
         for status in [126, 127] {
             let error = TaskError::from(failed(status << 8));
             assert_eq!((error.class, error.place), (FailureClass::Fatal, FaultPlace::ProgramFile));

@@ -7,7 +7,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
 
-/// As much as a pipe holds, usually.
+/// The usual capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
 
 /// The events to wait for, and those that occurred.
@@ -21,15 +21,15 @@ pub(super) struct Ready {
 
 #[derive(Debug)]
 pub(super) struct Pipes {
-    /// Closed when the command has all of its input, or wants no more.
+    /// Closed after the last input, or when the command accepts no more.
     input: Option<ChildStdin>,
-    /// Closed when the command, and whatever else has it, has closed it.
+    /// Closed when the command and its children have closed it.
     output: Option<ChildStdout>,
-    /// Closed when all who have it have closed it; nobody waits for that.
+    /// Closed when all its writers have closed it; that is not awaited.
     errors: Option<ChildStderr>,
     unwritten: Vec<u8>,
     written: usize,
-    /// Bytes written in all.
+    /// Total bytes written.
     passed: u64,
     read: Box<[u8]>,
 }
@@ -46,9 +46,7 @@ impl Pipes {
             read: vec![0; READ_BYTES].into_boxed_slice(),
         }
     }
-}
 
-impl Pipes {
     pub(super) fn new(input: ChildStdin, output: ChildStdout, errors: ChildStderr) -> io::Result<Pipes> {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
@@ -118,11 +116,11 @@ impl Pipes {
     /// Waits until a pipe is ready, the bell rings, the timeout passes, or, once the output is closed, the
     /// command has ended.
     pub(super) fn wait(&self, bell: BorrowedFd<'_>, end: &OwnedFd, timeout: Timespec) -> io::Result<Ready> {
-        // A pipe that is not of interest is represented by the bell, which may be looked at several times.
+        // The bell stands in for a pipe that is not of interest; it may be polled several times.
         let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);
         let output = self.output.as_ref().map(AsFd::as_fd);
         let errors = self.errors.as_ref().map(AsFd::as_fd);
-        // While there is output its end comes first; a command that ended wakes nobody before that is read.
+        // The end of the command counts only after the end of its output.
         let ended = output.is_none().then(|| end.as_fd());
         let of_interest = |pipe, flags| match pipe {
             Some(pipe) => PollFd::from_borrowed_fd(pipe, flags),
@@ -136,11 +134,11 @@ impl Pipes {
             of_interest(errors, PollFlags::IN),
         ];
         match poll(&mut interest, Some(&timeout)) {
-            // After a stop, say.
+            // Interrupted, for example by a stop.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        // Also when the other end is gone: then reading and writing say so.
+        // Also if the other end is closed: reading or writing then reports it.
         let is_so = |index: usize| !interest[index].revents().is_empty();
         Ok(Ready {
             input: input.is_some() && is_so(1),
@@ -151,7 +149,7 @@ impl Pipes {
     }
 }
 
-/// At most a buffer full; empty when there is nothing now, or nothing any more, when the pipe is closed.
+/// Reads at most one buffer; empty if there is nothing now. Closes the pipe at its end.
 fn read_from<'b>(pipe: &mut Option<impl Read>, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
     let Some(open) = pipe else { return Ok(&[]) };
     match open.read(buffer) {

@@ -7,24 +7,24 @@ use std::io::Write;
 use crate::user_counters::{UserCounter, counter};
 
 const FOR_THE_TASK: &[u8] = b"reporter:";
-/// A longer line is for the log, whatever it begins with.
+/// A longer line is always logged.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Counters live as long as the process; a command that makes up names without end gets no more of them.
+/// Maximum counters per command: they live as long as the process.
 const COUNTERS_MAX: usize = 1000;
 
-/// Sorts out the lines of one command.
+/// Separates the reporter lines of one command from its log.
 #[derive(Debug, Default)]
 pub(super) struct Reporter {
-    /// The beginning of a line that may be for the task.
+    /// The beginning of a line that may be a reporter line.
     begun: Vec<u8>,
-    /// The line whose end has not come goes to the log.
+    /// Whether the unfinished line is logged.
     is_logged: bool,
     counters: HashMap<String, UserCounter>,
 }
 
 impl Reporter {
-    /// Takes a piece of any length; what is for the log is written to it at once. Whether any of it was for
-    /// the task.
+    /// Processes a piece of any length and writes other lines to the log at once. Returns whether there was a
+    /// reporter line.
     pub(super) fn take(&mut self, piece: &[u8], log: &mut dyn Write) -> bool {
         let mut is_heard = false;
         for line in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -49,7 +49,7 @@ impl Reporter {
         is_heard
     }
 
-    /// There is no more to come.
+    /// Handles the end of standard error.
     pub(super) fn finish(&mut self, log: &mut dyn Write) {
         if !self.begun.is_empty() && !self.report() {
             write(log, &self.begun);
@@ -57,7 +57,7 @@ impl Reporter {
         self.begun.clear();
     }
 
-    /// Does what the line says; what makes no sense is for people to see. A status is for them as well.
+    /// Follows a reporter line; invalid lines and statuses are logged.
     fn report(&mut self) -> bool {
         let Ok(line) = std::str::from_utf8(&self.begun) else { return false };
         let Some(("counter", rest)) =
@@ -69,7 +69,7 @@ impl Reporter {
         let (Some((group, name)), Ok(amount)) = (name.split_once(','), amount.trim().parse()) else {
             return false;
         };
-        // Built-in counters have no such names.
+        // Names of built-in counters do not have this form.
         let name = format!("{group}: {name}");
         let known = self.counters.len();
         match self.counters.get(&name) {
@@ -85,7 +85,7 @@ impl Reporter {
     }
 }
 
-/// A log that cannot be written to is no reason to fail a task.
+/// Writes to the log; a failure does not fail the task.
 fn write(log: &mut dyn Write, bytes: &[u8]) {
     let _ = log.write_all(bytes);
 }

@@ -74,35 +74,6 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
-    fn of(
-        line: &CommandLine,
-        directory: Option<PathBuf>,
-        child: Child,
-        end: OwnedFd,
-        pipes: Pipes,
-        presence: Presence,
-    ) -> RunningCommand {
-        RunningCommand {
-            line: line.clone(),
-            directory,
-            child,
-            end,
-            status: None,
-            pipes,
-            reporter: Reporter::default(),
-            done: false,
-            unwanted: 0,
-            presence,
-            fed: 0,
-            is_judged_by_output: false,
-            looked: Instant::now(),
-            was_asked_to_stop: false,
-            may_stop_late: false,
-        }
-    }
-}
-
-impl RunningCommand {
     /// Starts a command by `sh -c`.
     ///
     /// # Errors
@@ -132,7 +103,23 @@ impl RunningCommand {
         match opened {
             Ok((end, pipes)) => {
                 presence.take_back();
-                Ok(RunningCommand::of(line, place.directory.clone(), child, end, pipes, presence))
+                Ok(RunningCommand {
+                    line: line.clone(),
+                    directory: place.directory.clone(),
+                    child,
+                    end,
+                    status: None,
+                    pipes,
+                    reporter: Reporter::default(),
+                    done: false,
+                    unwanted: 0,
+                    presence,
+                    fed: 0,
+                    is_judged_by_output: false,
+                    looked: Instant::now(),
+                    was_asked_to_stop: false,
+                    may_stop_late: false,
+                })
             }
             Err(error) => {
                 // An error means that it has ended already.

@@ -40,9 +40,7 @@ impl TaskContext {
             refused: OnceLock::default(),
         }
     }
-}
 
-impl TaskContext {
     /// Creates the context of `attempt`, which may use `memory` bytes.
     pub fn new(attempt: AttemptId, memory: u64) -> TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::default())

@@ -20,11 +20,11 @@ impl Bell {
     }
 
     pub fn ring(&self) {
-        // When it is full it is readable, and that is all it says.
+        // If it is full, it is readable anyway.
         let _ = (&self.rope).write(&[0]);
     }
 
-    /// Forgets all rings so far.
+    /// Clears all rings so far.
     pub fn take(&self) {
         let mut rings = [0; 64];
         while (&self.rings).read(&mut rings).is_ok_and(|count| count == rings.len()) {}

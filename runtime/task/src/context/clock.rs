@@ -7,13 +7,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The clock of an attempt; it begins when it is made.
+/// The clock of an attempt; it starts on creation.
 #[derive(Debug)]
 pub struct TaskClock {
     began: Instant,
-    /// For how long the process was stopped so far, in nanoseconds.
+    /// Total stopped time in nanoseconds.
     suspended: AtomicU64,
-    /// For how long earlier attempts were active, in milliseconds.
+    /// Active time of earlier attempts in milliseconds.
     before: AtomicU64,
 }
 
@@ -24,7 +24,7 @@ impl Default for TaskClock {
 }
 
 impl TaskClock {
-    /// Milliseconds of activity; `catch_up` takes in what waits in the control channel.
+    /// Returns the active time in milliseconds; `catch_up` processes the messages in the control channel.
     pub fn active_millis(&self, catch_up: impl Fn()) -> u64 {
         loop {
             let known = self.suspended.load(Ordering::Acquire);
@@ -41,7 +41,7 @@ impl TaskClock {
         self.before.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// The process has been stopped for so long in all.
+    /// Sets the total stopped time.
     pub fn set_suspended(&self, nanos: u64) {
         self.suspended.store(nanos, Ordering::Release);
     }

@@ -5,8 +5,8 @@
 //! ```text
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
 //!                        \-> Resume{epoch} before any boundary: it was stopped where it was; Resumed{epoch} at once
-//! Checkpoint     -> asked -> boundary answers Checkpoint
-//! question       -> asked -> the work tells how far it is, and goes on
+//! Checkpoint     -> asked -> boundary returns Checkpoint
+//! question       -> asked -> the work reports its progress and continues
 //! ```
 
 use std::collections::VecDeque;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use napreduce_engine::listed;
 
 listed! {
-    /// What the numbers of a position count.
+    /// The unit of a position.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum PositionUnit {
         /// Bytes of an input file, from 0.
@@ -18,7 +18,7 @@ listed! {
     }
 }
 
-/// What an attempt reads now. Moving it is two relaxed stores, cheap enough for every record.
+/// The input that an attempt reads now. An update is two relaxed stores, cheap enough for every record.
 #[derive(Debug, Default)]
 pub struct Position {
     source: Mutex<Option<(String, PositionUnit)>>,
@@ -27,13 +27,13 @@ pub struct Position {
 }
 
 impl Position {
-    /// Names what is read from now on, such as a path, and what its positions count; starts at 0.
+    /// Sets the name of the input, such as a path, and the unit of its positions; starts at 0.
     pub fn enter(&self, source: impl Into<String>, unit: PositionUnit) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((source.into(), unit));
         self.at(0);
     }
 
-    /// Forgets what was read.
+    /// Clears the position.
     pub fn leave(&self) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -51,7 +51,7 @@ impl Position {
         self.end.store(end, Ordering::Relaxed);
     }
 
-    /// The position for people, such as `data/a.log byte 1048576`; `None` when nothing is being read.
+    /// Returns the position for people, such as `data/a.log byte 1048576`; `None` if nothing is being read.
     pub fn describe(&self) -> Option<String> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, unit) = source.as_ref()?;

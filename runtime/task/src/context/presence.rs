@@ -9,8 +9,7 @@ use super::bell::Bell;
 use super::gate::{Gate, SuspendHooks};
 use super::progress::TaskProgress;
 
-/// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still
-/// there as well.
+/// A handle to the gate of an attempt, for code that waits inside a step and can be suspended there.
 #[derive(Debug, Clone)]
 pub struct Presence {
     gate: Arc<Gate>,
@@ -23,18 +22,16 @@ impl Presence {
         Presence { gate: Arc::clone(gate), progress: Arc::clone(progress), counters: Arc::clone(counters) }
     }
 
-    /// The counters of the attempt.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether the attempt is to stand still.
+    /// Returns whether a suspension is requested.
     pub fn is_suspending(&self) -> bool {
         self.gate.is_suspending()
     }
 
-    /// Stands still if that is asked for. Whether a checkpoint is asked for as well is for the next boundary
-    /// of the work.
+    /// Waits at the gate while a suspension is requested. A checkpoint request is left to the next boundary.
     pub fn stand_still(&self, hooks: &mut dyn SuspendHooks) -> Result<(), TaskError> {
         if !self.gate.is_suspending() {
             return Ok(());
@@ -42,28 +39,28 @@ impl Presence {
         self.gate.pass(hooks).map(drop)
     }
 
-    /// What rings when something is asked for, or no more.
+    /// Returns the bell that rings on a change of the requests.
     pub fn bell(&self) -> io::Result<&Bell> {
         self.gate.bell()
     }
 
-    /// A program outside this process was given so much, in all, of what the attempt has read so far. The
-    /// attempt's progress is what the program has answered for from then on.
+    /// Records the total input given to an external program; from then on the attempt's progress is the input
+    /// that the program has answered.
     pub fn give(&self, units: u64) {
         self.progress.give(units);
     }
 
-    /// That program has answered for so much, in all, of what it was given.
+    /// Records the total input that the program has answered.
     pub fn answer(&self, units: u64) {
         self.progress.answer(units);
     }
 
-    /// That program has ended, or another one begins.
+    /// Records that the program has ended or another one begins.
     pub(crate) fn take_back(&self) {
         self.progress.take_back();
     }
 
-    /// Says that the task is well.
+    /// Reports liveness.
     pub fn is_well(&self) {
         self.progress.still_waiting();
     }

@@ -1,5 +1,4 @@
-//! Groups that are really made, where the kernel lets this process make some.
-//! Owns what happens to whoever is in one. Does not own what a worker does with them.
+//! Tests with real control groups, where the kernel permits them.
 
 use std::process::Command;
 

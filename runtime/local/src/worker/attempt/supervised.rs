@@ -70,9 +70,7 @@ impl Supervised {
             oom_kills: supervision.processes.oom_kills(),
         }
     }
-}
 
-impl Supervised {
     pub(super) async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
         let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
         loop {

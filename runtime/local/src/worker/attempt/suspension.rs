@@ -93,9 +93,7 @@ impl Suspension {
             notes: Vec::new(),
         }
     }
-}
 
-impl Suspension {
     /// Checks whether this machine can hold the suspended process; the error is the reason.
     pub(super) fn admit(&self, process: Pid) -> Result<(), String> {
         self.admission.admit(self.attempt, process)
