@@ -39,21 +39,21 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_known_of_gets_equal_parts() {
+    fn unknown_jobs_get_equal_shares() {
         assert_eq!(share(60, None, &[]), 60);
         assert_eq!(share(60, None, &[None, None]), 20);
         assert_eq!(share(0, None, &[None]), 0);
     }
 
     #[test]
-    fn what_later_jobs_take_is_left_to_them() {
+    fn later_jobs_keep_expected_time() {
         assert_eq!(share(60, Some(5), &[Some(15), Some(10)]), 35);
         assert_eq!(share(60, None, &[Some(20), None]), 20);
         assert_eq!(share(60, Some(20), &[None, None]), 20);
     }
 
     #[test]
-    fn what_takes_longer_than_there_is_time_is_cut_down_in_proportion() {
+    fn excessive_expected_time_is_scaled_down() {
         assert_eq!(share(30, Some(20), &[Some(40)]), 10);
         assert_eq!(share(0, Some(20), &[Some(40), None]), 0);
         assert_eq!(share(30, None, &[Some(40)]), 0);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_is_forgotten_and_numbers_go_on() {
+    fn acknowledged_messages_are_forgotten() {
         let mut outbox = filled(4);
         assert_eq!(outbox.acknowledge(3), Ok(()));
         assert_eq!((outbox.len(), outbox.acknowledged(), outbox.sent()), (1, 3, 4));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_acknowledgement_changes_nothing() {
+    fn old_acknowledgement_has_no_effect() {
         let mut outbox = filled(4);
         assert_eq!(outbox.acknowledge(3), Ok(()));
         assert_eq!(outbox.acknowledge(1), Ok(()));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_cannot_be_acknowledged() {
+    fn unsent_message_cannot_be_acknowledged() {
         let mut outbox = filled(2);
         let refused = outbox.acknowledge(3).expect_err("there is no message 3");
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_can_be_sent_from_any_number_on() {
+    fn unacknowledged_messages_can_be_resent() {
         let mut outbox = filled(5);
         assert_eq!(outbox.acknowledge(2), Ok(()));
         assert_eq!(numbers(&outbox, 1), [3, 4, 5]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_taken_once_and_in_order() {
+    fn each_number_is_accepted_once_in_order() {
         let mut inbox = Inbox::default();
         assert_eq!(inbox.accept(0), Receipt::Duplicate);
         assert_eq!(inbox.accept(2), Receipt::Gap);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_can_be_kept_in_a_snapshot() {
+    fn both_sides_survive_serialization() {
         let mut outbox = filled(3);
         assert_eq!(outbox.acknowledge(1), Ok(()));
         let text = serde_json::to_string(&outbox).expect("plain data");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_can_be_read() {
+    fn printed_ids_parse() {
         round::<JobId>("job_0007");
         round::<JobId>("job_123456");
         round::<WorkerId>("worker_0001");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn other_texts_are_no_ids() {
         for text in
             ["", "7", "job_", "job_0", "job_-1", "job_+1", "job_99999999999", "Job_1", "job_1 ", "job_1_m_1"]
         {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_in_it_in_whatever_order() {
+    fn numbers_contain_inserted_in_any_order() {
         for seed in 0..200 {
             let mut random = Pcg64::seed_from_u64(seed);
             let (mut numbers, mut each) = (Numbers::default(), BTreeSet::new());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_out_of_order_are_refused() {
+    fn unordered_ranges_are_rejected() {
         for text in ["[[3,2]]", "[[1,5],[5,9]]", "[[7,9],[1,2]]"] {
             let error = serde_json::from_str::<Numbers>(text).expect_err(text).to_string();
             assert!(error.contains("is not behind the numbers before it"), "{text}: {error}");

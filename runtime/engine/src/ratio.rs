@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_taken_at_their_decimal_value() {
+    fn ratio_text_parses_as_decimal() {
         assert_eq!(read("0.1"), Ratio::new(1, 10));
         assert_eq!(read("-1.50"), Ratio::new(-3, 2));
         assert_eq!(read("7"), Ratio::whole(7));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_file_keep_their_decimal_value() {
+    fn ratio_number_keeps_decimal_value() {
         let all: Vec<Ratio> = serde_json::from_str(r#"[0.1, 3, "1/3", -2]"#).expect("four ratios");
         assert_eq!(all, [Ratio::new(1, 10), Ratio::whole(3), Ratio::new(1, 3), Ratio::new(-2, 1)]);
         let again = serde_json::to_string(&all).expect("text");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_cut_or_rounded_half_up_and_saturate() {
+    fn shares_are_rounded_and_saturate() {
         let raised = [(1, 2, 0), (1, 2, 1), (1, 2, 4), (2, 3, 3), (2, 3, 4), (-1, 2, 3)];
         let raised = raised.map(|(above, below, amount)| Ratio::new(above, below).of_raised(amount));
         assert_eq!(raised, [0, 1, 2, 2, 3, 0]);

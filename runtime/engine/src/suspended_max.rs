@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_worker_takes_the_next_one_when_half_of_them_are_gone() {
+    fn full_worker_accepts_at_half() {
         let full = |most: u32, counts: &[u32]| {
             let mut was_full = false;
             let step = |&count: &u32| {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_number_or_a_word_in_files_flags_and_journals() {
+    fn suspended_max_parses_number_or_word() {
         for (max, json) in [(SuspendedMax::AtMost(7), "7"), (SuspendedMax::Unlimited, "\"unlimited\"")] {
             assert_eq!(serde_json::to_string(&max).expect("plain data"), json);
             assert_eq!(serde_json::from_str::<SuspendedMax>(json).expect("it was just written"), max);

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read_and_written_with_a_unit() {
+    fn spans_parse_and_print_with_unit() {
         for (text, micros) in
             [("250us", 250), ("500ms", 500_000), ("1.35s", 1_350_000), ("10m", 600_000_000), ("0s", 0)]
         {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_rounded_for_people() {
+    fn spans_are_rounded_for_display() {
         for (micros, text) in [
             (0, "0s"),
             (900, "under 1ms"),

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use napreduce_engine::Time;
 use tokio::time::Instant;
 
-/// Goes on from the last time in the journal, also when the machine's clock was set back meanwhile.
+/// The engine's clock, which continues from the last time in the journal even if the machine's clock was set
+/// back.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// The engine's time at `started`.
@@ -22,14 +23,14 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Now, in microseconds since 1970.
+/// Returns the time in microseconds since 1970.
 pub fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Clock {
-    /// A clock whose time 0 was at `epoch_micros`, and that is not before `last`.
+    /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is not before `last`.
     pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
         let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
         Clock { base: elapsed.max(last), started: now() }
@@ -40,13 +41,12 @@ impl Clock {
         Time(self.base.0.saturating_add(elapsed))
     }
 
-    /// Now, in microseconds since 1970 as far as the engine knows, whose time 0 was at `epoch_micros`: not
-    /// what the machine's clock says, if that was set meanwhile.
+    /// Returns the engine's time in microseconds since 1970; unlike the machine's clock, it is never set back.
     pub fn unix_micros(&self, epoch_micros: u64) -> u64 {
         epoch_micros.saturating_add(self.now().0)
     }
 
-    /// When a time of the engine is, as far as it is still to come.
+    /// Returns the monotonic time of a future time of the engine.
     pub(crate) fn instant(&self, at: Time) -> Instant {
         self.started + Duration::from_micros(at.0.saturating_sub(self.base.0))
     }

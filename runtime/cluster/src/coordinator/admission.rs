@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_be_checkpointed_must_be_saved() {
+    fn only_checkpointed_kinds_require_save() {
         assert_eq!(check_under(SchedulerName::Fifo, false, false), Ok(()));
         assert_eq!(check_under(SchedulerName::Natjam, false, true), Ok(()), "it takes no map slots");
         let refused = check_under(SchedulerName::Natjam, true, false).expect_err("it takes reduce slots");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_makes_no_difference_is_refused_with_those_there_are() {
+    fn unknown_queue_is_refused_with_known_ones() {
         let named = SchedulerConfiguration::named;
         let more = ["nightly".to_owned()];
         for scheduler in [SchedulerName::Fifo, SchedulerName::Fcs, SchedulerName::Trigger] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_reduces_need_save_none() {
+    fn job_without_reduces_needs_no_save() {
         let mut plan = JobPlan::new("copy", "/out");
         plan.reduces = 0;
         plan.checkpoint = CheckpointSupport { map: true, reduce: false };

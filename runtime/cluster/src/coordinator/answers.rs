@@ -25,10 +25,10 @@ impl ClusterCoordinator {
     pub(super) fn answer(&mut self, request: Request) {
         match request {
             Request::Asked(asked, reply) => self.answer_message(asked, reply),
-            Request::Follow { job, reply } => match self.local.state().jobs().contains_key(&job) {
-                true => send(reply, Ok(self.local.follow(job))),
-                false => self.follow_ended(job, reply),
-            },
+            Request::Follow { job, reply } if self.local.state().jobs().contains_key(&job) => {
+                send(reply, Ok(self.local.follow(job)));
+            }
+            Request::Follow { job, reply } => self.follow_ended(job, reply),
             Request::LogHolder { attempt, reply } => match self.local.state().jobs().get(&attempt.task.job) {
                 Some(known) => {
                     send(

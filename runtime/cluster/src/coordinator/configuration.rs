@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_decides_by_what_was_configured() {
+    fn engine_uses_configured_settings() {
         let directory = ClusterDirectory::resolve(Some("/srv/nap".into())).expect("a place");
         let scheduler = Arc::new(SchedulerConfiguration::default());
         let mut configuration =

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_read_as_it_was_kept_and_changed() {
+    fn definition_is_read_as_stored_and_changed() {
         let (_cluster, definitions) = begin();
         let change = JobChange { priority: Some(5), queue: Some("nightly".to_owned()) };
         definitions.keep(&accepted(7), &change).expect("kept");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_definitions_go_first_also_those_of_an_earlier_coordinator() {
+    fn oldest_definitions_are_removed_first() {
         let (_cluster, definitions) = begin();
         let most = KEPT_MAX as u32;
         for number in 1..=most {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_are_too_large_together_go_and_the_last_one_stays() {
+    fn byte_limit_keeps_last_definition() {
         let (_cluster, definitions) = begin();
         let large = fs::File::create(file(&definitions.folder, JobId(1))).expect("made");
         large.set_len(BYTES_MAX).expect("a hole");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_somebody_else_has_removed_is_no_trouble() {
+    fn removed_definition_is_no_error() {
         let (_cluster, definitions) = begin();
         definitions.keep(&accepted(1), &JobChange::default()).expect("kept");
         definitions.kept.lock().expect("no panic").as_mut().expect("listed").bytes = BYTES_MAX;

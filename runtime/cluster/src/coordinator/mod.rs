@@ -94,6 +94,13 @@ enum ClusterInput {
     Stop,
 }
 
+/// The places where a coordinator keeps data.
+struct Stores {
+    journal: Journal,
+    history: Arc<dyn HistoryStore>,
+    blobs: Arc<BlobStore>,
+}
+
 struct ClusterCoordinator {
     local: Coordinator,
     configuration: CoordinatorConfiguration,
@@ -115,9 +122,10 @@ impl ClusterCoordinator {
     fn new(
         state: CoordinatorState,
         configuration: CoordinatorConfiguration,
-        (journal, history, blobs): (Journal, Arc<dyn HistoryStore>, Arc<BlobStore>),
+        stores: Stores,
         inputs: UnboundedSender<ClusterInput>,
     ) -> ClusterCoordinator {
+        let Stores { journal, history, blobs } = stores;
         let definitions = Arc::new(Definitions::of(configuration.directory.path()));
         let services = JobServices {
             configuration: configuration.clone(),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_what_its_parts_have() {
+    fn queue_sums_its_children() {
         let engine = busy(SchedulerName::Fair);
         let queues = summed(&engine.queues().expect("fair has pools"), &engine.view());
         let find = |name: &str| {
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn more_slots_are_wanted_for_what_waits_and_not_for_what_runs() {
+    fn only_waiting_tasks_want_slots() {
         for scheduler in [SchedulerName::Fair, SchedulerName::Fifo] {
             assert_eq!(wanted(&busy(scheduler).view()), SlotsWanted { map: 3, reduce: 0 });
         }
     }
 
     #[test]
-    fn a_policy_without_queues_says_so() {
+    fn policy_without_queues_lists_none() {
         assert_eq!(busy(SchedulerName::Fifo).queues(), None);
         assert_eq!(busy(SchedulerName::Hfsp).queues(), None, "it has those with weights");
         let natjam = busy(SchedulerName::Natjam).queues().expect("it has two classes");

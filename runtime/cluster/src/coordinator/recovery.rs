@@ -11,7 +11,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::configuration::CoordinatorConfiguration;
-use super::{ClusterCoordinator, ClusterInput, pin};
+use super::{ClusterCoordinator, ClusterInput, Stores, pin};
 use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
@@ -65,9 +65,10 @@ impl Snapshot {
     fn restore(
         self,
         epoch_micros: u64,
-        (settings, scheduler): (EngineSettings, &dyn PolicyChoice),
+        rules: (EngineSettings, &dyn PolicyChoice),
         policy: Policy,
     ) -> Result<CoordinatorState, String> {
+        let (settings, scheduler) = rules;
         if self.version != SNAPSHOT_VERSION {
             return Err(format!(
                 "it has version {}, and this program reads {SNAPSHOT_VERSION}",
@@ -171,12 +172,8 @@ impl ClusterCoordinator {
         for remark in remarks {
             state.notice(remark);
         }
-        let mut coordinator = ClusterCoordinator::new(
-            state,
-            configuration.clone(),
-            (journal, history, Arc::clone(blobs)),
-            inputs,
-        );
+        let stores = Stores { journal, history, blobs: Arc::clone(blobs) };
+        let mut coordinator = ClusterCoordinator::new(state, configuration.clone(), stores, inputs);
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
     }

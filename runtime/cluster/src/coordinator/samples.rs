@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_kept_and_the_rest_is_said_again_seldom() {
+    fn unchanged_samples_are_recorded_rarely() {
         let (mut samples, began) = (Samples::default(), Instant::now());
         let mut look = |seconds, used, state| {
             let now = began + Duration::from_secs(seconds);

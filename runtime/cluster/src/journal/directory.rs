@@ -47,10 +47,8 @@ impl Journal {
         recovered.begun = header.is_none();
         let last = generations.last();
         let path = journal_path(directory, last);
-        let opened = match generations.journals.contains(&last) {
-            true => JournalFile::open(&path, fsync)?,
-            false => None,
-        };
+        let exists = generations.journals.contains(&last);
+        let opened = if exists { JournalFile::open(&path, fsync)? } else { None };
         if opened.is_none() {
             recovered.remarks.extend(generations.loss(&path, last));
         }

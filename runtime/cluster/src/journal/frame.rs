@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_as_they_were_written() {
+    fn frames_round_trip() {
         let bytes = frames(&["{1}", "{22}"]);
         let Frame::Whole { payload, next } = read(&bytes, 0) else { panic!("no frame") };
         assert_eq!(payload, b"{1}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_the_last_frame_is_a_torn_tail() {
+    fn cut_last_frame_is_torn_tail() {
         let bytes = frames(&["{one}", "{two}"]);
         let second = bytes.len() / 2;
         for length in second + 1..bytes.len() {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_damage_when_a_frame_follows_and_a_torn_tail_when_none_does() {
+    fn flipped_bit_is_damage_before_last_frame() {
         let good = frames(&["{one}", "{two}"]);
         for bit in 0..good.len() / 2 * 8 {
             let mut bytes = good.clone();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_end_are_a_torn_tail() {
+    fn trailing_zeros_are_torn_tail() {
         let mut bytes = frames(&["{one}"]);
         let end = bytes.len();
         bytes.resize(end + 100, 0);

@@ -42,7 +42,7 @@ fn content(recovered: Recovered) -> String {
 }
 
 #[test]
-fn what_was_appended_is_there_after_a_restart() {
+fn appended_entries_survive_restart() {
     let folder = folder();
     with_entries(folder.path(), &["one", "two"]);
     let (mut journal, recovered) = open(folder.path()).expect("opened");
@@ -59,7 +59,7 @@ fn what_was_appended_is_there_after_a_restart() {
 }
 
 #[test]
-fn a_snapshot_takes_the_place_of_what_was_before() {
+fn snapshot_replaces_earlier_entries() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
@@ -72,7 +72,7 @@ fn a_snapshot_takes_the_place_of_what_was_before() {
 }
 
 #[test]
-fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
+fn interrupted_compaction_loses_nothing() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
@@ -93,7 +93,7 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
 
 /// Which files there are when a coordinator dies between two steps of a snapshot that is written beside it.
 #[test]
-fn a_snapshot_that_is_written_meanwhile_loses_nothing_at_any_step() {
+fn background_snapshot_loses_nothing() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
@@ -130,7 +130,7 @@ fn a_snapshot_that_is_written_meanwhile_loses_nothing_at_any_step() {
 }
 
 #[test]
-fn a_file_that_others_follow_must_be_whole() {
+fn only_last_file_may_be_torn() {
     for (how, expected) in
         [("torn", "and another file goes on from it"), ("empty", "it is empty, and another")]
     {
@@ -156,7 +156,7 @@ fn a_file_that_others_follow_must_be_whole() {
 
 /// Of several segments, cut and changed at places of every kind.
 #[test]
-fn a_snapshot_is_what_was_written_or_refused() {
+fn snapshot_is_read_as_written_or_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     let long: Vec<String> = (0..200_000).map(|number| format!("entry {number}")).collect();
@@ -183,7 +183,7 @@ fn a_snapshot_is_what_was_written_or_refused() {
 }
 
 #[test]
-fn a_snapshot_of_an_earlier_program_is_refused_and_kept() {
+fn snapshot_of_earlier_program_is_refused() {
     let folder = folder();
     let mut bytes = Vec::new();
     super::frame::push(&mut bytes, br#"{"version":6,"journal":7}"#).expect("short");
@@ -194,7 +194,7 @@ fn a_snapshot_of_an_earlier_program_is_refused_and_kept() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_named_at_whatever_byte() {
+fn torn_tail_is_cut_at_any_byte() {
     let whole = {
         let folder = folder();
         fs::read(with_entries(folder.path(), &["one", "two"])).expect("read")
@@ -216,7 +216,7 @@ fn a_torn_tail_is_cut_and_named_at_whatever_byte() {
 }
 
 #[test]
-fn damage_in_the_middle_is_refused_with_its_place() {
+fn damage_in_middle_is_refused_with_offset() {
     let folder = folder();
     let path = with_entries(folder.path(), &["one", "two"]);
     let mut bytes = fs::read(&path).expect("read");
@@ -229,7 +229,7 @@ fn damage_in_the_middle_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_refused() {
+fn damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.compact(&"everything", EngineRules::default()).expect("compacted");
@@ -243,7 +243,7 @@ fn a_damaged_snapshot_is_refused() {
 }
 
 #[test]
-fn a_missing_snapshot_is_refused_with_a_way_out() {
+fn missing_snapshot_is_refused_with_remedy() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
@@ -269,7 +269,7 @@ fn a_missing_snapshot_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn an_empty_or_removed_journal_is_said() {
+fn empty_or_removed_journal_is_reported() {
     let emptied = |path: &Path| fs::write(path, b"").expect("written");
     let removed = |path: &Path| fs::remove_file(path).expect("removed");
     for (how, damage) in [("empty", &emptied as &dyn Fn(&Path)), ("missing", &removed)] {
@@ -299,7 +299,7 @@ fn an_empty_or_removed_journal_is_said() {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn journal_of_other_version_is_refused() {
     let folder = folder();
     let path = with_entries(folder.path(), &[]);
     let mut bytes = Vec::new();
@@ -310,7 +310,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn a_journal_that_was_not_even_begun_is_begun_again() {
+fn unfinished_first_file_is_replaced() {
     let folder = folder();
     fs::write(folder.path().join("journal-00000001.log"), b"\x20\0\0").expect("written");
     let (_, recovered) = open(folder.path()).expect("opened");

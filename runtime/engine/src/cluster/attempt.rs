@@ -266,7 +266,7 @@ impl Attempt {
     }
 
     /// Starts from the contents of its checkpoint.
-    pub(crate) fn goes_on_from(&mut self, saved: SavedProgress, kept: Span) {
+    pub(crate) fn continue_from(&mut self, saved: SavedProgress, kept: Span) {
         (self.bytes_done, self.bytes_total) = (saved.bytes_done, saved.bytes_total);
         self.smoothed_rate = saved.smoothed_rate;
         self.kept = kept;

@@ -60,7 +60,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn nothing_is_known_before_the_first_case_and_one_size_says_nothing_of_others() {
+    fn estimate_needs_two_sizes() {
         let mut known = ByBytes::default();
         assert_eq!(known.of(5), None);
         known.learn(100 * MIB, Span(1_000));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn more_bytes_never_take_less() {
+    fn estimate_is_monotonic() {
         let mut known = ByBytes::default();
         known.learn(10 * MIB, Span(9_000));
         known.learn(20 * MIB, Span(1_000));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_part_and_a_rate_are_found() {
+    fn fixed_part_and_rate_are_estimated() {
         for seed in 0..500 {
             let mut random = Pcg64::seed_from_u64(seed);
             let (fixed, each) = (random.random_range(0..5_000_000), random.random_range(1..30_000));

@@ -94,7 +94,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn it_keeps_what_a_tree_keeps() {
+    fn contents_equal_those_of_tree() {
         for seed in 0..20 {
             let mut random = Pcg64::seed_from_u64(seed);
             let (mut workers, mut tree) = (FreeWorkers::default(), BTreeSet::<OfferOrder>::new());

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_what_a_tree_keeps() {
+    fn contents_equal_those_of_tree() {
         for seed in 0..20 {
             agrees_with_a_tree::<true>(seed);
             agrees_with_a_tree::<false>(seed);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_that_differ_in_anything_are_kept_apart() {
+    fn distinct_attempts_have_distinct_numbers() {
         let mut map: IdMap<AttemptId, u32, false> = IdMap::default();
         let mut ids = Vec::new();
         for job in 1..=20 {

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::ids::JobId;
 use crate::job::JobChange;
 use crate::pause::{Pause, PauseKind};
-use crate::preemption::Primitive;
+use crate::preemption::{Primitive, Requester};
 use crate::refusal::OperatorRefusal;
 use crate::scheduler::QueueShare;
 use crate::states::{AttemptState, JobState};
@@ -58,7 +58,7 @@ impl Engine {
                 // Attempts that cannot be suspended may finish.
                 _ if !lets_finish && self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
                     let reason = format!("{id} is suspended: {reason}");
-                    self.replace_request(attempt, Primitive::Suspend, &reason);
+                    self.replace_request(attempt, Primitive::Suspend, Requester::Operator, reason);
                 }
                 _ => {}
             }
@@ -73,7 +73,7 @@ impl Engine {
             return self.refuse(format!("{id} cannot have {}: {why}", change.in_words()));
         }
         // Notify the policy first of pending changes, which would otherwise refer to a job that is absent.
-        self.tell_changed();
+        self.notify_policy();
         let Some(mut job) = self.cluster.take_out(id) else { return };
         self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
         change.apply_to(&mut job.spec);

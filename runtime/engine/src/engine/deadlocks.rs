@@ -23,7 +23,7 @@ impl Engine {
         if !self.cluster.shares_slots {
             return;
         }
-        self.tell_changed();
+        self.notify_policy();
         let jobs: Vec<JobId> = self.cluster.demand.deadlocked().iter().copied().collect();
         for job in jobs {
             if let Some(attempt) = self.reduce_in_the_way(job) {

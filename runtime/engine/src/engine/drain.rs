@@ -106,7 +106,7 @@ impl Engine {
         match state {
             AttemptState::Launching => self.kill(id, reason),
             AttemptState::Running | AttemptState::Resuming if self.can_do(id).checkpoint => {
-                self.ask_instead(id, Primitive::Checkpoint, Requester::Engine, reason);
+                self.replace_request(id, Primitive::Checkpoint, Requester::Engine, reason);
             }
             _ => {}
         }
@@ -134,7 +134,7 @@ impl Engine {
     }
 
     /// Lets draining workers leave that run no attempts and hold nothing that a job needs.
-    pub(super) fn let_workers_leave(&mut self) {
+    pub(super) fn release_drained_workers(&mut self) {
         let given_up = |id: &WorkerId| {
             let saves_until = self.cluster.workers[id].saves_until;
             saves_until.is_some_and(|until| until <= self.cluster.now)

@@ -112,8 +112,8 @@ impl Engine {
             self.cluster.events += 1;
             self.apply(event);
             self.expire();
-            self.let_workers_leave();
-            self.tell_changed();
+            self.release_drained_workers();
+            self.notify_policy();
             self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
         }
         self.resume_recalled();
@@ -123,7 +123,7 @@ impl Engine {
         self.convert();
         self.speculate();
         // Policies that account slot time must observe every slot when it is taken.
-        self.tell_changed();
+        self.notify_policy();
         self.note_vain(events);
         self.arm();
         std::mem::take(&mut self.effects)
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// Passes the changed jobs to the policy.
-    fn tell_changed(&mut self) {
+    fn notify_policy(&mut self) {
         let mut changed = self.cluster.demand.take_changed();
         if changed.is_empty() {
             return self.cluster.demand.reuse(changed);

@@ -128,8 +128,8 @@ impl Engine {
                 self.give_up(id, primitive, Requester::Operator, reason.to_owned());
             }
             Primitive::Checkpoint => {
-                self.let_go(id);
-                self.replace_request(id, primitive, reason);
+                self.release_hold(id);
+                self.replace_request(id, primitive, Requester::Operator, reason.to_owned());
             }
             Primitive::Kill | Primitive::Wait => self.attempt_kill_requested(id, reason),
         }
@@ -140,7 +140,7 @@ impl Engine {
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
         match self.can_preempt(id, Primitive::Kill) {
             Ok(()) => {
-                self.let_go(id);
+                self.release_hold(id);
                 self.kill(id, reason.to_owned());
             }
             Err(why) => self.refuse(format!("{id} cannot be killed: {why}")),
@@ -165,12 +165,12 @@ impl Engine {
                 self.cluster.refresh(id.task.job);
             }
             AttemptState::Suspending => {}
-            _ => self.replace_request(id, Primitive::Suspend, reason),
+            _ => self.replace_request(id, Primitive::Suspend, Requester::Operator, reason.to_owned()),
         }
     }
 
     /// Releases an attempt.
-    pub(super) fn let_go(&mut self, id: AttemptId) {
+    pub(super) fn release_hold(&mut self, id: AttemptId) {
         let attempt = self.cluster.attempt_mut(id);
         if attempt.is_held() {
             attempt.hold = None;
@@ -204,12 +204,14 @@ impl Engine {
         job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
     }
 
-    pub(super) fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
-        self.ask_instead(id, primitive, Requester::Operator, reason.to_owned());
-    }
-
     /// Opens a request that does not come from the policy. It replaces an open request and keeps its promise.
-    pub(super) fn ask_instead(&mut self, id: AttemptId, primitive: Primitive, by: Requester, reason: String) {
+    pub(super) fn replace_request(
+        &mut self,
+        id: AttemptId,
+        primitive: Primitive,
+        by: Requester,
+        reason: String,
+    ) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
         let beneficiary = before.and_then(|before| before.beneficiary);
@@ -226,7 +228,7 @@ impl Engine {
             self.record(Record::AttemptReleased { attempt: id, reason: reason.to_owned() });
             return self.cluster.refresh(id.task.job);
         }
-        self.let_go(id);
+        self.release_hold(id);
         let attempt = self.cluster.attempt_mut(id);
         let stops = matches!(attempt.state, AttemptState::Suspended | AttemptState::Suspending);
         attempt.hold = stops.then_some(Hold::Resume);
@@ -285,7 +287,7 @@ impl Engine {
         for id in recalled {
             // Without a slot the attempt stays suspended and is checked again after the next event.
             if self.has_slot_to_resume(id) {
-                self.go_on(id);
+                self.resume_in_slot(id);
             }
         }
     }

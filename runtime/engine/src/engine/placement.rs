@@ -62,7 +62,7 @@ impl Engine {
         known.spared_for = spared_for;
         known.is_master = self.cluster.job(id.job).is_master();
         if from != Start::Fresh {
-            known.goes_on_from(saved, kept);
+            known.continue_from(saved, kept);
         }
         self.cluster.attempts.insert(attempt, known);
         self.cluster.worker_mut(worker).enter(attempt);
@@ -95,7 +95,7 @@ impl Engine {
             return Err(ActionRefusal::AttemptHeld(id));
         }
         self.slot_for(worker, id.task.kind, id.task.job)?;
-        self.go_on(id);
+        self.resume_in_slot(id);
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Continues a suspended attempt in a slot that is available to it.
-    pub(super) fn go_on(&mut self, id: AttemptId) {
+    pub(super) fn resume_in_slot(&mut self, id: AttemptId) {
         let fruitless = self.cluster.task_mut(id.task).fruitless;
         let attempt = self.cluster.attempt_mut(id);
         attempt.spared_for = self.settings.preemption.spared_for(fruitless);

@@ -125,7 +125,7 @@ impl Engine {
     /// is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), ActionRefusal> {
         if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
-            self.promise_to_nobody(id);
+            self.drop_beneficiary(id);
             return Ok(());
         }
         match self.remove_request(id) {
@@ -156,7 +156,7 @@ impl Engine {
             && let Some(why) = self.why_full(worker)
         {
             let told = format!("{id} cannot be suspended and goes on: {why}");
-            return self.goes_on_instead(id, &why, told);
+            return self.fall_back(id, &why, told);
         }
         let grace_over = now >= begins + grace.unwrap_or_default();
         let ordered = match (primitive, state) {
@@ -294,13 +294,13 @@ impl Engine {
                 self.remove_request(id);
                 self.cluster.tally.requests_cancelled += 1;
             } else {
-                self.promise_to_nobody(id);
+                self.drop_beneficiary(id);
             }
         }
     }
 
     /// Removes the beneficiary from a request.
-    fn promise_to_nobody(&mut self, id: AttemptId) {
+    fn drop_beneficiary(&mut self, id: AttemptId) {
         let beneficiary = self.cluster.requests.take_beneficiary(&id);
         if let Some(known) = beneficiary.and_then(|job| self.cluster.jobs.get_mut(&job)) {
             known.promised[id.task.kind] -= 1;

@@ -96,7 +96,7 @@ impl Engine {
         if let Some(offer) = offer {
             self.cluster.worker_mut(offer.worker).declined[offer.kind] = None;
         }
-        self.tell_changed();
+        self.notify_policy();
         let mut actions = Actions::new(offer, std::mem::take(&mut self.room));
         self.scheduler.schedule(self.cluster.now, &ClusterView::new(&self.cluster), &mut actions);
         let mut taken = actions.into_taken();

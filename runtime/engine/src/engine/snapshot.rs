@@ -104,7 +104,7 @@ impl Engine {
         }
         engine.check().map_err(damaged)?;
         // Queries to the policy before the next event need its jobs.
-        engine.tell_changed();
+        engine.notify_policy();
         Ok(engine)
     }
 }

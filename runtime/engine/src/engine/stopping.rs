@@ -51,14 +51,14 @@ impl Engine {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
         let worker = self.cluster.attempt_mut(id).worker;
         let told = format!("{id} cannot be suspended and goes on: {worker} says {why}");
-        self.goes_on_instead(id, why, told);
+        self.fall_back(id, why, told);
         self.save_in_time(id, worker);
     }
 
     /// Applies the fallback of the settings to a policy's suspend that is not possible; for an operator's,
     /// logs a warning.
-    pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
-        self.let_go(id);
+    pub(super) fn fall_back(&mut self, id: AttemptId, why: &str, told: String) {
+        self.release_hold(id);
         self.cluster.attempt_mut(id).hold = None;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
@@ -102,7 +102,7 @@ impl Engine {
             return self.kill(id, reason);
         }
         if by == Requester::Operator {
-            self.let_go(id);
+            self.release_hold(id);
         }
         let attempt = self.cluster.attempt_mut(id);
         attempt.drop_recall();
@@ -153,7 +153,7 @@ impl Engine {
         due.sort_unstable_by_key(|&(order, since, id, _)| (order, since, id));
         let mut spoken_for = self.spoken_for(kind);
         for (_, _, id, rule) in due {
-            let Some(place) = self.place_to_go_on(id, spoken_for) else { continue };
+            let Some(place) = self.place_to_continue(id, spoken_for) else { continue };
             spoken_for += 1;
             let worker = self.cluster.attempts[&id].worker;
             let after = rule.after.to_text();
@@ -190,7 +190,7 @@ impl Engine {
 
     /// Returns a worker with an unwanted slot for the task of a suspended attempt, after skipping
     /// `spoken_for` slots.
-    fn place_to_go_on(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
+    fn place_to_continue(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);
         let wanted =

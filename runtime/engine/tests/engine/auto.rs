@@ -1,7 +1,4 @@
-//! The primitive that is chosen for each victim by what it costs.
-//!
-//! Owns what is chosen of what, what is said of it, and when suspended work is moved. Does not own what
-//! becomes of a request.
+//! Automatic choice of the primitive by cost: estimates, explanations, and the conversion of suspended work.
 
 use napreduce_engine::scenarios::{InOrder, check_settings};
 use napreduce_engine::{
@@ -53,7 +50,7 @@ fn victim(done: &str) -> String {
 }
 
 #[test]
-fn the_cheapest_of_what_is_possible_is_done_whatever_the_policy_prefers() {
+fn auto_uses_cheapest_possible_primitive() {
     let all = auto();
     let saved = PreemptionSettings { map: NO_SUSPEND, ..auto() };
     let neither = PreemptionSettings { map: NOTHING, ..auto() };
@@ -81,7 +78,7 @@ fn the_cheapest_of_what_is_possible_is_done_whatever_the_policy_prefers() {
 }
 
 #[test]
-fn what_cannot_be_suspended_after_all_does_what_is_cheapest_then() {
+fn refused_suspend_uses_cheapest_other_primitive() {
     let refused = "suspend m0.1
          refused m0.1: no memory
              > record refused m0.1 so";
@@ -94,7 +91,7 @@ fn what_cannot_be_suspended_after_all_does_what_is_cheapest_then() {
 }
 
 #[test]
-fn what_was_measured_takes_the_place_of_what_was_set() {
+fn measured_costs_replace_configured_ones() {
     check(
         auto(),
         "worker 1 1+0
@@ -123,7 +120,7 @@ fn what_was_measured_takes_the_place_of_what_was_set() {
 }
 
 #[test]
-fn what_would_not_fit_beside_the_newcomer_is_saved_rather_than_paged_out_and_in() {
+fn attempt_without_memory_is_checkpointed_not_paged() {
     let wanted = |memory: u32, follows: &str| {
         check(
             auto(),
@@ -148,7 +145,7 @@ fn what_would_not_fit_beside_the_newcomer_is_saved_rather_than_paged_out_and_in(
 }
 
 #[test]
-fn suspended_work_moves_when_it_has_waited_for_as_long_as_that_costs() {
+fn suspended_attempt_moves_after_waiting_for_cost_of_move() {
     check(
         auto(),
         "show wakes
@@ -173,7 +170,7 @@ fn suspended_work_moves_when_it_has_waited_for_as_long_as_that_costs() {
 }
 
 #[test]
-fn when_memory_tightens_what_was_suspended_first_is_saved() {
+fn memory_shortage_checkpoints_longest_suspended_first() {
     check(
         auto(),
         "worker 1 1+1
@@ -207,7 +204,7 @@ fn when_memory_tightens_what_was_suspended_first_is_saved() {
 }
 
 #[test]
-fn each_way_to_keep_work_is_tried_once_and_then_the_cheaper_one_is_used() {
+fn untried_primitive_is_tried_once() {
     check(
         auto(),
         "worker 1 3+0

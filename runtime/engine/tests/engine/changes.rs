@@ -1,11 +1,10 @@
-//! Jobs that operators hold, release, and give another priority; workers that they drain and have back.
-//!
-//! Owns what follows for their tasks and for those of others. Policies with queues have tests of their own.
+//! Jobs that operators hold, release or reprioritize, and workers that they drain and undrain. Policies with
+//! queues have tests of their own.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_held_job_finishes_what_runs_and_starts_nothing() {
+fn held_job_finishes_running_attempts_only() {
     check(
         "show records
          worker 1 1+0
@@ -29,7 +28,7 @@ fn a_held_job_finishes_what_runs_and_starts_nothing() {
 }
 
 #[test]
-fn a_held_job_can_be_suspended_as_well_and_a_suspended_one_cannot_be_held() {
+fn held_job_can_be_suspended_but_not_reverse() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -47,7 +46,7 @@ fn a_held_job_can_be_suspended_as_well_and_a_suspended_one_cannot_be_held() {
 }
 
 #[test]
-fn a_job_of_another_priority_takes_its_new_place() {
+fn changed_priority_reorders_job() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -67,7 +66,7 @@ fn a_job_of_another_priority_takes_its_new_place() {
 }
 
 #[test]
-fn a_worker_that_drains_can_be_had_back() {
+fn draining_worker_can_be_undrained() {
     check(
         "show records
          worker 1 1+0
@@ -91,7 +90,7 @@ fn a_worker_that_drains_can_be_had_back() {
 }
 
 #[test]
-fn a_worker_that_may_leave_cannot_be_had_back() {
+fn left_worker_cannot_be_undrained() {
     check(
         "worker 1 1+0
          drain 1

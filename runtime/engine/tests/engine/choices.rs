@@ -1,8 +1,5 @@
-//! What the engine chooses for a policy: the primitive that is possible, the attempts that give up slots, and
-//! for whom free slots are kept.
-//!
-//! Owns the settings of preemption, releases and reservations by a policy. The life of a request is in
-//! `preemption`.
+//! The engine's choices for a policy: fallbacks to possible primitives, releases by task eviction, and
+//! reservations. `preemption` tests the life cycle of a request.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{
@@ -17,7 +14,7 @@ fn check_preemption(preemption: PreemptionSettings, script: &str) {
 }
 
 #[test]
-fn what_cannot_be_saved_is_killed_at_once_or_let_finish_whatever_the_grace() {
+fn unsaved_attempt_falls_back_without_grace() {
     let cannot = |otherwise| PreemptionSettings {
         map: KindPreemption { suspend: false, checkpoint: false, otherwise },
         ..PreemptionSettings::default()
@@ -37,7 +34,7 @@ fn what_cannot_be_saved_is_killed_at_once_or_let_finish_whatever_the_grace() {
 }
 
 #[test]
-fn work_that_a_jobs_code_cannot_save_is_not_checkpointed_and_that_of_another_job_is() {
+fn job_without_save_is_not_checkpointed() {
     let otherwise = KindPreemption { otherwise: Instead::Wait, ..KindPreemption::default() };
     check_preemption(
         PreemptionSettings { map: otherwise, ..PreemptionSettings::default() },
@@ -57,7 +54,7 @@ fn work_that_a_jobs_code_cannot_save_is_not_checkpointed_and_that_of_another_job
 }
 
 #[test]
-fn a_worker_keeps_so_many_suspended_attempts_and_no_more() {
+fn suspended_max_limits_worker() {
     keeping(
         SuspendedMax::AtMost(1),
         "worker 1 2+0
@@ -93,7 +90,7 @@ fn at_work(count: u32) -> String {
 }
 
 #[test]
-fn a_worker_keeps_two_unless_it_may_keep_more() {
+fn suspended_max_defaults_to_two() {
     let begin = at_work(4);
     let two = format!(
         "{begin}
@@ -109,7 +106,7 @@ fn a_worker_keeps_two_unless_it_may_keep_more() {
 }
 
 #[test]
-fn of_a_paused_job_what_finds_no_room_is_let_finish() {
+fn paused_job_on_full_worker_finishes_attempt() {
     let script = format!(
         "{}
          pause 1: lunch
@@ -128,7 +125,7 @@ fn of_a_paused_job_what_finds_no_room_is_let_finish() {
 }
 
 #[test]
-fn a_worker_that_was_full_takes_the_next_one_when_half_of_them_are_left() {
+fn full_worker_accepts_again_at_half() {
     keeping(
         SuspendedMax::AtMost(4),
         &format!(
@@ -166,7 +163,7 @@ fn a_worker_that_was_full_takes_the_next_one_when_half_of_them_are_left() {
 }
 
 #[test]
-fn what_was_asked_for_before_the_others_were_stopped_finds_the_worker_full_too() {
+fn earlier_request_meets_full_worker() {
     let begin = "
          worker 1 3+0
          job 1 maps 3
@@ -202,7 +199,7 @@ fn what_was_asked_for_before_the_others_were_stopped_finds_the_worker_full_too()
 }
 
 #[test]
-fn saving_must_be_worth_its_cost() {
+fn cost_rule_compares_saved_work_with_cost() {
     let (suspend, resume) = (Span::from_millis(10), Span::from_millis(20));
     let cost = CostRule { suspend, resume, ..CostRule::default() };
     let rule = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
@@ -219,7 +216,7 @@ fn saving_must_be_worth_its_cost() {
 }
 
 #[test]
-fn who_is_preempted_and_how_are_chosen_apart() {
+fn eviction_and_primitive_are_independent() {
     let always =
         PreemptionSettings { primitive: Some(Primitive::Suspend.into()), ..PreemptionSettings::default() };
     check_preemption(
@@ -234,7 +231,7 @@ fn who_is_preempted_and_how_are_chosen_apart() {
 }
 
 #[test]
-fn a_job_releases_the_attempts_that_task_eviction_names() {
+fn release_follows_task_eviction() {
     let release = |eviction: &str, expected: &str| {
         check(&format!(
             "worker 1 3+0
@@ -261,7 +258,7 @@ fn a_job_releases_the_attempts_that_task_eviction_names() {
 }
 
 #[test]
-fn a_slot_that_a_policy_keeps_for_a_job_goes_to_nobody_else_until_the_time_is_over() {
+fn reserved_slot_is_kept_until_expiry() {
     check(
         "worker 1 1+0
          hold

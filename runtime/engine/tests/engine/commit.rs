@@ -1,11 +1,9 @@
-//! The right to commit: one attempt of a task has it at a time, and loses it only by ending.
-//!
-//! Owns when the right is given, and that preemption waits for who has it.
+//! Commit grants: one attempt of a task holds the grant at a time, and preemption waits for it.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn the_right_is_lost_with_the_attempt_and_given_to_a_later_one() {
+fn commit_grant_ends_with_attempt() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -25,7 +23,7 @@ fn the_right_is_lost_with_the_attempt_and_given_to_a_later_one() {
 }
 
 #[test]
-fn done_without_the_right_is_a_failure() {
+fn done_without_grant_fails() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -37,7 +35,7 @@ fn done_without_the_right_is_a_failure() {
 }
 
 #[test]
-fn a_map_whose_output_goes_to_reduces_has_nothing_to_commit() {
+fn map_feeding_reduces_gets_no_grant() {
     check(
         "worker 1 1+0
          job 1 maps 1 reduces 1
@@ -50,7 +48,7 @@ fn a_map_whose_output_goes_to_reduces_has_nothing_to_commit() {
 }
 
 #[test]
-fn a_reduce_cannot_commit_before_every_map_was_done() {
+fn reduce_gets_no_grant_before_all_maps() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 slowstart 0
@@ -66,7 +64,7 @@ fn a_reduce_cannot_commit_before_every_map_was_done() {
 }
 
 #[test]
-fn no_right_is_given_to_an_attempt_that_is_being_killed() {
+fn killed_attempt_gets_no_grant() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -81,7 +79,7 @@ fn no_right_is_given_to_an_attempt_that_is_being_killed() {
 }
 
 #[test]
-fn a_suspend_waits_while_the_attempt_commits() {
+fn suspend_waits_for_commit() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -98,7 +96,7 @@ fn a_suspend_waits_while_the_attempt_commits() {
 }
 
 #[test]
-fn a_kill_waits_while_the_attempt_commits_even_after_its_grace() {
+fn kill_waits_for_commit_beyond_grace() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -116,7 +114,7 @@ fn a_kill_waits_while_the_attempt_commits_even_after_its_grace() {
 }
 
 #[test]
-fn a_commit_asked_for_while_stopping_is_granted_after_the_resume() {
+fn commit_requested_while_stopping_is_granted_after_resume() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -140,7 +138,7 @@ fn a_commit_asked_for_while_stopping_is_granted_after_the_resume() {
 }
 
 #[test]
-fn a_commit_asked_for_while_stopping_comes_before_the_next_suspend() {
+fn commit_requested_while_stopping_precedes_next_suspend() {
     check(
         "worker 1 1+0
          job 1 maps 1

@@ -1,12 +1,10 @@
-//! Broken workers: a task avoids where it failed, and a worker that fails much is excluded, but no work waits
-//! for ever.
-//!
-//! Owns which failures are held against whom. What counts as a failure is in `failures`.
+//! Containment of broken workers: tasks avoid workers where they failed, and failing workers are excluded,
+//! but no work waits forever. `failures` tests which failures count.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_task_is_not_tried_again_where_it_failed_while_another_worker_is_there() {
+fn failed_task_retries_on_other_worker() {
     check(
         "worker 1 4+0
          worker 2 1+0
@@ -18,7 +16,7 @@ fn a_task_is_not_tried_again_where_it_failed_while_another_worker_is_there() {
 }
 
 #[test]
-fn a_broken_worker_that_is_always_free_does_not_get_every_try() {
+fn broken_free_worker_does_not_attract_retries() {
     check(
         "worker 2 1+0
          job 2 maps 1
@@ -36,7 +34,7 @@ fn a_broken_worker_that_is_always_free_does_not_get_every_try() {
 }
 
 #[test]
-fn where_a_task_failed_others_run() {
+fn other_tasks_run_where_one_failed() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -50,7 +48,7 @@ fn where_a_task_failed_others_run() {
 }
 
 #[test]
-fn a_task_that_failed_everywhere_runs_anywhere() {
+fn task_failed_everywhere_runs_anywhere() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -78,7 +76,7 @@ const AVOIDING: &str = "
 ";
 
 #[test]
-fn a_task_goes_back_to_where_it_failed_when_the_other_worker_is_lost() {
+fn task_returns_to_failed_worker_after_loss() {
     check(&format!(
         "{AVOIDING}
          lost 2
@@ -87,7 +85,7 @@ fn a_task_goes_back_to_where_it_failed_when_the_other_worker_is_lost() {
 }
 
 #[test]
-fn a_task_goes_back_to_where_it_failed_when_the_other_worker_drains() {
+fn task_returns_to_failed_worker_after_drain() {
     check(&format!(
         "{AVOIDING}
          drain 2
@@ -96,7 +94,7 @@ fn a_task_goes_back_to_where_it_failed_when_the_other_worker_drains() {
 }
 
 #[test]
-fn a_worker_that_joins_takes_what_avoids_the_others() {
+fn joining_worker_takes_tasks_that_avoid_others() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -112,7 +110,7 @@ fn a_worker_that_joins_takes_what_avoids_the_others() {
 }
 
 #[test]
-fn a_map_whose_output_cannot_be_read_runs_elsewhere() {
+fn map_with_unreadable_output_reruns_elsewhere() {
     check(
         "worker 1 1+0
          worker 2 0+1
@@ -128,7 +126,7 @@ fn a_map_whose_output_cannot_be_read_runs_elsewhere() {
 }
 
 #[test]
-fn the_loss_of_a_worker_and_a_kill_are_held_against_nobody() {
+fn loss_and_kill_count_against_nothing() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -157,7 +155,7 @@ const BROKEN: &str = "
 ";
 
 #[test]
-fn a_worker_that_fails_much_is_excluded_for_a_while() {
+fn failing_worker_is_excluded_temporarily() {
     check(&format!(
         "{BROKEN}
          excluded
@@ -180,7 +178,7 @@ fn a_worker_that_fails_much_is_excluded_for_a_while() {
 }
 
 #[test]
-fn a_success_in_between_clears_a_worker() {
+fn success_clears_failures_of_worker() {
     check(&format!(
         "{BROKEN}
          started m3.1
@@ -197,7 +195,7 @@ fn a_success_in_between_clears_a_worker() {
 }
 
 #[test]
-fn one_task_that_fails_says_nothing_about_a_worker() {
+fn one_failing_task_excludes_no_worker() {
     check(
         "worker 1 1+0
          worker 2 0+1
@@ -217,7 +215,7 @@ fn one_task_that_fails_says_nothing_about_a_worker() {
 }
 
 #[test]
-fn the_only_worker_is_never_excluded() {
+fn last_worker_is_never_excluded() {
     check(
         "worker 1 4+0
          job 1 maps 4
@@ -232,7 +230,7 @@ fn the_only_worker_is_never_excluded() {
 }
 
 #[test]
-fn workers_without_slots_of_a_kind_are_no_reason_to_do_without_that_kind() {
+fn exclusion_counts_only_workers_with_slots() {
     check(
         "worker 1 4+0
          worker 2 0+1
@@ -248,7 +246,7 @@ fn workers_without_slots_of_a_kind_are_no_reason_to_do_without_that_kind() {
 }
 
 #[test]
-fn half_of_the_workers_stay_in_use() {
+fn at_most_half_of_workers_are_excluded() {
     check(&format!(
         "{BROKEN}
          failed m3.1 task: no program
@@ -264,7 +262,7 @@ fn half_of_the_workers_stay_in_use() {
 }
 
 #[test]
-fn an_excluded_worker_finishes_what_it_runs_and_can_drain() {
+fn excluded_worker_finishes_attempts_and_drains() {
     check(
         "worker 1 5+0
          worker 2 1+0

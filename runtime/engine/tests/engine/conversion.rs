@@ -1,7 +1,4 @@
-//! Suspended attempts that are given up so that their tasks go on elsewhere, and suspends that a worker
-//! refuses.
-//!
-//! Owns when that happens and when not. What it saves is the simulator's to show.
+//! Conversion of suspended attempts, whose tasks then continue on another worker, and refused suspends.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{Conversion, Converted, EngineSettings, Instead, PreemptionSettings, Span};
@@ -33,7 +30,7 @@ const SUSPENDED: &str = "
 ";
 
 #[test]
-fn it_is_woken_to_save_its_work_when_another_worker_falls_idle() {
+fn suspended_attempt_converts_when_other_worker_is_idle() {
     converting(
         Converted::Checkpoint,
         &format!(
@@ -57,7 +54,7 @@ fn it_is_woken_to_save_its_work_when_another_worker_falls_idle() {
 }
 
 #[test]
-fn it_is_given_up_when_the_time_is_over_and_the_slot_was_there_before() {
+fn suspended_attempt_converts_when_wait_ends() {
     converting(
         Converted::Checkpoint,
         &format!(
@@ -74,7 +71,7 @@ fn it_is_given_up_when_the_time_is_over_and_the_slot_was_there_before() {
 }
 
 #[test]
-fn it_may_be_killed_instead() {
+fn conversion_can_kill() {
     converting(
         Converted::Kill,
         &format!(
@@ -91,7 +88,7 @@ fn it_may_be_killed_instead() {
 }
 
 #[test]
-fn it_stays_while_its_worker_has_a_slot_or_an_operator_holds_it() {
+fn resumable_or_held_attempt_is_not_converted() {
     converting(
         Converted::Checkpoint,
         "worker 1 1+0
@@ -111,7 +108,7 @@ fn it_stays_while_its_worker_has_a_slot_or_an_operator_holds_it() {
 }
 
 #[test]
-fn one_free_slot_is_reason_to_give_up_one_attempt() {
+fn one_free_slot_converts_one_attempt() {
     converting(
         Converted::Checkpoint,
         "worker 1 2+0
@@ -143,7 +140,7 @@ fn one_free_slot_is_reason_to_give_up_one_attempt() {
 }
 
 #[test]
-fn what_fails_while_it_saves_its_work_is_tried_again() {
+fn attempt_failing_during_conversion_is_retried() {
     converting(
         Converted::Checkpoint,
         &format!(
@@ -175,7 +172,7 @@ const ASKED: &str = "
 ";
 
 #[test]
-fn a_refused_suspend_becomes_a_wait() {
+fn refused_suspend_becomes_wait() {
     refusing(
         Instead::Wait,
         &format!(
@@ -193,7 +190,7 @@ fn a_refused_suspend_becomes_a_wait() {
 }
 
 #[test]
-fn a_refused_suspend_becomes_a_kill() {
+fn refused_suspend_becomes_kill() {
     refusing(
         Instead::Kill,
         &format!(
@@ -208,7 +205,7 @@ fn a_refused_suspend_becomes_a_kill() {
 }
 
 #[test]
-fn a_commit_that_was_asked_for_comes_before_the_kill() {
+fn requested_commit_precedes_kill() {
     refusing(
         Instead::Kill,
         &format!(

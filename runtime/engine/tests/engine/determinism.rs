@@ -1,6 +1,4 @@
-//! The same events have the same effects: what recovery and the simulator are built on.
-//!
-//! Owns the comparison of runs. The runs themselves are those of `random`.
+//! The same events have the same effects, which recovery and the simulator require.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{Engine, EngineSettings, Event, JobId, Slots, Time, WorkerId};
@@ -9,7 +7,7 @@ use napreduce_engine::scenarios::random::play;
 use napreduce_engine::scenarios::spec;
 
 #[test]
-fn the_same_seed_gives_the_same_effects() {
+fn same_seed_gives_same_effects() {
     for seed in 0..100 {
         let (one, two) = (play(seed, true), play(seed, true));
         assert_eq!(one.effects, two.effects, "seed {seed}");
@@ -17,7 +15,7 @@ fn the_same_seed_gives_the_same_effects() {
 }
 
 #[test]
-fn the_same_events_give_the_same_effects() {
+fn same_events_give_same_effects() {
     for seed in 0..200 {
         let run = play(seed, seed.is_multiple_of(4));
         let (effects, snapshot) = run.replay();
@@ -27,7 +25,7 @@ fn the_same_events_give_the_same_effects() {
 }
 
 #[test]
-fn time_does_not_go_back() {
+fn time_is_monotonic() {
     let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
     engine.handle(
         Time(9),

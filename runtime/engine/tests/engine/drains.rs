@@ -1,11 +1,9 @@
-//! Workers that are to leave, and attempts that an operator kills.
-//!
-//! Owns what is finished, what is handed back, and when a worker may go.
+//! Draining workers, and attempts killed by operators.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_draining_worker_finishes_what_it_runs_and_leaves() {
+fn draining_worker_finishes_attempts_and_leaves() {
     check(
         "show records
          worker 1 1+0
@@ -25,7 +23,7 @@ fn a_draining_worker_finishes_what_it_runs_and_leaves() {
 }
 
 #[test]
-fn an_idle_worker_leaves_at_once() {
+fn idle_draining_worker_leaves_immediately() {
     check(
         "worker 1 1+0
          drain 1
@@ -39,7 +37,7 @@ fn an_idle_worker_leaves_at_once() {
 }
 
 #[test]
-fn a_draining_worker_stays_while_its_map_outputs_are_needed() {
+fn draining_worker_stays_for_needed_outputs() {
     check(
         "worker 1 1+0
          worker 2 0+1
@@ -57,7 +55,7 @@ fn a_draining_worker_stays_while_its_map_outputs_are_needed() {
 }
 
 #[test]
-fn handing_back_kills_what_runs_and_gives_up_what_is_held() {
+fn hand_back_kills_running_and_converts_held_attempts() {
     check(
         "show records
          worker 1 1+1
@@ -79,7 +77,7 @@ fn handing_back_kills_what_runs_and_gives_up_what_is_held() {
 }
 
 #[test]
-fn a_drain_can_become_one_that_hands_back() {
+fn drain_can_become_hand_back() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -93,7 +91,7 @@ fn a_drain_can_become_one_that_hands_back() {
 }
 
 #[test]
-fn what_commits_may_finish_even_when_work_is_handed_back() {
+fn committing_attempt_survives_hand_back() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -108,7 +106,7 @@ fn what_commits_may_finish_even_when_work_is_handed_back() {
 }
 
 #[test]
-fn what_is_suspended_on_a_draining_worker_saves_its_work_and_goes_on_elsewhere() {
+fn suspended_attempt_moves_from_draining_worker() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -155,7 +153,7 @@ fn suspended_by_hand(job: &str, then: &str) {
 }
 
 #[test]
-fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere_when_it_is_resumed() {
+fn unsaved_suspended_attempt_is_killed_by_drain_and_retried() {
     suspended_by_hand(
         "job 1 maps 1 unsaved maps attempts 1",
         "drain 1
@@ -173,7 +171,7 @@ fn what_is_suspended_and_cannot_be_saved_is_killed_and_tried_again_elsewhere_whe
 }
 
 #[test]
-fn what_an_operator_holds_is_moved_away_too_and_so_when_work_is_handed_back() {
+fn held_attempt_moves_from_draining_worker() {
     for drain in ["drain 1", "drain 1 now"] {
         suspended_by_hand(
             "job 1 maps 1",
@@ -191,7 +189,7 @@ fn what_an_operator_holds_is_moved_away_too_and_so_when_work_is_handed_back() {
 }
 
 #[test]
-fn what_takes_too_long_to_save_its_work_is_killed_when_the_work_is_to_be_handed_back() {
+fn slow_checkpoint_is_killed_by_hand_back() {
     suspended_by_hand(
         "job 1 maps 1",
         "drain 1
@@ -204,7 +202,7 @@ fn what_takes_too_long_to_save_its_work_is_killed_when_the_work_is_to_be_handed_
 }
 
 #[test]
-fn what_cannot_save_its_work_after_all_is_tried_again() {
+fn failed_checkpoint_on_draining_worker_is_retried() {
     suspended_by_hand(
         "job 1 maps 1",
         "drain 1
@@ -218,7 +216,7 @@ fn what_cannot_save_its_work_after_all_is_tried_again() {
 }
 
 #[test]
-fn what_asked_to_commit_before_it_was_stopped_is_done_instead() {
+fn requested_commit_completes_instead_of_checkpoint() {
     check(
         "worker 1 1+0
          worker 2 0+0
@@ -237,7 +235,7 @@ fn what_asked_to_commit_before_it_was_stopped_is_done_instead() {
 }
 
 #[test]
-fn a_draining_worker_can_be_lost() {
+fn draining_worker_can_be_lost() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -250,7 +248,7 @@ fn a_draining_worker_can_be_lost() {
 }
 
 #[test]
-fn slots_kept_on_a_draining_worker_are_given_up() {
+fn drain_drops_reservations() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -270,7 +268,7 @@ fn slots_kept_on_a_draining_worker_are_given_up() {
 }
 
 #[test]
-fn a_kill_by_an_operator_is_no_failure_and_says_why() {
+fn operator_kill_is_no_failure() {
     check(
         "show records
          worker 1 1+0
@@ -287,7 +285,7 @@ fn a_kill_by_an_operator_is_no_failure_and_says_why() {
 }
 
 #[test]
-fn a_kill_of_what_does_not_run_is_told() {
+fn kill_of_ended_attempt_is_refused() {
     check(
         "job 1 maps 1
          kill m0.1: ada says so
@@ -297,7 +295,7 @@ fn a_kill_of_what_does_not_run_is_told() {
 }
 
 #[test]
-fn a_kill_may_come_too_late() {
+fn late_kill_has_no_effect() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -313,7 +311,7 @@ fn a_kill_may_come_too_late() {
 }
 
 #[test]
-fn what_an_operator_suspended_stays_suspended_over_a_drain_as_a_checkpoint() {
+fn hold_survives_drain_as_checkpoint() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -341,7 +339,7 @@ fn what_an_operator_suspended_stays_suspended_over_a_drain_as_a_checkpoint() {
 }
 
 #[test]
-fn what_cannot_be_saved_is_killed_by_a_drain_and_stays_suspended() {
+fn hold_survives_kill_by_drain() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -364,7 +362,7 @@ fn what_cannot_be_saved_is_killed_by_a_drain_and_stays_suspended() {
 }
 
 #[test]
-fn what_an_operator_suspended_stays_suspended_when_its_worker_is_lost() {
+fn hold_survives_loss_of_worker() {
     check(
         "worker 1 1+0
          worker 2 1+0

@@ -1,11 +1,9 @@
-//! What people are told when they ask why a task does not run.
-//!
-//! Owns the sentences: each from the state that really keeps the task waiting.
+//! Explanations of why a task does not run.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn without_workers_and_slots() {
+fn no_worker_or_slot_is_explained() {
     check(
         "job 1 maps 1 reduces 1 slowstart 0
          why m0
@@ -21,7 +19,7 @@ fn without_workers_and_slots() {
 }
 
 #[test]
-fn behind_others() {
+fn jobs_and_tasks_before_are_explained() {
     check(
         "worker 1 2+0
          job 1 maps 3
@@ -34,7 +32,7 @@ fn behind_others() {
 }
 
 #[test]
-fn reduces_wait_for_maps() {
+fn waiting_reduce_is_explained() {
     check(
         "worker 1 2+1
          job 1 maps 3 reduces 1 slowstart 500
@@ -57,7 +55,7 @@ fn reduces_wait_for_maps() {
 }
 
 #[test]
-fn where_it_failed_and_where_it_may_not_run() {
+fn avoided_worker_is_explained() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -73,7 +71,7 @@ fn where_it_failed_and_where_it_may_not_run() {
 }
 
 #[test]
-fn slots_that_are_kept_or_left_empty() {
+fn reserved_and_declined_slots_are_explained() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -102,7 +100,7 @@ fn slots_that_are_kept_or_left_empty() {
 }
 
 #[test]
-fn excluded_workers() {
+fn excluded_worker_is_explained() {
     check(
         "worker 1 4+0
          worker 2 1+0
@@ -124,7 +122,7 @@ fn excluded_workers() {
 }
 
 #[test]
-fn running_suspended_killed_and_done() {
+fn states_of_attempts_are_explained() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -159,7 +157,7 @@ fn running_suspended_killed_and_done() {
 }
 
 #[test]
-fn jobs_as_a_whole() {
+fn job_progress_is_explained() {
     check(
         "worker 1 1+1
          job 1 maps 2 reduces 1
@@ -185,7 +183,7 @@ fn jobs_as_a_whole() {
 }
 
 #[test]
-fn a_task_that_the_job_does_not_have() {
+fn unknown_task_is_explained() {
     check(
         "job 1 maps 1
          why m5
@@ -194,7 +192,7 @@ fn a_task_that_the_job_does_not_have() {
 }
 
 #[test]
-fn a_job_that_a_policy_suspended_says_who_why_since_when_and_what_resumes_it() {
+fn suspension_by_policy_is_explained() {
     check(
         "worker 1 1+0
          job 1 maps 1

@@ -1,11 +1,10 @@
-//! Attempts that fail: which failures count, how often a task is tried, and what the job says in the end.
-//!
-//! Owns what counts and what is ignored. Failures for want of an input are in `lost_outputs`.
+//! Failed attempts: which failures count, how often a task is retried, and the reason of the job's failure.
+//! `lost_outputs` tests failures because of missing inputs.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_failed_attempt_is_tried_again() {
+fn failed_attempt_is_retried() {
     check(
         "show records
          worker 1 1+0
@@ -19,7 +18,7 @@ fn a_failed_attempt_is_tried_again() {
 }
 
 #[test]
-fn a_task_that_fails_too_often_fails_its_job_with_the_last_reason() {
+fn repeated_failure_fails_job_with_last_reason() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -36,7 +35,7 @@ fn a_task_that_fails_too_often_fails_its_job_with_the_last_reason() {
 }
 
 #[test]
-fn different_reasons_are_grouped() {
+fn failure_reasons_are_grouped() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -53,7 +52,7 @@ fn different_reasons_are_grouped() {
 }
 
 #[test]
-fn failures_of_different_tasks_do_not_add_up() {
+fn failures_count_per_task() {
     check(
         "worker 1 2+0
          job 1 maps 2 attempts 2
@@ -66,7 +65,7 @@ fn failures_of_different_tasks_do_not_add_up() {
 }
 
 #[test]
-fn a_fatal_failure_ends_the_job_at_once() {
+fn fatal_failure_ends_job_immediately() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -79,7 +78,7 @@ fn a_fatal_failure_ends_the_job_at_once() {
 }
 
 #[test]
-fn a_kill_that_nobody_ordered_counts() {
+fn unordered_kill_counts_as_failure() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 2
@@ -93,7 +92,7 @@ fn a_kill_that_nobody_ordered_counts() {
 }
 
 #[test]
-fn a_checkpoint_before_the_start_counts() {
+fn checkpoint_before_start_counts_as_failure() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -104,7 +103,7 @@ fn a_checkpoint_before_the_start_counts() {
 }
 
 #[test]
-fn reports_that_make_no_sense_change_nothing() {
+fn illegal_reports_change_nothing() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -121,7 +120,7 @@ fn reports_that_make_no_sense_change_nothing() {
 }
 
 #[test]
-fn reports_about_attempts_that_are_over_are_dropped_and_counted() {
+fn stale_reports_are_dropped_and_counted() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -135,7 +134,7 @@ fn reports_about_attempts_that_are_over_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_worker_is_not_believed_about_attempts_of_another() {
+fn reports_about_attempts_of_other_workers_are_dropped() {
     check(
         "worker 1 1+0
          worker 2 0+0

@@ -1,7 +1,4 @@
-//! A fault belongs to a place: what lies with one host excuses the task and never ends a job.
-//!
-//! Owns what follows from each place. Whose word counts about lost map outputs is in `unreachable`, tasks
-//! that end their workers are in `isolation`.
+//! Places of faults: a fault of one host excuses the task and never ends a job.
 
 use napreduce_engine::EngineSettings;
 use napreduce_engine::scenarios::InOrder;
@@ -9,7 +6,7 @@ use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::scenarios::{check, check_settings};
 
 #[test]
-fn a_full_local_disk_sends_the_task_elsewhere_and_is_not_counted() {
+fn full_local_disk_moves_task_uncounted() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -21,7 +18,7 @@ fn a_full_local_disk_sends_the_task_elsewhere_and_is_not_counted() {
 }
 
 #[test]
-fn what_every_attempt_of_a_job_meets_is_tried_again_and_not_counted() {
+fn shortage_on_every_host_is_retried_uncounted() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -32,7 +29,7 @@ fn what_every_attempt_of_a_job_meets_is_tried_again_and_not_counted() {
 }
 
 #[test]
-fn a_worker_without_disk_gets_nothing_until_it_has_space_again() {
+fn worker_without_disk_gets_no_attempts() {
     check(
         "show records
          worker 1 1+0
@@ -55,7 +52,7 @@ fn a_worker_without_disk_gets_nothing_until_it_has_space_again() {
 }
 
 #[test]
-fn one_host_can_never_end_a_job_for_want_of_disk() {
+fn full_disk_of_one_host_never_fails_job() {
     check(
         "worker 1 1+0 on ada
          worker 2 1+0 on ada
@@ -72,7 +69,7 @@ fn one_host_can_never_end_a_job_for_want_of_disk() {
 }
 
 #[test]
-fn where_there_is_one_host_only_a_full_disk_fails_the_job_clearly() {
+fn full_disk_of_only_host_fails_job() {
     let settings = EngineSettings { one_host: true, strict: true, ..EngineSettings::default() };
     check_settings(
         InOrder,
@@ -86,7 +83,7 @@ fn where_there_is_one_host_only_a_full_disk_fails_the_job_clearly() {
 }
 
 #[test]
-fn a_limit_of_the_host_keeps_the_worker_out_longer_each_time() {
+fn repeated_host_limit_doubles_pause_of_worker() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -111,7 +108,7 @@ fn a_limit_of_the_host_keeps_the_worker_out_longer_each_time() {
 }
 
 #[test]
-fn a_stopped_process_that_lost_its_memory_has_not_failed() {
+fn stopped_process_killed_for_memory_is_no_failure() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -129,7 +126,7 @@ fn a_stopped_process_that_lost_its_memory_has_not_failed() {
 }
 
 #[test]
-fn a_program_that_one_host_cannot_run_is_tried_on_another_before_the_job_fails() {
+fn program_error_is_retried_on_second_host() {
     check(
         "worker 1 1+0 on ada
          worker 2 1+0 on bob
@@ -150,7 +147,7 @@ fn a_program_that_one_host_cannot_run_is_tried_on_another_before_the_job_fails()
 }
 
 #[test]
-fn a_full_output_is_the_fault_of_the_job() {
+fn full_output_counts_against_job() {
     check(
         "worker 1 1+0
          worker 2 1+0

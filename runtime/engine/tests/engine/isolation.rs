@@ -1,6 +1,4 @@
-//! Tasks that end their workers: they run alone after the second time, and fail when it was them.
-//!
-//! Owns the crash limit. That a lost worker alone is held against nobody is in `containment`.
+//! Tasks that crash their workers: they run alone after the second crash, and fail if they cause more.
 
 use napreduce_engine::scenarios::check;
 
@@ -22,7 +20,7 @@ const TWO_DEATHS: &str = "
 ";
 
 #[test]
-fn a_job_that_kills_its_workers_fails_and_the_innocent_goes_on() {
+fn crashing_job_fails_and_others_continue() {
     check(
         &format!(
             "{TWO_DEATHS}
@@ -54,12 +52,12 @@ fn a_job_that_kills_its_workers_fails_and_the_innocent_goes_on() {
 }
 
 #[test]
-fn a_task_that_was_there_twice_runs_alone() {
+fn task_at_two_crashes_runs_alone() {
     check(TWO_DEATHS);
 }
 
 #[test]
-fn a_task_that_is_done_alone_is_cleared() {
+fn task_completed_alone_is_cleared() {
     check(&format!(
         "{TWO_DEATHS}
          started m0.3
@@ -72,7 +70,7 @@ fn a_task_that_is_done_alone_is_cleared() {
 }
 
 #[test]
-fn workers_that_are_silent_or_given_up_are_held_against_no_task() {
+fn silent_worker_isolates_no_task() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -92,7 +90,7 @@ fn workers_that_are_silent_or_given_up_are_held_against_no_task() {
 }
 
 #[test]
-fn one_host_that_dies_again_and_again_fails_no_job_while_there_is_another() {
+fn crashes_of_one_host_fail_no_job() {
     check(
         "worker 1 1+0 on ada
          job 1 maps 1

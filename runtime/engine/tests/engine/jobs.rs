@@ -1,11 +1,9 @@
-//! Jobs from submission to their end: every shape of job, and every way to stop one.
-//!
-//! Owns the plain path, too. What a failing task does to its job is in `failures`.
+//! Jobs of every shape from submission to their end, and every way to stop one.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_job_with_maps_and_reduces_runs_to_its_end() {
+fn job_with_maps_and_reduces_completes() {
     check(
         "worker 1 2+1
          job 1 maps 2 reduces 1
@@ -25,7 +23,7 @@ fn a_job_with_maps_and_reduces_runs_to_its_end() {
 }
 
 #[test]
-fn a_record_comes_before_the_order_that_depends_on_it() {
+fn record_precedes_dependent_order() {
     check(
         "show records
          worker 1 1+1
@@ -47,7 +45,7 @@ fn a_record_comes_before_the_order_that_depends_on_it() {
 }
 
 #[test]
-fn a_map_only_job_commits_its_maps() {
+fn map_only_job_commits_maps() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -66,7 +64,7 @@ fn a_map_only_job_commits_its_maps() {
 }
 
 #[test]
-fn a_job_over_an_empty_input_still_writes_its_parts() {
+fn job_without_maps_writes_parts() {
     check(
         "worker 1 1+2
          job 1 maps 0 reduces 2
@@ -84,7 +82,7 @@ fn a_job_over_an_empty_input_still_writes_its_parts() {
 }
 
 #[test]
-fn a_job_without_any_task_is_done_at_once() {
+fn job_without_tasks_completes_immediately() {
     check(
         "job 1 maps 0 reduces 0
              > job 1 succeeded",
@@ -92,7 +90,7 @@ fn a_job_without_any_task_is_done_at_once() {
 }
 
 #[test]
-fn a_killed_job_ends_when_the_last_of_its_attempts_is_gone() {
+fn killed_job_ends_with_last_attempt() {
     check(
         "worker 1 3+0
          job 1 maps 4 reduces 1
@@ -111,7 +109,7 @@ fn a_killed_job_ends_when_the_last_of_its_attempts_is_gone() {
 }
 
 #[test]
-fn a_killed_job_without_attempts_ends_at_once() {
+fn killed_job_without_attempts_ends_immediately() {
     check(
         "job 1 maps 1
          stop 1: ada changed her mind
@@ -120,7 +118,7 @@ fn a_killed_job_without_attempts_ends_at_once() {
 }
 
 #[test]
-fn the_slots_of_a_killed_job_go_to_the_next_only_when_its_processes_are_gone() {
+fn slots_of_killed_job_are_free_after_processes_end() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -136,7 +134,7 @@ fn the_slots_of_a_killed_job_go_to_the_next_only_when_its_processes_are_gone() {
 }
 
 #[test]
-fn nonsense_about_jobs_is_ignored_and_told() {
+fn illegal_job_events_are_ignored_with_warning() {
     check(
         "job 1 maps 1
          job 1 maps 2
@@ -148,7 +146,7 @@ fn nonsense_about_jobs_is_ignored_and_told() {
 }
 
 #[test]
-fn a_job_that_cannot_run_fails_at_once_and_says_why() {
+fn invalid_job_fails_with_reason() {
     check(
         "job 1 maps 1 attempts 0
              > job 1 failed: job_0001 cannot run: attempts_max is 0; a task needs at least 1 attempt

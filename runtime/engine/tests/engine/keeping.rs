@@ -1,7 +1,4 @@
-//! A worker that operators fill with suspended attempts, again and again.
-//!
-//! Owns these runs. The rule that they are held to is that of the random runs; the engine's own count is gone
-//! over by `Engine::check`.
+//! Random runs in which operators fill a worker with suspended attempts. `Engine::check` compares the counts.
 
 use napreduce_engine::scenarios::random::Keeping;
 use napreduce_engine::scenarios::{InOrder, spec};
@@ -74,7 +71,7 @@ impl Operated {
 }
 
 #[test]
-fn a_worker_fills_up_and_is_half_emptied_again_and_again() {
+fn suspended_max_holds_in_random_runs() {
     for most in 1..=6 {
         let mut operated = Operated::new(SuspendedMax::AtMost(most));
         let mut rng = Pcg32::seed_from_u64(u64::from(most));

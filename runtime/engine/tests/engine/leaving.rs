@@ -1,12 +1,10 @@
-//! Workers that are ended from outside and say how long they have: what they run saves its work first.
-//!
-//! Owns the grace. What such a drain has in common with any other one that hands back is in `drains`; what
-//! becomes of the outputs of maps, in `moves`.
+//! Workers that are ended from outside after a grace: their attempts save their work first. `drains` tests
+//! what every drain has in common, `moves` tests map outputs.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn what_runs_saves_its_work_at_once_and_goes_on_elsewhere() {
+fn running_attempt_checkpoints_and_moves() {
     check(
         "show records
          worker 1 1+1
@@ -30,7 +28,7 @@ fn what_runs_saves_its_work_at_once_and_goes_on_elsewhere() {
 }
 
 #[test]
-fn what_cannot_be_saved_has_half_of_the_grace_to_finish_and_is_killed_then() {
+fn unsaved_attempt_is_killed_after_half_grace() {
     check(
         "show wakes
          worker 1 2+0
@@ -59,7 +57,7 @@ fn what_cannot_be_saved_has_half_of_the_grace_to_finish_and_is_killed_then() {
 }
 
 #[test]
-fn what_takes_too_long_to_save_its_work_is_killed_after_half_of_the_grace() {
+fn slow_checkpoint_is_killed_after_half_grace() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -80,7 +78,7 @@ fn what_takes_too_long_to_save_its_work_is_killed_after_half_of_the_grace() {
 }
 
 #[test]
-fn what_commits_may_finish_however_long_that_takes() {
+fn committing_attempt_ignores_grace() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -97,7 +95,7 @@ fn what_commits_may_finish_however_long_that_takes() {
 }
 
 #[test]
-fn what_has_not_begun_is_killed_at_once_and_keeps_the_checkpoint_it_was_to_go_on_from() {
+fn launching_attempt_is_killed_and_keeps_checkpoint() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -119,7 +117,7 @@ fn what_has_not_begun_is_killed_at_once_and_keeps_the_checkpoint_it_was_to_go_on
 }
 
 #[test]
-fn what_is_suspended_saves_its_work_and_so_does_what_is_just_being_suspended() {
+fn suspended_and_suspending_attempts_checkpoint() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -146,7 +144,7 @@ fn what_is_suspended_saves_its_work_and_so_does_what_is_just_being_suspended() {
 }
 
 #[test]
-fn what_cannot_be_suspended_after_all_saves_its_work_instead() {
+fn refused_suspend_checkpoints_within_grace() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -163,7 +161,7 @@ fn what_cannot_be_suspended_after_all_saves_its_work_instead() {
 }
 
 #[test]
-fn what_is_just_being_resumed_saves_its_work_when_it_runs() {
+fn resuming_attempt_checkpoints_when_running() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -183,7 +181,7 @@ fn what_is_just_being_resumed_saves_its_work_when_it_runs() {
 }
 
 #[test]
-fn no_policy_takes_back_what_the_engine_asked_for() {
+fn policy_cannot_cancel_request_of_engine() {
     check(
         "lenient
          worker 1 1+0
@@ -203,7 +201,7 @@ fn no_policy_takes_back_what_the_engine_asked_for() {
 }
 
 #[test]
-fn what_an_operator_holds_stays_held_as_a_checkpoint() {
+fn hold_survives_grace_as_checkpoint() {
     check(
         "worker 1 1+0
          worker 2 1+0
@@ -223,7 +221,7 @@ fn what_an_operator_holds_stays_held_as_a_checkpoint() {
 }
 
 #[test]
-fn a_map_that_finishes_on_a_worker_that_leaves_is_done_again_when_its_output_goes() {
+fn map_finished_within_grace_reruns_after_loss() {
     check(
         "show records
          worker 1 2+0
@@ -247,7 +245,7 @@ fn a_map_that_finishes_on_a_worker_that_leaves_is_done_again_when_its_output_goe
 }
 
 #[test]
-fn a_failure_where_everything_is_ended_from_outside_counts_as_none() {
+fn failure_within_grace_is_not_counted() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1 unsaved maps
@@ -265,7 +263,7 @@ fn a_failure_where_everything_is_ended_from_outside_counts_as_none() {
 }
 
 #[test]
-fn whoever_asks_again_gets_no_more_time_and_may_give_less() {
+fn repeated_drain_can_only_shorten_grace() {
     let job = "worker 1 1+0
          job 1 maps 1
              > launch m0.1 on 1
@@ -295,7 +293,7 @@ fn whoever_asks_again_gets_no_more_time_and_may_give_less() {
 }
 
 #[test]
-fn a_drain_becomes_one_with_a_grace_and_is_none_that_can_be_taken_back() {
+fn drain_with_grace_cannot_be_undrained() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -310,7 +308,7 @@ fn a_drain_becomes_one_with_a_grace_and_is_none_that_can_be_taken_back() {
 }
 
 #[test]
-fn a_worker_that_is_lost_within_its_grace_loses_what_it_had_not_saved() {
+fn worker_lost_within_grace_loses_unsaved_work() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -329,7 +327,7 @@ fn a_worker_that_is_lost_within_its_grace_loses_what_it_had_not_saved() {
 }
 
 #[test]
-fn an_idle_worker_does_not_wait_for_its_grace() {
+fn idle_worker_leaves_before_grace_ends() {
     check(
         "worker 1 1+0
          drain 1 within 20ms

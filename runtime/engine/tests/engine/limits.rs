@@ -1,6 +1,4 @@
-//! How often a task may be preempted, and when saving its work is worth what that was measured to take.
-//!
-//! Owns limits and measured costs; fixed costs and the other choices of the engine are in `choices`.
+//! Limits on preemptions per task, and the measured costs of saving work. `choices` tests fixed costs.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{
@@ -41,7 +39,7 @@ const RESUMED: &str = "
 ";
 
 #[test]
-fn a_task_that_was_preempted_runs_for_a_while_before_it_is_again() {
+fn preempted_task_runs_minimum_before_next_preemption() {
     after_a_run_of(
         20,
         &format!(
@@ -67,7 +65,7 @@ fn a_task_that_was_preempted_runs_for_a_while_before_it_is_again() {
 }
 
 #[test]
-fn the_grace_counts_from_the_end_of_that_while() {
+fn grace_starts_after_minimum_run() {
     after_a_run_of(
         20,
         &format!(
@@ -87,7 +85,7 @@ fn the_grace_counts_from_the_end_of_that_while() {
 }
 
 #[test]
-fn a_kill_waits_for_it_as_well_and_can_be_withdrawn() {
+fn kill_waits_for_minimum_run_and_can_be_cancelled() {
     after_a_run_of(
         20,
         &format!(
@@ -104,7 +102,7 @@ fn a_kill_waits_for_it_as_well_and_can_be_withdrawn() {
 }
 
 #[test]
-fn operators_are_not_held_to_it_nor_is_the_first_preemption() {
+fn minimum_run_spares_operators_and_first_preemption() {
     after_a_run_of(
         20,
         &format!(
@@ -117,7 +115,7 @@ fn operators_are_not_held_to_it_nor_is_the_first_preemption() {
 }
 
 #[test]
-fn what_was_suspended_often_enough_is_let_finish() {
+fn suspends_max_lets_attempt_finish() {
     limited(
         PreemptionLimits { suspends_max: Some(1), ..PreemptionLimits::default() },
         &format!(
@@ -158,7 +156,7 @@ const MEASURED: &str = "
 ";
 
 #[test]
-fn what_ends_sooner_than_the_measured_suspend_is_let_finish() {
+fn attempt_ending_before_measured_suspend_finishes() {
     let both = CostRule::default();
     let script =
         |rest: &str| format!("{MEASURED}\nprogress m0.1 {rest}\npolicy suspend m0.1\n> record wanted ");
@@ -170,7 +168,7 @@ fn what_ends_sooner_than_the_measured_suspend_is_let_finish() {
 }
 
 #[test]
-fn what_has_done_less_than_suspending_and_resuming_took_is_killed() {
+fn attempt_with_less_work_than_cost_is_killed() {
     let both = CostRule::default();
     let at = |millis: u64, then: &str| {
         format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy suspend m1.1\n> record wanted {then}")
@@ -182,7 +180,7 @@ fn what_has_done_less_than_suspending_and_resuming_took_is_killed() {
 }
 
 #[test]
-fn each_primitive_has_its_own_costs_and_fixed_ones_hold_until_it_was_measured() {
+fn costs_are_measured_per_primitive() {
     // Suspending and resuming took 10 ms.
     let fixed = CostRule { suspend: Span::from_millis(8), ..CostRule::default() };
     let at = |millis: u64, then: &str| format!("{MEASURED}\nstarted m1.1\nat {millis}ms\npolicy {then}");
@@ -205,7 +203,7 @@ fn killed(number: u32) -> String {
 }
 
 #[test]
-fn limits_count_every_primitive() {
+fn preemptions_max_counts_every_primitive() {
     let script = format!(
         "worker 1 1+0
          job 1 maps 1
@@ -222,7 +220,7 @@ fn limits_count_every_primitive() {
 }
 
 #[test]
-fn a_task_preempted_again_and_again_without_progress_runs_for_a_growing_time_first() {
+fn fruitless_preemptions_extend_minimum_run() {
     let preemptions_without_progress_max = 2;
     let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
     let script = format!(
@@ -260,7 +258,7 @@ fn a_task_preempted_again_and_again_without_progress_runs_for_a_growing_time_fir
 }
 
 #[test]
-fn work_that_is_kept_is_progress() {
+fn preserved_work_counts_as_progress() {
     let preemptions_without_progress_max = 0;
     let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
     check(
@@ -285,7 +283,7 @@ fn work_that_is_kept_is_progress() {
 }
 
 #[test]
-fn what_an_operator_orders_is_not_put_off() {
+fn operator_request_is_not_delayed() {
     let preemptions_without_progress_max = 1;
     let settings = PreemptionSettings { preemptions_without_progress_max, ..PreemptionSettings::default() };
     let script = format!(
@@ -321,7 +319,7 @@ fn when_grace_is_over(settings: PreemptionSettings, asked: &str, ordered: &str, 
 }
 
 #[test]
-fn wait_means_wait() {
+fn primitive_wait_never_kills() {
     let plain = PreemptionSettings::default();
     when_grace_is_over(plain, "wait", "", "");
     let everywhere = PreemptionSettings { primitive: Some(Primitive::Wait.into()), ..plain };
@@ -333,7 +331,7 @@ fn wait_means_wait() {
 }
 
 #[test]
-fn escalation_is_a_switch_of_its_own() {
+fn escalation_is_independent() {
     let plain = PreemptionSettings::default();
     when_grace_is_over(plain, "suspend", "suspend m0.1", "kill m0.1");
     let never = PreemptionSettings { escalate: Some(Escalation::Never), ..plain };

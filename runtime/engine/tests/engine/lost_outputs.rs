@@ -1,12 +1,9 @@
-//! Map outputs that cannot be read any more: only that map runs again, and the reduce that met it comes back
-//! after it.
-//!
-//! Owns who is blamed for it, and that it cannot go on for ever.
+//! Lost map outputs: only the lost map runs again, it is at fault, and the retries are bounded.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn only_the_damaged_map_runs_again_and_then_the_reduce() {
+fn damaged_output_reruns_only_its_map() {
     check(
         "show records
          worker 1 2+1
@@ -27,7 +24,7 @@ fn only_the_damaged_map_runs_again_and_then_the_reduce() {
 }
 
 #[test]
-fn a_reduce_is_not_blamed_for_lost_inputs_however_often() {
+fn lost_inputs_never_count_against_reduce() {
     check(
         "worker 1 2+2
          job 1 maps 2 reduces 2 attempts 2
@@ -50,7 +47,7 @@ fn a_reduce_is_not_blamed_for_lost_inputs_however_often() {
 }
 
 #[test]
-fn a_map_whose_output_is_damaged_again_and_again_fails_the_job() {
+fn repeatedly_damaged_output_fails_job() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 attempts 2
@@ -67,7 +64,7 @@ fn a_map_whose_output_is_damaged_again_and_again_fails_the_job() {
 }
 
 #[test]
-fn an_output_it_was_never_given_is_no_excuse() {
+fn unknown_output_excuses_no_failure() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 attempts 2
@@ -82,7 +79,7 @@ fn an_output_it_was_never_given_is_no_excuse() {
 }
 
 #[test]
-fn a_failure_of_the_task_itself_counts_even_if_an_output_is_lost() {
+fn task_failure_counts_despite_lost_output() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 attempts 1
@@ -95,7 +92,7 @@ fn a_failure_of_the_task_itself_counts_even_if_an_output_is_lost() {
 }
 
 #[test]
-fn other_reduces_go_on_while_the_map_runs_again() {
+fn other_reduces_continue_during_rerun() {
     check(
         "worker 1 1+2
          job 1 maps 1 reduces 2
@@ -114,7 +111,7 @@ fn other_reduces_go_on_while_the_map_runs_again() {
 }
 
 #[test]
-fn a_map_that_runs_again_is_killed_when_the_last_reduce_is_done() {
+fn rerun_map_is_killed_after_last_reduce() {
     check(
         "worker 1 1+0
          worker 2 0+1
@@ -136,7 +133,7 @@ fn a_map_that_runs_again_is_killed_when_the_last_reduce_is_done() {
 }
 
 #[test]
-fn a_running_reduce_that_misses_an_output_waits_for_the_one_that_replaces_it() {
+fn running_reduce_receives_replaced_output() {
     check(
         "show records
          worker 1 1+1
@@ -159,7 +156,7 @@ fn a_running_reduce_that_misses_an_output_waits_for_the_one_that_replaces_it() {
 }
 
 #[test]
-fn an_output_that_was_made_again_since_is_named_at_once() {
+fn existing_replacement_is_sent_immediately() {
     check(
         "worker 1 1+2
          job 1 maps 1 reduces 2
@@ -178,7 +175,7 @@ fn an_output_that_was_made_again_since_is_named_at_once() {
 }
 
 #[test]
-fn missing_an_output_again_and_again_fails_the_job() {
+fn repeatedly_missed_output_fails_job() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 attempts 2
@@ -198,7 +195,7 @@ fn missing_an_output_again_and_again_fails_the_job() {
 }
 
 #[test]
-fn a_reduce_cannot_miss_what_it_was_never_given() {
+fn reduce_cannot_miss_unknown_output() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1
@@ -215,7 +212,7 @@ fn a_reduce_cannot_miss_what_it_was_never_given() {
 }
 
 #[test]
-fn what_an_attempt_misses_while_it_is_killed_does_not_matter() {
+fn missed_inputs_of_killed_attempt_are_ignored() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1

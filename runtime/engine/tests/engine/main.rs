@@ -1,7 +1,5 @@
-//! The engine as its driver sees it: scenarios in a small text vocabulary, and random events by seed.
-//!
-//! Owns the list of behaviours, one file each. The vocabulary is that of `napreduce_engine::scenarios`; tests of one
-//! policy stand beside the policies.
+//! Tests of the engine by scenarios in the language of `napreduce_engine::scenarios`, and by random events.
+//! Tests of single policies are in `napreduce-schedulers`.
 
 mod auto;
 mod changes;

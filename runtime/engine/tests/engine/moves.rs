@@ -1,12 +1,10 @@
-//! Map outputs that are put where they outlive a worker that is ended from outside.
-//!
-//! Owns which are moved, in which order, and whose word is believed about them then. Does not own what runs
-//! there (`leaving`).
+//! Map outputs that are copied to storage that outlives their worker: which ones, in which order, and which
+//! reports about them are trusted.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn what_maps_have_written_is_moved_and_read_there_when_the_worker_is_gone() {
+fn moved_output_is_read_after_loss_of_worker() {
     check(
         "show records
          worker 1 2+0
@@ -35,7 +33,7 @@ fn what_maps_have_written_is_moved_and_read_there_when_the_worker_is_gone() {
 }
 
 #[test]
-fn a_reduce_that_looked_where_an_output_was_is_told_where_it_lies_and_believed_the_second_time() {
+fn reduce_retries_moved_output_once() {
     check(
         "worker 1 1+0
          worker 2 1+1
@@ -58,7 +56,7 @@ fn a_reduce_that_looked_where_an_output_was_is_told_where_it_lies_and_believed_t
 }
 
 #[test]
-fn the_outputs_of_the_job_with_the_fewest_reduces_left_are_moved_first_and_others_are_made_again() {
+fn outputs_of_nearly_finished_job_move_first() {
     check(
         "worker 1 3+0
          job 1 maps 1 reduces 3 outputs move
@@ -84,7 +82,7 @@ fn the_outputs_of_the_job_with_the_fewest_reduces_left_are_moved_first_and_other
 }
 
 #[test]
-fn what_was_not_moved_is_lost_with_its_worker_and_what_was_is_not() {
+fn only_moved_outputs_survive_worker() {
     check(
         "worker 1 2+0
          job 1 maps 2 reduces 1 outputs move

@@ -1,8 +1,4 @@
-//! What operators type: attempts suspended, checkpointed and resumed by hand, jobs that pause, and what is
-//! refused.
-//!
-//! Owns that what is held stays so under every offer, and that each refusal says why. The random runs hold
-//! the engine to what it says beforehand.
+//! Commands of operators: attempts suspended, checkpointed and resumed by hand, paused jobs, and refusals.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{EngineSettings, Instead, KindPreemption, PreemptionSettings};
@@ -23,7 +19,7 @@ fn contest(then: &str) {
 }
 
 #[test]
-fn what_an_operator_suspends_stays_suspended_until_he_wants_it_back() {
+fn held_attempt_stays_suspended_until_resumed() {
     contest(
         "show records
          operator suspend m0.1: ada needs the machine
@@ -46,7 +42,7 @@ fn what_an_operator_suspends_stays_suspended_until_he_wants_it_back() {
 }
 
 #[test]
-fn what_an_operator_wants_back_gets_the_next_slot_of_its_worker_before_every_job() {
+fn recalled_attempt_gets_next_slot_of_worker() {
     contest(
         "operator suspend m0.1: for now
              > suspend m0.1
@@ -67,7 +63,7 @@ fn what_an_operator_wants_back_gets_the_next_slot_of_its_worker_before_every_job
 }
 
 #[test]
-fn a_suspend_that_was_not_ordered_yet_is_taken_back() {
+fn resume_withdraws_unordered_suspend() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -80,7 +76,7 @@ fn a_suspend_that_was_not_ordered_yet_is_taken_back() {
 }
 
 #[test]
-fn what_a_policy_suspended_can_be_held_and_wanted_back() {
+fn attempt_suspended_by_policy_can_be_held_and_resumed() {
     contest(
         "policy suspend m0.1 for 2
              > suspend m0.1
@@ -95,7 +91,7 @@ fn what_a_policy_suspended_can_be_held_and_wanted_back() {
 }
 
 #[test]
-fn an_operator_takes_over_from_a_policy_that_would_let_it_finish() {
+fn operator_suspend_replaces_wait_of_policy() {
     contest(
         "policy wait m0.1 for 2
          operator suspend m0.1: at once
@@ -107,7 +103,7 @@ fn an_operator_takes_over_from_a_policy_that_would_let_it_finish() {
 }
 
 #[test]
-fn a_checkpoint_by_hand_leaves_the_task_to_the_next_free_slot() {
+fn operator_checkpoint_requeues_task() {
     contest(
         "operator checkpoint m0.1: move along
              > checkpoint m0.1
@@ -117,7 +113,7 @@ fn a_checkpoint_by_hand_leaves_the_task_to_the_next_free_slot() {
 }
 
 #[test]
-fn a_suspended_attempt_is_woken_to_save_its_work_without_a_slot() {
+fn suspended_attempt_checkpoints_without_slot() {
     contest(
         "show records
          operator suspend m0.1: for now
@@ -133,7 +129,7 @@ fn a_suspended_attempt_is_woken_to_save_its_work_without_a_slot() {
 }
 
 #[test]
-fn what_is_not_possible_is_refused_with_a_reason() {
+fn impossible_command_is_refused_with_reason() {
     contest(
         "
          operator suspend m7.1: no such
@@ -162,7 +158,7 @@ fn what_is_not_possible_is_refused_with_a_reason() {
 }
 
 #[test]
-fn nothing_is_done_instead_of_what_an_operator_asks_for() {
+fn operator_command_has_no_fallback() {
     let map = KindPreemption { suspend: false, checkpoint: false, otherwise: Instead::Kill };
     let preemption = PreemptionSettings { map, ..PreemptionSettings::default() };
     let settings = EngineSettings { preemption, ..EngineSettings::default() };
@@ -177,7 +173,7 @@ fn nothing_is_done_instead_of_what_an_operator_asks_for() {
 }
 
 #[test]
-fn a_worker_that_cannot_keep_it_lets_it_go_on_and_says_so() {
+fn refused_operator_suspend_is_warned() {
     contest(
         "show records
          operator suspend m0.1: please
@@ -191,7 +187,7 @@ fn a_worker_that_cannot_keep_it_lets_it_go_on_and_says_so() {
 }
 
 #[test]
-fn a_paused_job_is_suspended_and_neither_launched_nor_resumed() {
+fn paused_job_is_suspended_and_not_scheduled() {
     check(
         "worker 1 2+0
          job 1 maps 3
@@ -215,7 +211,7 @@ fn a_paused_job_is_suspended_and_neither_launched_nor_resumed() {
 }
 
 #[test]
-fn what_cannot_be_suspended_of_a_paused_job_is_let_finish() {
+fn unsuspendable_attempt_of_paused_job_finishes() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -237,7 +233,7 @@ fn what_cannot_be_suspended_of_a_paused_job_is_let_finish() {
 }
 
 #[test]
-fn an_attempt_held_by_hand_stays_so_when_its_job_goes_on() {
+fn held_attempt_stays_held_when_job_resumes() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -258,7 +254,7 @@ fn an_attempt_held_by_hand_stays_so_when_its_job_goes_on() {
 }
 
 #[test]
-fn a_paused_job_that_was_preempted_for_gets_no_slot() {
+fn paused_beneficiary_gets_no_slot() {
     contest(
         "policy suspend m0.1 for 2
              > suspend m0.1
@@ -272,7 +268,7 @@ fn a_paused_job_that_was_preempted_for_gets_no_slot() {
 }
 
 #[test]
-fn a_paused_job_whose_worker_is_lost_starts_again_when_it_goes_on() {
+fn paused_job_restarts_after_loss_of_worker() {
     check(
         "worker 1 1+0
          worker 2 1+0

@@ -1,6 +1,5 @@
-//! Requests to preempt: created, ordered, satisfied, forced or cancelled.
-//!
-//! Owns the life of a request. What crosses an order on its way is in `races`.
+//! The life cycle of a preemption request: created, ordered, satisfied, forced or cancelled. `races` tests
+//! reports that cross an order.
 
 use napreduce_engine::scenarios::check;
 
@@ -18,7 +17,7 @@ fn contest(then: &str) {
 }
 
 #[test]
-fn suspend_frees_the_slot_when_it_is_verified_and_resume_takes_one() {
+fn suspend_frees_slot_when_verified() {
     contest(
         "policy suspend m0.1 for 2
              > suspend m0.1
@@ -38,7 +37,7 @@ fn suspend_frees_the_slot_when_it_is_verified_and_resume_takes_one() {
 }
 
 #[test]
-fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
+fn checkpoint_ends_attempt_and_next_restores() {
     contest(
         "show records
          policy checkpoint m0.1 for 2
@@ -55,7 +54,7 @@ fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
 }
 
 #[test]
-fn a_failure_after_a_restore_discards_the_checkpoint() {
+fn failure_after_restore_discards_checkpoint() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -72,7 +71,7 @@ fn a_failure_after_a_restore_discards_the_checkpoint() {
 }
 
 #[test]
-fn a_kill_after_a_restore_keeps_the_checkpoint() {
+fn kill_after_restore_keeps_checkpoint() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -90,7 +89,7 @@ fn a_kill_after_a_restore_keeps_the_checkpoint() {
 }
 
 #[test]
-fn kill_does_not_count_as_a_failure_and_says_why() {
+fn kill_is_no_failure() {
     check(
         "show records
          worker 1 1+0
@@ -105,7 +104,7 @@ fn kill_does_not_count_as_a_failure_and_says_why() {
 }
 
 #[test]
-fn wait_only_tells_for_whom_the_slot_will_be() {
+fn wait_only_reserves_slot() {
     contest(
         "job 3 maps 1 priority 9
          policy wait m0.1 for 2
@@ -118,7 +117,7 @@ fn wait_only_tells_for_whom_the_slot_will_be() {
 }
 
 #[test]
-fn asking_again_changes_nothing() {
+fn repeated_request_has_no_effect() {
     contest(
         "show wakes
          policy suspend m0.1 grace 10ms for 2
@@ -138,7 +137,7 @@ fn asking_again_changes_nothing() {
 }
 
 #[test]
-fn after_its_grace_a_suspend_becomes_a_kill() {
+fn suspend_becomes_kill_after_grace() {
     contest(
         "policy suspend m0.1 grace 10ms for 2
              > suspend m0.1
@@ -153,7 +152,7 @@ fn after_its_grace_a_suspend_becomes_a_kill() {
 }
 
 #[test]
-fn a_kill_with_a_grace_waits_for_it() {
+fn kill_waits_for_grace() {
     contest(
         "policy kill m0.1 grace 10ms for 2
          at 9ms
@@ -168,7 +167,7 @@ fn a_kill_with_a_grace_waits_for_it() {
 }
 
 #[test]
-fn a_suspended_attempt_can_be_killed_and_frees_no_slot() {
+fn killed_suspended_attempt_frees_no_slot() {
     contest(
         "policy suspend m0.1 for 2
              > suspend m0.1
@@ -183,7 +182,7 @@ fn a_suspended_attempt_can_be_killed_and_frees_no_slot() {
 }
 
 #[test]
-fn a_cancelled_request_that_was_not_ordered_leaves_no_trace() {
+fn unordered_request_is_cancelled_without_trace() {
     contest(
         "show wakes
          policy kill m0.1 grace 10ms
@@ -198,7 +197,7 @@ fn a_cancelled_request_that_was_not_ordered_leaves_no_trace() {
 }
 
 #[test]
-fn a_cancelled_request_that_was_ordered_is_carried_out_for_nobody_and_never_forced() {
+fn ordered_request_is_cancelled_without_beneficiary() {
     contest(
         "policy suspend m0.1 grace 10ms for 2
              > suspend m0.1
@@ -211,7 +210,7 @@ fn a_cancelled_request_that_was_ordered_is_carried_out_for_nobody_and_never_forc
 }
 
 #[test]
-fn a_request_after_a_cancelled_one_joins_the_order_on_its_way() {
+fn request_after_cancel_joins_pending_order() {
     contest(
         "policy suspend m0.1
              > suspend m0.1
@@ -224,7 +223,7 @@ fn a_request_after_a_cancelled_one_joins_the_order_on_its_way() {
 }
 
 #[test]
-fn what_is_not_possible_is_refused_with_the_reason() {
+fn impossible_action_is_refused_with_reason() {
     check(
         "lenient
          worker 1 1+0
@@ -243,7 +242,7 @@ fn what_is_not_possible_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_resume_needs_a_free_slot() {
+fn resume_needs_free_slot() {
     check(
         "lenient
          worker 1 1+0
@@ -262,12 +261,12 @@ fn a_resume_needs_a_free_slot() {
 
 #[test]
 #[should_panic(expected = "illegal action Cancel")]
-fn with_strict_settings_what_is_not_possible_panics() {
+fn strict_settings_panic_on_illegal_action() {
     check("policy cancel m0.1");
 }
 
 #[test]
-fn a_policy_may_ask_to_be_woken() {
+fn policy_can_request_wake_up() {
     check(
         "show wakes
          policy wake 30ms
@@ -290,7 +289,7 @@ fn a_policy_may_ask_to_be_woken() {
 }
 
 #[test]
-fn time_stands_still_for_an_attempt_from_its_verified_stop_to_its_resume() {
+fn active_time_excludes_suspension() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -318,7 +317,7 @@ fn time_stands_still_for_an_attempt_from_its_verified_stop_to_its_resume() {
 }
 
 #[test]
-fn nobody_is_preempted_for_his_own_job() {
+fn preemption_for_own_job_is_refused() {
     check(
         "lenient
          worker 1 1+0
@@ -333,7 +332,7 @@ fn nobody_is_preempted_for_his_own_job() {
 }
 
 #[test]
-fn a_wake_up_for_a_time_that_is_over_is_put_off_so_that_no_driver_spins() {
+fn past_wake_up_is_put_off() {
     check(
         "lenient
          show wakes

@@ -1,11 +1,9 @@
-//! What crosses an order on its way: the task finishes, fails or stops while it is being preempted.
-//!
-//! Owns the rows of the attempt table in which a report and an order meet, seen through the engine.
+//! Reports that cross an order: the task finishes, fails or stops while it is preempted.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn an_attempt_that_has_not_said_hello_is_stopped_after_it_did() {
+fn launching_attempt_is_suspended_after_start() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -22,7 +20,7 @@ fn an_attempt_that_has_not_said_hello_is_stopped_after_it_did() {
 }
 
 #[test]
-fn a_grace_is_over_even_before_the_hello() {
+fn grace_ends_before_start() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -38,7 +36,7 @@ fn a_grace_is_over_even_before_the_hello() {
 }
 
 #[test]
-fn it_may_be_done_while_it_is_stopped_saved_or_killed() {
+fn done_can_cross_order() {
     for (primitive, order) in [("suspend", "suspend"), ("checkpoint", "checkpoint"), ("kill", "kill")] {
         check(&format!(
             "worker 1 1+0
@@ -55,7 +53,7 @@ fn it_may_be_done_while_it_is_stopped_saved_or_killed() {
 }
 
 #[test]
-fn it_may_fail_while_it_is_stopped_or_saved_and_that_counts() {
+fn failure_can_cross_order_and_counts() {
     for primitive in ["suspend", "checkpoint"] {
         check(&format!(
             "worker 1 1+0
@@ -71,7 +69,7 @@ fn it_may_fail_while_it_is_stopped_or_saved_and_that_counts() {
 }
 
 #[test]
-fn a_failure_while_it_is_killed_is_the_kill() {
+fn failure_during_kill_is_the_kill() {
     check(
         "worker 1 1+0
          job 1 maps 1 attempts 1
@@ -85,7 +83,7 @@ fn a_failure_while_it_is_killed_is_the_kill() {
 }
 
 #[test]
-fn a_checkpoint_may_cross_the_kill_and_is_kept() {
+fn checkpoint_can_cross_kill_and_is_kept() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -102,7 +100,7 @@ fn a_checkpoint_may_cross_the_kill_and_is_kept() {
 }
 
 #[test]
-fn a_stop_may_cross_the_kill_and_the_slot_is_free_only_after_it() {
+fn stop_can_cross_kill_without_freeing_slot() {
     check(
         "worker 1 1+0
          job 1 maps 1

@@ -1,6 +1,4 @@
-//! Random events by seed: workers that tell the truth, and workers and a policy that do not.
-//!
-//! Owns how many seeds are played. What is held against a run is the scenarios' own.
+//! Random events by seed, with truthful workers, and with lying workers and a hostile policy.
 
 use napreduce_engine::scenarios::random::play;
 
@@ -11,11 +9,11 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn truthful_workers_that_fail_race_and_vanish() {
+fn random_runs_with_truthful_workers_hold_invariants() {
     seeds().for_each(|seed| drop(play(seed, false)));
 }
 
 #[test]
-fn workers_that_lie_and_a_policy_that_asks_for_the_impossible() {
+fn random_runs_with_lying_workers_hold_invariants() {
     seeds().for_each(|seed| drop(play(seed, true)));
 }

@@ -1,6 +1,4 @@
-//! A freed slot belongs to its beneficiary until it is used, no longer wanted, or the reservation expires.
-//!
-//! Owns what is kept for whom, and until when. How a slot comes to be freed is in `preemption`.
+//! Reservations: a freed slot belongs to its beneficiary until it is used, no longer wanted, or expired.
 
 use napreduce_engine::scenarios::check;
 
@@ -19,7 +17,7 @@ fn contest(then: &str) {
 }
 
 #[test]
-fn neither_the_victim_nor_a_third_takes_the_slot() {
+fn freed_slot_goes_to_beneficiary() {
     contest(
         "policy kill m0.1 for 2
              > kill m0.1
@@ -29,7 +27,7 @@ fn neither_the_victim_nor_a_third_takes_the_slot() {
 }
 
 #[test]
-fn who_takes_a_freed_slot_is_recorded_by_launch_and_by_resume() {
+fn taker_of_freed_slot_is_recorded() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -50,7 +48,7 @@ fn who_takes_a_freed_slot_is_recorded_by_launch_and_by_resume() {
 }
 
 #[test]
-fn a_slot_freed_for_nobody_goes_by_order() {
+fn slot_without_beneficiary_goes_by_order() {
     contest(
         "policy kill m0.1
              > kill m0.1
@@ -60,7 +58,7 @@ fn a_slot_freed_for_nobody_goes_by_order() {
 }
 
 #[test]
-fn a_beneficiary_that_ended_meanwhile_gets_nothing() {
+fn ended_beneficiary_gets_nothing() {
     contest(
         "policy suspend m0.1 for 2
              > suspend m0.1
@@ -72,7 +70,7 @@ fn a_beneficiary_that_ended_meanwhile_gets_nothing() {
 }
 
 #[test]
-fn a_request_not_ordered_yet_is_cancelled_with_its_beneficiary() {
+fn unordered_request_ends_with_beneficiary() {
     contest(
         "policy kill m0.1 grace 10ms for 2
          stop 2: enough
@@ -84,7 +82,7 @@ fn a_request_not_ordered_yet_is_cancelled_with_its_beneficiary() {
 }
 
 #[test]
-fn a_beneficiary_that_got_a_slot_elsewhere_gets_nothing() {
+fn served_beneficiary_gets_nothing() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -102,7 +100,7 @@ fn a_beneficiary_that_got_a_slot_elsewhere_gets_nothing() {
 }
 
 #[test]
-fn a_slot_kept_for_a_job_that_does_not_take_it_goes_by_order_when_that_expires() {
+fn expired_reservation_goes_by_order() {
     check(
         "lenient
          show wakes
@@ -134,7 +132,7 @@ fn a_slot_kept_for_a_job_that_does_not_take_it_goes_by_order_when_that_expires()
 }
 
 #[test]
-fn a_kept_slot_is_given_up_when_its_job_is_stopped() {
+fn reservation_ends_with_job() {
     check(
         "worker 1 1+0
          job 1 maps 1 reduces 1

@@ -1,7 +1,5 @@
-//! What a restored attempt begins with: the progress and the working time of those whose work it goes on
-//! with, so that it is compared fairly with its like.
-//!
-//! Owns stragglers among restored attempts. Other stragglers are in `speculation`.
+//! The progress and work time with which a restored attempt starts, so that it is compared fairly with
+//! others.
 
 use napreduce_engine::scenarios::check;
 
@@ -39,14 +37,14 @@ const RESTORED: &str = "speculating
 ";
 
 #[test]
-fn an_attempt_that_goes_on_as_fast_as_before_is_no_straggler() {
+fn restored_attempt_at_same_rate_is_no_straggler() {
     // Its own 6 s with 80 of 100 bytes done would look fast, 6 s with the 30 that it did itself slow: neither
     // counts.
     check(&format!("{RESTORED}\nat 26000ms\nprogress m3.2 80/100\nwake\nat 27000ms\nwake\nat 28000ms\nwake"));
 }
 
 #[test]
-fn an_attempt_that_is_slow_after_its_restore_gets_a_duplicate_that_begins_anew() {
+fn slow_restored_attempt_gets_fresh_duplicate() {
     // 10 s for the first half, 9 s for one hundredth since.
     check(&format!(
         "{RESTORED}
@@ -60,7 +58,7 @@ fn an_attempt_that_is_slow_after_its_restore_gets_a_duplicate_that_begins_anew()
 }
 
 #[test]
-fn a_restored_attempt_knows_its_progress_before_it_reports_any() {
+fn restored_attempt_starts_with_saved_progress() {
     check(&format!(
         "{RESTORED}
          at 21000ms
@@ -72,7 +70,7 @@ fn a_restored_attempt_knows_its_progress_before_it_reports_any() {
 }
 
 #[test]
-fn the_work_of_a_fresh_duplicate_does_not_take_the_place_of_a_better_checkpoint() {
+fn better_checkpoint_is_kept_over_duplicate() {
     check(&format!(
         "{RESTORED}
          at 29000ms

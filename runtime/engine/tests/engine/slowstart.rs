@@ -1,11 +1,9 @@
-//! Reduces that start before all maps are done, and what they are told later.
-//!
-//! Owns when a reduce may start, and that it hears of every output exactly when it is ready.
+//! Reduces that start before all maps are done, and the inputs that they receive later.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn reduces_become_eligible_when_enough_maps_are_done() {
+fn reduces_start_after_slowstart_share() {
     check(
         "worker 1 4+2
          job 1 maps 4 reduces 2 slowstart 500
@@ -21,7 +19,7 @@ fn reduces_become_eligible_when_enough_maps_are_done() {
 }
 
 #[test]
-fn with_zero_reduces_start_with_the_job() {
+fn slowstart_zero_starts_reduces_with_job() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 slowstart 0
@@ -32,7 +30,7 @@ fn with_zero_reduces_start_with_the_job() {
 }
 
 #[test]
-fn a_share_that_is_not_whole_is_rounded_up() {
+fn slowstart_share_is_rounded_up() {
     check(
         "worker 1 3+1
          job 1 maps 3 reduces 1 slowstart 334
@@ -44,7 +42,7 @@ fn a_share_that_is_not_whole_is_rounded_up() {
 }
 
 #[test]
-fn an_early_reduce_is_told_of_the_output_that_replaces_a_lost_one() {
+fn early_reduce_receives_replaced_output() {
     check(
         "worker 1 1+0
          worker 2 1+1
@@ -62,7 +60,7 @@ fn an_early_reduce_is_told_of_the_output_that_replaces_a_lost_one() {
 }
 
 #[test]
-fn while_an_output_is_lost_no_reduce_starts() {
+fn lost_output_blocks_reduces() {
     check(
         "worker 1 1+0
          worker 2 1+1
@@ -81,7 +79,7 @@ fn while_an_output_is_lost_no_reduce_starts() {
 }
 
 #[test]
-fn a_reduce_that_is_being_killed_is_told_nothing() {
+fn killed_reduce_receives_no_inputs() {
     check(
         "worker 1 1+1
          job 1 maps 1 reduces 1 slowstart 0

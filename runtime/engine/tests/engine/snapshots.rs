@@ -1,6 +1,5 @@
-//! Snapshots that cannot be gone on from: of another version, another policy, or damaged.
-//!
-//! Owns the refusals. That a good one changes nothing is shown by every run of `random`.
+//! Snapshots that cannot be restored: of another version, another policy, or damaged. The runs of `random`
+//! test the others.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +26,7 @@ fn image(seed: u64, events: u32) -> Value {
 }
 
 #[test]
-fn another_version_is_refused() {
+fn snapshot_of_other_version_is_refused() {
     let mut image = image(1, 10);
     image["version"] = 77.into();
     assert_eq!(
@@ -37,7 +36,7 @@ fn another_version_is_refused() {
 }
 
 #[test]
-fn a_policy_refuses_what_another_one_saved() {
+fn state_of_other_policy_is_refused() {
     let snapshot: EngineSnapshot = serde_json::from_value(image(1, 10)).expect("just written");
     let refused = Engine::restore(snapshot.clone(), Box::new(InOrder), EngineSettings::default());
     assert!(matches!(refused.err(), Some(SnapshotError::Policy { .. })));
@@ -53,7 +52,7 @@ fn a_policy_refuses_what_another_one_saved() {
 }
 
 #[test]
-fn an_attempt_without_its_worker_is_named() {
+fn attempt_on_unknown_worker_is_reported() {
     let mut image = image(3, 0);
     image["cluster"]["workers"] = Value::Array(Vec::new());
     let refused = restore(image, 3).err();
@@ -68,7 +67,7 @@ fn an_attempt_without_its_worker_is_named() {
 /// A thousand workers that came and went, some by leave, and as many jobs: nothing is left of them but that
 /// they were there.
 #[test]
-fn what_is_gone_takes_no_room() {
+fn ended_jobs_and_workers_take_no_space() {
     let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
     let slots = Slots { map: 1, reduce: 0 };
     let size = |engine: &Engine| serde_json::to_string(&engine.snapshot()).expect("plain data").len();
@@ -116,7 +115,7 @@ fn places(value: &mut Value) -> Vec<&mut Value> {
 }
 
 #[test]
-fn a_damaged_snapshot_is_refused_or_harmless() {
+fn damaged_snapshot_is_refused_or_harmless() {
     let (mut refused, mut accepted) = (0, 0);
     for seed in 0..100 {
         let whole = image(seed, 60);
@@ -175,7 +174,7 @@ fn without_added(value: Value) -> Value {
 }
 
 #[test]
-fn a_snapshot_that_lacks_what_was_added_since_is_read() {
+fn snapshot_without_newer_fields_is_read() {
     let mut read = 0;
     for seed in 0..50 {
         let whole = image(seed, 60);

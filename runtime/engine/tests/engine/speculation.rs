@@ -1,6 +1,4 @@
-//! Duplicates of slow attempts: who gets one and where, and that one of the two counts.
-//!
-//! Owns the whole life of a duplicate. The defaults hold: 5 s at work, three finished tasks, twice their
+//! Duplicates of stragglers, with the default settings: 5 s of work, three finished tasks, twice their
 //! median.
 
 use napreduce_engine::scenarios::check;
@@ -46,7 +44,7 @@ fn doubled(then: &str) {
 }
 
 #[test]
-fn the_duplicate_that_is_done_first_counts_and_the_other_is_killed() {
+fn first_finished_duplicate_counts() {
     doubled(
         "show records
          commits m3.2
@@ -60,7 +58,7 @@ fn the_duplicate_that_is_done_first_counts_and_the_other_is_killed() {
 }
 
 #[test]
-fn the_first_attempt_may_be_done_first_after_all() {
+fn original_can_finish_before_duplicate() {
     doubled(
         "commits m3.1
              > commit m3.1
@@ -73,7 +71,7 @@ fn the_first_attempt_may_be_done_first_after_all() {
 }
 
 #[test]
-fn only_one_of_the_two_may_commit() {
+fn one_of_two_duplicates_commits() {
     doubled(
         "commits m3.1
              > commit m3.1
@@ -87,7 +85,7 @@ fn only_one_of_the_two_may_commit() {
 }
 
 #[test]
-fn when_the_one_that_may_commit_fails_the_other_one_may() {
+fn failed_committer_passes_grant_to_duplicate() {
     doubled(
         "commits m3.1
              > commit m3.1
@@ -100,7 +98,7 @@ fn when_the_one_that_may_commit_fails_the_other_one_may() {
 }
 
 #[test]
-fn when_the_one_that_may_commit_is_lost_the_other_one_may() {
+fn lost_committer_passes_grant_to_duplicate() {
     doubled(
         "commits m3.1
              > commit m3.1
@@ -113,7 +111,7 @@ fn when_the_one_that_may_commit_is_lost_the_other_one_may() {
 }
 
 #[test]
-fn a_launch_record_tells_a_duplicate() {
+fn launch_record_names_duplicate() {
     slow(
         "show records
          at 5000ms
@@ -123,7 +121,7 @@ fn a_launch_record_tells_a_duplicate() {
 }
 
 #[test]
-fn a_duplicate_that_fails_counts_and_is_not_replaced() {
+fn failed_duplicate_counts_and_is_not_replaced() {
     doubled(
         "failed m3.2 task: no memory
          at 9000ms
@@ -134,7 +132,7 @@ fn a_duplicate_that_fails_counts_and_is_not_replaced() {
 }
 
 #[test]
-fn the_duplicate_goes_on_alone_when_the_first_is_gone() {
+fn duplicate_continues_without_original() {
     doubled(
         "lost 1
          commits m3.2
@@ -145,7 +143,7 @@ fn the_duplicate_goes_on_alone_when_the_first_is_gone() {
 }
 
 #[test]
-fn when_both_are_gone_the_task_is_tried_again() {
+fn task_is_retried_when_both_attempts_are_gone() {
     doubled(
         "kill m3.1: why not
              > kill m3.1
@@ -158,7 +156,7 @@ fn when_both_are_gone_the_task_is_tried_again() {
 }
 
 #[test]
-fn a_job_that_is_stopped_ends_when_both_are_gone() {
+fn stopped_job_ends_with_both_attempts() {
     doubled(
         "stop 1: enough
              > kill m3.1; kill m3.2
@@ -169,7 +167,7 @@ fn a_job_that_is_stopped_ends_when_both_are_gone() {
 }
 
 #[test]
-fn a_slot_that_somebody_wants_is_not_used() {
+fn wanted_slot_gets_no_duplicate() {
     slow(
         "hold
          job 2 maps 1
@@ -187,7 +185,7 @@ fn a_slot_that_somebody_wants_is_not_used() {
 }
 
 #[test]
-fn a_duplicate_does_not_run_beside_the_first_on_one_worker() {
+fn duplicate_runs_on_other_worker() {
     slow(
         "lost 2
          at 9000ms
@@ -200,7 +198,7 @@ fn a_duplicate_does_not_run_beside_the_first_on_one_worker() {
 }
 
 #[test]
-fn a_duplicate_does_not_run_where_the_task_failed_or_where_work_ends() {
+fn duplicate_avoids_failed_and_draining_workers() {
     slow(
         "failed m3.1 retryable: no program
              > launch m3.2 on 2
@@ -220,7 +218,7 @@ fn a_duplicate_does_not_run_where_the_task_failed_or_where_work_ends() {
 }
 
 #[test]
-fn an_attempt_that_will_soon_be_done_gets_none() {
+fn nearly_done_attempt_gets_no_duplicate() {
     slow(
         "at 5000ms
          progress m3.1 90/100
@@ -231,7 +229,7 @@ fn an_attempt_that_will_soon_be_done_gets_none() {
 }
 
 #[test]
-fn an_attempt_that_says_nothing_of_its_progress_gets_one_after_three_times_the_median() {
+fn attempt_without_progress_gets_duplicate_after_three_medians() {
     slow(
         "progress m3.1 0/0
          at 5500ms
@@ -243,7 +241,7 @@ fn an_attempt_that_says_nothing_of_its_progress_gets_one_after_three_times_the_m
 }
 
 #[test]
-fn a_suspended_attempt_is_no_straggler() {
+fn suspended_attempt_is_no_straggler() {
     slow(
         "hold
          policy suspend m3.1
@@ -267,7 +265,7 @@ fn a_suspended_attempt_is_no_straggler() {
 }
 
 #[test]
-fn an_attempt_that_commits_or_is_to_be_preempted_gets_none() {
+fn committing_or_preempted_attempt_gets_no_duplicate() {
     slow(
         "policy wait m3.1
          at 9000ms
@@ -281,7 +279,7 @@ fn an_attempt_that_commits_or_is_to_be_preempted_gets_none() {
 }
 
 #[test]
-fn too_few_finished_tasks_say_nothing() {
+fn too_few_finished_tasks_give_no_median() {
     check(
         "speculating
          show wakes
@@ -302,7 +300,7 @@ fn too_few_finished_tasks_say_nothing() {
 }
 
 #[test]
-fn without_anything_to_look_at_nothing_wakes() {
+fn no_candidates_set_no_wake_up() {
     check(
         "speculating
          show wakes
@@ -325,7 +323,7 @@ fn without_anything_to_look_at_nothing_wakes() {
 }
 
 #[test]
-fn of_two_outputs_of_a_map_the_first_is_read() {
+fn first_of_two_map_outputs_is_read() {
     check(
         "speculating
          worker 1 2+0
@@ -350,7 +348,7 @@ fn of_two_outputs_of_a_map_the_first_is_read() {
 }
 
 #[test]
-fn a_reduce_that_waits_for_maps_is_no_straggler() {
+fn reduce_waiting_for_maps_is_no_straggler() {
     check(
         "speculating
          worker 1 2+2

@@ -1,6 +1,5 @@
-//! Every (state, event) pair of the four state machines, against tables written out by hand.
-//!
-//! Owns the tables. A dash is an illegal transition, which must name both the state and the event.
+//! Every pair of state and event of the four state machines, against tables written by hand. A dash is an
+//! illegal transition, whose error must name both.
 
 use std::fmt::Debug;
 
@@ -98,33 +97,33 @@ fn check_table<S: Debug + Copy, I: Debug + Copy>(
 }
 
 #[test]
-fn every_pair_of_the_attempt_table() {
+fn attempt_table_covers_every_pair() {
     check_table(ATTEMPT, &AttemptState::ALL, &AttemptInput::ALL, AttemptState::on);
 }
 
 #[test]
-fn every_pair_of_the_task_table() {
+fn task_table_covers_every_pair() {
     check_table(TASK, &TaskState::ALL, &TaskInput::ALL, TaskState::on);
 }
 
 #[test]
-fn every_pair_of_the_job_table() {
+fn job_table_covers_every_pair() {
     check_table(JOB, &JobState::ALL, &JobInput::ALL, JobState::on);
 }
 
 #[test]
-fn every_pair_of_the_worker_table() {
+fn worker_table_covers_every_pair() {
     check_table(WORKER, &WorkerState::ALL, &WorkerInput::ALL, WorkerState::on);
 }
 
 #[test]
-fn an_illegal_transition_names_the_machine_the_state_and_the_event() {
+fn illegal_transition_names_state_and_event() {
     let error = AttemptState::Suspended.on(AttemptInput::Started).unwrap_err();
     assert_eq!(error.to_string(), "attempt is Suspended and cannot take Started");
 }
 
 #[test]
-fn a_slot_is_held_until_the_process_is_gone_or_verified_stopped() {
+fn slot_is_held_until_process_ends_or_stops() {
     let without_slot: Vec<_> = AttemptState::ALL.iter().filter(|state| !state.holds_slot()).collect();
     assert!(
         without_slot.iter().all(|state| matches!(state, AttemptState::Suspended | AttemptState::Finished(_)))

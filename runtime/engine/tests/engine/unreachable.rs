@@ -1,6 +1,5 @@
-//! Outputs that nobody answers for: a worker that cannot be reached from one host is no lost one.
-//!
-//! Owns whose word counts. What is absent or damaged is in `lost_outputs`.
+//! Unreachable outputs: a worker that one host cannot reach is not lost. `lost_outputs` tests absent and
+//! damaged outputs.
 
 use napreduce_engine::scenarios::check;
 
@@ -24,7 +23,7 @@ const ONE_HOST: &str = "
 ";
 
 #[test]
-fn one_host_without_a_path_to_its_peers_kills_no_job() {
+fn unreachable_host_fails_no_job() {
     check(&format!(
         "{ONE_HOST}
          commits r0.2
@@ -35,7 +34,7 @@ fn one_host_without_a_path_to_its_peers_kills_no_job() {
 }
 
 #[test]
-fn an_output_is_lost_when_two_hosts_cannot_reach_it() {
+fn output_unreachable_from_two_hosts_is_lost() {
     check(&ONE_HOST.replace("attempts 1", "attempts 2").replace(
         "started r0.2",
         "started r0.2
@@ -47,7 +46,7 @@ fn an_output_is_lost_when_two_hosts_cannot_reach_it() {
 }
 
 #[test]
-fn two_workers_of_one_host_are_one_voice() {
+fn workers_of_one_host_count_once() {
     check(
         "worker 1 1+0 on ada
          worker 2 0+1 on bob
@@ -69,7 +68,7 @@ fn two_workers_of_one_host_are_one_voice() {
 }
 
 #[test]
-fn where_no_other_host_is_left_to_try_one_word_is_enough() {
+fn output_is_lost_without_other_hosts() {
     check(
         "worker 1 1+0 on ada
          worker 2 0+1 on bob
@@ -84,7 +83,7 @@ fn where_no_other_host_is_left_to_try_one_word_is_enough() {
 }
 
 #[test]
-fn of_two_workers_the_reduce_goes_to_the_one_that_holds_the_output() {
+fn reduce_moves_to_worker_with_output() {
     check(
         "worker 1 1+1 on ada
          worker 2 1+2 on bob
@@ -107,7 +106,7 @@ fn of_two_workers_the_reduce_goes_to_the_one_that_holds_the_output() {
 }
 
 #[test]
-fn what_is_absent_is_lost_at_the_first_word() {
+fn absent_output_is_lost_at_first_report() {
     check(
         "worker 1 1+0 on ada
          worker 2 0+1 on bob
@@ -123,7 +122,7 @@ fn what_is_absent_is_lost_at_the_first_word() {
 }
 
 #[test]
-fn explain_names_the_hosts_that_do_not_reach_each_other() {
+fn explain_names_unreachable_hosts() {
     check(
         "worker 1 1+0 on ada
          worker 2 0+1 on bob

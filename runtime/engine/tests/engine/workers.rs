@@ -1,11 +1,9 @@
-//! Workers that join, and workers that are lost in every state of what they run.
-//!
-//! Owns joining and loss. That a reduce meets an output that is gone is in `lost_outputs`.
+//! Workers that join, and workers that are lost in every state of their attempts.
 
 use napreduce_engine::scenarios::check;
 
 #[test]
-fn a_worker_that_joins_gets_work_and_the_freest_comes_first() {
+fn joining_worker_gets_work_freest_first() {
     check(
         "job 1 maps 4
          worker 1 1+0
@@ -29,7 +27,7 @@ fn work_spreads_over_workers() {
 }
 
 #[test]
-fn running_attempts_of_a_lost_worker_run_again_elsewhere_and_do_not_count() {
+fn attempts_of_lost_worker_rerun_uncounted() {
     check(
         "show records
          worker 1 1+0
@@ -47,7 +45,7 @@ fn running_attempts_of_a_lost_worker_run_again_elsewhere_and_do_not_count() {
 }
 
 #[test]
-fn map_outputs_of_a_lost_worker_are_made_again_while_they_are_needed() {
+fn needed_outputs_of_lost_worker_are_rebuilt() {
     check(
         "worker 1 2+0
          worker 2 1+1
@@ -69,7 +67,7 @@ fn map_outputs_of_a_lost_worker_are_made_again_while_they_are_needed() {
 }
 
 #[test]
-fn outputs_of_a_map_only_job_are_committed_and_stay() {
+fn committed_map_outputs_survive_worker() {
     check(
         "worker 1 1+0
          worker 2 0+0
@@ -87,7 +85,7 @@ fn outputs_of_a_map_only_job_are_committed_and_stay() {
 }
 
 #[test]
-fn a_worker_lost_while_its_attempts_launch_suspend_resume_checkpoint_or_die() {
+fn worker_loss_in_every_pending_state_is_handled() {
     check(
         "worker 1 6+0
          worker 2 0+0
@@ -117,7 +115,7 @@ fn a_worker_lost_while_its_attempts_launch_suspend_resume_checkpoint_or_die() {
 }
 
 #[test]
-fn a_suspended_attempt_is_lost_with_its_worker() {
+fn suspended_attempt_is_lost_with_worker() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -135,7 +133,7 @@ fn a_suspended_attempt_is_lost_with_its_worker() {
 }
 
 #[test]
-fn a_checkpoint_outlives_the_worker_that_wrote_it() {
+fn checkpoint_survives_worker() {
     check(
         "worker 1 1+0
          job 1 maps 1
@@ -153,7 +151,7 @@ fn a_checkpoint_outlives_the_worker_that_wrote_it() {
 }
 
 #[test]
-fn a_job_being_stopped_ends_with_its_last_worker() {
+fn stopping_job_ends_with_last_worker() {
     check(
         "worker 1 2+0
          job 1 maps 2
@@ -166,7 +164,7 @@ fn a_job_being_stopped_ends_with_its_last_worker() {
 }
 
 #[test]
-fn a_number_is_used_by_one_worker_once() {
+fn worker_number_is_never_reused() {
     check(
         "worker 1 1+0
          worker 1 1+0

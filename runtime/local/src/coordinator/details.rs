@@ -1,4 +1,4 @@
-//! What is known of a job that has not left for the history.
+//! Summaries and details of jobs that are not in the history yet.
 
 use napreduce_protocol::{JobDetail, JobSettings, JobSummary};
 
@@ -6,7 +6,7 @@ use super::Coordinator;
 use super::job::LiveJob;
 
 impl Coordinator {
-    /// With what holds it, if something does.
+    /// Returns the summary of a job, with the reason why it is paused or not settled.
     pub fn summary(&self, job: &LiveJob) -> JobSummary {
         let summary = job.summary(&self.state.view());
         match self.why_held(job.id()) {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_workers_that_are_gone_are_remembered_and_no_more() {
+    fn limited_number_of_gone_workers_is_kept() {
         let identity = Identity {
             name: "w".to_owned(),
             incarnation: 1,

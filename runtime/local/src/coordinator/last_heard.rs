@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_waits_for_the_loop_is_not_silent_and_sends_no_more_than_fits() {
+    async fn backpressured_worker_is_not_silent() {
         let heard = LastHeard::now();
         heard.move_back(Duration::from_secs(60));
         assert!(heard.silence() >= Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! What the loop takes in of workers, wherever they are: news and progress.
+//! Reports, progress and memory of workers.
 
 use napreduce_engine::{Event, Report, WorkerId};
 use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
@@ -7,7 +7,7 @@ use super::Coordinator;
 use super::entry::of_report;
 
 impl Coordinator {
-    /// From the worker in this process, whose messages arrive once and in order.
+    /// Handles a message of the worker in this process; messages arrive once and in order.
     pub(super) fn on_news(&mut self, worker: WorkerId, news: WorkerNews) {
         match news {
             WorkerNews::Report(report) => {
@@ -22,9 +22,9 @@ impl Coordinator {
                 if stopped.is_some() {
                     self.decide();
                 }
-                // No operator is there to resume it: it takes the next slot that is free.
+                // There is no operator to resume it: it gets the next free slot.
                 if let Some(attempt) = stopped.filter(|id| self.state.engine().can_resume(*id).is_ok()) {
-                    let reason = "nobody else would let it go on".to_owned();
+                    let reason = "an embedded run has no operator to resume it".to_owned();
                     self.enter(Event::AttemptResumeRequested { attempt, reason });
                 }
             }

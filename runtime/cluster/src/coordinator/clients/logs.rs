@@ -36,7 +36,7 @@ impl Client {
             Refusal::failed(format_args!("the logs of {attempt} at {holder} cannot be read: {why}"))
         };
         let begun = match &address {
-            Ok(holder) => self.begin_log(holder, (attempt, stream), offset).await.map_err(unreadable),
+            Ok(holder) => self.begin_log(holder, attempt, stream, offset).await.map_err(unreadable),
             Err(why) => Err(Refusal::failed(why)),
         };
         let (mut reader, length, mut piece) = match (begun, stderr) {
@@ -78,7 +78,8 @@ impl Client {
     async fn begin_log(
         &self,
         holder: &str,
-        (attempt, stream): (AttemptId, LogStream),
+        attempt: AttemptId,
+        stream: LogStream,
         offset: u64,
     ) -> Result<(LogReader, u64, Vec<u8>), String> {
         let mut reader = self.open_log(holder, attempt, stream).await?;

@@ -7,7 +7,7 @@ use super::script::check;
 
 /// It is gone when the program has its answer. Others come and go meanwhile.
 #[test]
-fn what_passes_between_jobs_stays_until_the_program_is_done() {
+fn intermediate_data_stays_until_program_ends() {
     check(
         "set chain-grace 0ms
          root 7
@@ -29,7 +29,7 @@ fn what_passes_between_jobs_stays_until_the_program_is_done() {
 /// The program is killed, and so is another one of which no job runs. The end of a chain that is said by a
 /// program that leaves its job to itself changes nothing.
 #[test]
-fn the_input_of_a_job_that_goes_on_without_its_program_stays_until_the_job_has_ended() {
+fn input_of_detached_job_stays_until_its_end() {
     check(
         "set chain-grace 0ms
          root 7
@@ -56,7 +56,7 @@ fn the_input_of_a_job_that_goes_on_without_its_program_stays_until_the_job_has_e
 
 /// It is held twice when the first connection is not known to be gone. A snapshot keeps it, too.
 #[test]
-fn a_chain_outlives_its_coordinator_and_its_program_may_come_back() {
+fn chain_survives_restart_and_reconnection() {
     check(
         "set chain-grace 3600000ms
          root 7
@@ -74,7 +74,7 @@ fn a_chain_outlives_its_coordinator_and_its_program_may_come_back() {
 }
 
 #[test]
-fn nothing_but_the_root_of_a_chain_is_ever_removed() {
+fn only_root_of_chain_is_removed() {
     const ROOT: &str = ".out.intermediate-00000000000000000000000000000007";
     check(&format!(
         "make place

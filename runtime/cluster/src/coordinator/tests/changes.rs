@@ -8,7 +8,7 @@ use super::script::{Stage, check, check_also_with_snapshots};
 use crate::coordinator::check_journal;
 
 #[test]
-fn a_job_of_another_priority_and_queue_stays_so_over_restarts() {
+fn changed_priority_and_queue_survive_restart() {
     let is_so = "ask job 1                       > active, priority 7, queue nightly
                  ask events 1                    > ...
                                                  > it has priority 7, queue nightly from now on: ada waits
@@ -29,7 +29,7 @@ fn a_job_of_another_priority_and_queue_stays_so_over_restarts() {
 }
 
 #[test]
-fn what_a_scheduler_does_not_have_is_refused_in_its_words() {
+fn change_unsupported_by_scheduler_is_refused() {
     check(
         "set scheduler fifo
          submit 1 maps 1
@@ -50,7 +50,7 @@ fn what_a_scheduler_does_not_have_is_refused_in_its_words() {
 
 /// What runs is let finish, and nothing follows it.
 #[test]
-fn a_held_job_is_held_over_restarts_until_it_is_released() {
+fn hold_of_job_survives_restart() {
     check_also_with_snapshots(
         "worker w 1
          submit 1 maps 2 reduces 1       > launch m0.1 on w
@@ -73,7 +73,7 @@ fn a_held_job_is_held_over_restarts_until_it_is_released() {
 }
 
 #[test]
-fn a_worker_that_drains_says_why_and_can_be_had_back_over_restarts() {
+fn drain_and_its_reason_survive_restart() {
     check_also_with_snapshots(
         "worker w 1
          submit 1 maps 2                 > launch m0.1 on w
@@ -88,7 +88,7 @@ fn a_worker_that_drains_says_why_and_can_be_had_back_over_restarts() {
 }
 
 #[tokio::test]
-async fn a_journal_is_read_to_its_end_and_left_as_it_is() {
+async fn journal_check_changes_nothing() {
     let mut stage = Stage::new();
     stage.play("worker w 1 \n submit 1 maps 2 \n kill coordinator").await;
     let directory = stage.scene.configuration.directory.coordinator_directory();

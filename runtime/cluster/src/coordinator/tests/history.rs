@@ -43,7 +43,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the_index() {
+async fn ended_job_is_answered_equally_without_index() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let logs = "ask log r0.1                    > 127.0.0.1:1 has it, and it grows no more
@@ -73,7 +73,7 @@ const FAILED: &str = "
 ";
 
 #[tokio::test]
-async fn what_an_attempt_printed_that_failed_outlives_its_worker_and_the_coordinator() {
+async fn stderr_of_failed_attempt_survives_worker() {
     let mut stage = Stage::new();
     stage.play(FAILED).await;
     let there = "ask log m0.1                    > 127.0.0.1:1 has it, and it grows no more
@@ -88,7 +88,7 @@ async fn what_an_attempt_printed_that_failed_outlives_its_worker_and_the_coordin
 }
 
 #[tokio::test]
-async fn of_failed_attempts_twenty_logs_are_kept_or_none() {
+async fn twenty_logs_of_failed_attempts_are_kept() {
     let printed = |number| format!("\n    printed m0.1: {number}");
     let many = FAILED.replace("\n    printed m0.1: it panicked", &(0..21).map(printed).collect::<String>());
     for (set, kept) in [("", 20), ("set no-failed-logs", 0)] {
@@ -102,7 +102,7 @@ async fn of_failed_attempts_twenty_logs_are_kept_or_none() {
 }
 
 #[tokio::test]
-async fn an_ended_job_says_which_policy_it_had_on_which_workers_and_who_did_its_tasks() {
+async fn ended_job_records_policy_and_workers() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let folder = HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
@@ -119,7 +119,7 @@ async fn an_ended_job_says_which_policy_it_had_on_which_workers_and_who_did_its_
 }
 
 #[tokio::test]
-async fn a_job_of_version_1_is_answered_as_before() {
+async fn head_of_version_1_is_readable() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let (detail, end) = (stage.detail().await, stage.running().end_of(JobId(1)).await);
@@ -138,7 +138,7 @@ async fn a_job_of_version_1_is_answered_as_before() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_lost_is_said_in_the_events() {
+async fn lost_recording_is_reported_in_events() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let detail = stage.detail().await;
@@ -155,7 +155,7 @@ async fn a_recording_that_is_lost_is_said_in_the_events() {
 
 /// The coordinator is killed when the files of the job are written, and its end is not in the journal.
 #[tokio::test]
-async fn a_job_whose_end_is_in_the_history_alone_ends_again_and_is_there_once() {
+async fn job_ended_only_in_history_is_recorded_once() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let before = stage.detail().await;
@@ -191,7 +191,7 @@ fn forget_settling(directory: &Path) {
 }
 
 #[tokio::test]
-async fn the_history_has_no_more_bytes_than_it_may() {
+async fn history_respects_byte_limit() {
     let mut stage = Stage::new();
     stage.play("set history-bytes 10 \n worker w 1 \n submit 1 maps 1 > launch m0.1 on w").await;
     let job = JobId(1);

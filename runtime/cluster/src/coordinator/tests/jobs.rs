@@ -14,7 +14,7 @@ use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use super::script::{Stage, check};
 
 #[test]
-fn a_job_runs_to_its_end_and_into_history() {
+fn job_completes_and_enters_history() {
     check(
         "worker w 2
          submit 1 maps 1 reduces 1       > launch m0.1 on w
@@ -38,7 +38,7 @@ const TOKEN: u128 = u128::MAX - 5;
 
 /// The coordinator began before the machine's clock was set by a day, back or forth.
 #[tokio::test]
-async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
+async fn wall_time_ignores_changes_of_system_clock() {
     const DAY_MICROS: u64 = 86_400_000_000;
     for set in [u64::wrapping_sub as fn(u64, u64) -> u64, u64::wrapping_add] {
         let mut stage = Stage::new();
@@ -63,7 +63,7 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
 }
 
 #[test]
-fn a_submission_handed_in_twice_is_one_job() {
+fn repeated_submission_is_one_job() {
     check(&format!(
         "submit {TOKEN} maps 1           > is job 1
          submit {TOKEN} maps 1           > is job 1
@@ -76,7 +76,7 @@ fn a_submission_handed_in_twice_is_one_job() {
 }
 
 #[tokio::test]
-async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
+async fn leftovers_of_same_submission_are_replaced() {
     let mut stage = Stage::new();
     drop(stage.scene.claim(1, TOKEN, Owner::Cluster));
     let script = format!(
@@ -89,7 +89,7 @@ async fn what_a_lost_try_of_the_same_submission_left_is_no_obstacle() {
 }
 
 #[test]
-fn an_output_that_is_in_use_is_refused() {
+fn output_in_use_is_refused() {
     check(
         "submit 1 maps 1
          submit 2 maps 1
@@ -98,7 +98,7 @@ fn an_output_that_is_in_use_is_refused() {
 }
 
 #[test]
-fn a_killed_job_leaves_nothing_and_says_why() {
+fn killed_job_removes_output_and_reports_reason() {
     check(
         "worker w 1
          submit 1 maps 2                 > launch m0.1 on w
@@ -112,7 +112,7 @@ fn a_killed_job_leaves_nothing_and_says_why() {
 }
 
 #[test]
-fn a_killed_attempt_is_tried_again_and_no_failure() {
+fn killed_attempt_is_retried_uncounted() {
     check(
         "worker w 1
          submit 1 maps 1                 > launch m0.1 on w
@@ -126,7 +126,7 @@ fn a_killed_attempt_is_tried_again_and_no_failure() {
 }
 
 #[test]
-fn a_job_that_fails_says_why() {
+fn failed_job_reports_reason() {
     check(
         "worker w 1
          submit 1 maps 1                 > launch m0.1 on w
@@ -143,7 +143,7 @@ fn a_job_that_fails_says_why() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_by_name() {
+fn unknown_names_are_refused() {
     check(
         "ask job 9                       > refused: there is no job_0009; see: nap job list
          submit 1 maps 1
@@ -152,7 +152,7 @@ fn what_is_not_there_is_refused_by_name() {
 }
 
 #[test]
-fn explain_says_why_nothing_runs() {
+fn explain_reports_why_nothing_runs() {
     check(
         "submit 1 maps 1
          ask why m0                      > job_0001_m_0000 is pending
@@ -161,7 +161,7 @@ fn explain_says_why_nothing_runs() {
 }
 
 #[tokio::test]
-async fn job_beyond_a_limit_of_running_jobs_is_told_the_limit_first() {
+async fn limit_on_running_jobs_is_explained_first() {
     let mut stage = Stage::new();
     let queue = QueueConfiguration::new("default", Ratio::whole(100));
     let mut scheduler = SchedulerConfiguration::named(SchedulerName::Capacity);
@@ -185,7 +185,7 @@ async fn job_beyond_a_limit_of_running_jobs_is_told_the_limit_first() {
 }
 
 #[tokio::test]
-async fn attempts_of_one_job_that_end_together_all_count_in_one_decision() {
+async fn simultaneous_ends_count_in_one_decision() {
     let mut stage = Stage::new();
     let recording = Recording::default();
     stage.running = Some(stage.scene.start_recorded(Some(Recording::clone(&recording))));
@@ -211,7 +211,7 @@ async fn attempts_of_one_job_that_end_together_all_count_in_one_decision() {
 }
 
 #[test]
-fn progress_counts_what_is_done_and_not_what_was_lost_again() {
+fn progress_excludes_lost_tasks() {
     check(
         "worker w 2
          submit 1 maps 2 reduces 1       > launch m0.1 on w

@@ -3,7 +3,7 @@
 use super::preemption::running;
 
 #[test]
-fn a_suspend_is_pending_until_it_is_verified_and_a_resume_until_it_runs() {
+fn outcome_is_pending_until_verified() {
     running(
         "suspend m0.1: ada asked
          ask outcomes suspend m0.1       > m0.1 pending
@@ -21,7 +21,7 @@ fn a_suspend_is_pending_until_it_is_verified_and_a_resume_until_it_runs() {
 }
 
 #[test]
-fn a_suspend_that_is_refused_later_is_told_with_the_reason() {
+fn late_refusal_of_suspend_has_reason() {
     running(
         "suspend m0.1: ada asked
          ask outcomes suspend m0.1       > m0.1 pending
@@ -37,7 +37,7 @@ fn a_suspend_that_is_refused_later_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_task_that_is_done_first_and_a_kill_are_told_apart() {
+fn completed_task_and_kill_have_distinct_outcomes() {
     running(
         "suspend m0.1: ada asked         > suspend m0.1
          done m0.1
@@ -58,7 +58,7 @@ fn a_task_that_is_done_first_and_a_kill_are_told_apart() {
 }
 
 #[test]
-fn a_whole_job_is_suspended_when_all_that_is_live_of_it_is() {
+fn job_is_suspended_with_its_last_attempt() {
     running(
         "suspend 1: at night
          ask outcomes suspend 1          > m0.1 pending

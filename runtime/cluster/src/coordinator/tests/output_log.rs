@@ -3,7 +3,7 @@
 use super::script::check;
 
 #[test]
-fn reduces_of_one_worker_share_what_it_was_told() {
+fn reduces_of_one_worker_share_output_log() {
     check(
         "show outputs
          worker w 3
@@ -20,7 +20,7 @@ fn reduces_of_one_worker_share_what_it_was_told() {
 /// After the restarts they are read from the journal once, and once from a snapshot. Then one of the reduces
 /// cannot read an output, which the worker that holds it has lost.
 #[test]
-fn reduces_that_wait_are_named_one_more_output_together_also_after_a_restart() {
+fn waiting_reduces_receive_new_output_together() {
     check(
         "show outputs
          worker w 2

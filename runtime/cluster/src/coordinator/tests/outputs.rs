@@ -32,7 +32,7 @@ const OUT_OF_OUTPUT: &str =
 
 /// A newer output of somebody else is left as it is.
 #[test]
-fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
+fn settled_job_without_history_is_not_ended_again() {
     check_also_with_snapshots(
         "worker w 1
          submit 1 maps 1 reduces 1
@@ -52,7 +52,7 @@ fn a_settled_job_is_not_ended_again_though_it_left_the_history() {
 }
 
 #[test]
-fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
+fn commit_waits_for_unreachable_storage() {
     check(&format!(
         "{HELD_AT_ITS_COMMIT}
          ask jobs                        > 1 ...No such file...
@@ -69,7 +69,7 @@ fn a_commit_is_held_while_storage_is_away_also_over_a_restart() {
 }
 
 #[test]
-fn a_held_job_can_be_killed() {
+fn job_waiting_for_storage_can_be_killed() {
     check(&format!(
         "{HELD_AT_ITS_COMMIT}
          ask why 1                       > ...
@@ -82,7 +82,7 @@ fn a_held_job_can_be_killed() {
 
 /// An empty mount point is not the directory that was claimed.
 #[test]
-fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
+fn restart_holds_job_with_unreachable_storage() {
     check(
         "worker w 1
          submit 1 maps 1 reduces 1
@@ -101,7 +101,7 @@ fn a_job_is_held_while_its_storage_is_away_at_a_restart() {
 }
 
 #[test]
-fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_it() {
+fn unreachable_storage_holds_job_uncounted() {
     check(&format!(
         "worker w 1
          submit 1 maps 1 reduces 1 attempts 1
@@ -119,7 +119,7 @@ fn storage_that_is_away_while_a_task_runs_holds_its_job_and_is_not_held_against_
 }
 
 #[tokio::test]
-async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
+async fn hanging_storage_holds_only_its_job() {
     let mut stage = Stage::new();
     let (disk, script) = DiskScript::disk(&stage.scene.path("out"), None);
     stage.running = Some(stage.scene.start_changed(|coordinator| coordinator.local.set_disk(disk)));
@@ -133,7 +133,7 @@ async fn storage_that_does_not_answer_holds_its_job_and_nobody_else() {
 }
 
 #[test]
-fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
+fn removed_output_fails_job_immediately() {
     check(&format!(
         "{MAP_AT_WORK}
          remove out
@@ -143,7 +143,7 @@ fn a_job_whose_output_is_removed_while_a_task_runs_fails_at_once() {
 }
 
 #[test]
-fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
+fn output_unreachable_from_one_host_is_retried() {
     check(&format!(
         "{MAP_AT_WORK}
          worker v 1
@@ -157,7 +157,7 @@ fn an_output_that_one_host_alone_cannot_reach_is_tried_on_another() {
 }
 
 #[tokio::test]
-async fn a_resumed_job_whose_output_was_taken_touches_nothing_and_says_by_whom() {
+async fn job_whose_output_was_taken_touches_nothing() {
     let mut stage = Stage::new();
     stage.play("submit 1 maps 1 reduces 1 \n kill coordinator").await;
     let other = stage.scene.claim(70, 9, Owner::Program);

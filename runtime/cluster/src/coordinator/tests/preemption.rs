@@ -14,7 +14,7 @@ pub(super) fn running(then: &str) {
 }
 
 #[test]
-fn a_suspended_attempt_gives_its_slot_until_it_is_resumed() {
+fn suspended_attempt_frees_slot_until_resumed() {
     running(
         "suspend m0: ada asked           > m0.1
                                          > suspend m0.1
@@ -41,7 +41,7 @@ fn a_suspended_attempt_gives_its_slot_until_it_is_resumed() {
 
 /// Checkpointed once more, it has the work of both.
 #[test]
-fn a_checkpointed_task_goes_on_elsewhere_from_there() {
+fn checkpointed_task_continues_on_other_worker() {
     running(
         "checkpoint m0: ada asked        > m0.1
                                          > checkpoint m0.1
@@ -66,7 +66,7 @@ fn a_checkpointed_task_goes_on_elsewhere_from_there() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_used_is_work_lost_and_said() {
+fn unusable_checkpoint_is_reported_as_lost_work() {
     running(
         "checkpoint m0.1: ada asked      > checkpoint m0.1
          checkpointed m0.1 after 5000ms  > launch m0.2 on w from m0.1
@@ -84,7 +84,7 @@ fn a_checkpoint_that_cannot_be_used_is_work_lost_and_said() {
 }
 
 #[test]
-fn a_kill_loses_work_and_is_no_failure() {
+fn kill_loses_work_but_is_no_failure() {
     running(
         "kill m0.1: ada asked            > kill m0.1
          killed m0.1 after 900ms         > launch m0.2 on w
@@ -95,7 +95,7 @@ fn a_kill_loses_work_and_is_no_failure() {
 }
 
 #[test]
-fn a_suspend_that_the_worker_refuses_leaves_the_attempt_at_work() {
+fn refused_suspend_leaves_attempt_running() {
     running(
         "suspend m0.1: ada asked         > suspend m0.1
          refused m0.1: memory is short
@@ -106,7 +106,7 @@ fn a_suspend_that_the_worker_refuses_leaves_the_attempt_at_work() {
 }
 
 #[test]
-fn a_suspended_job_starts_nothing_until_it_is_resumed() {
+fn suspended_job_starts_nothing_until_resumed() {
     running(
         "suspend 1: at night             > suspend m0.1
          suspended m0.1 after 10ms
@@ -124,7 +124,7 @@ fn a_suspended_job_starts_nothing_until_it_is_resumed() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_its_name_and_state() {
+fn impossible_command_is_refused_with_state() {
     running(
         "resume m0: ada asked            > refused: cannot resume job_0001_m_0000.1: it is not suspended
          suspend m1: ada asked
@@ -141,7 +141,7 @@ fn what_cannot_be_done_is_refused_with_its_name_and_state() {
 }
 
 #[test]
-fn kinds_that_may_not_be_suspended_or_checkpointed_say_what_else_there_is() {
+fn forbidden_primitive_is_refused_with_alternatives() {
     check(&format!(
         "set no-suspend
          set no-checkpoint
@@ -153,7 +153,7 @@ fn kinds_that_may_not_be_suspended_or_checkpointed_say_what_else_there_is() {
 }
 
 #[test]
-fn a_job_that_cannot_be_saved_is_refused_where_it_would_be_and_never_checkpointed_elsewhere() {
+fn job_without_save_is_refused_or_never_checkpointed() {
     check(
         "set scheduler natjam
          submit 1 maps 1 reduces 1 keeping state
@@ -171,7 +171,7 @@ fn a_job_that_cannot_be_saved_is_refused_where_it_would_be_and_never_checkpointe
 }
 
 #[test]
-fn a_process_that_was_sent_a_stop_is_suspended_in_good_order() {
+fn process_sent_sigtstp_is_suspended() {
     running(
         "stopped m0.1                    > suspend m0.1
          suspended m0.1 after 5ms        > launch m1.1 on w

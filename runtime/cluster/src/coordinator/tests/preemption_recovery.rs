@@ -4,7 +4,7 @@ use super::preemption::RUNNING;
 use super::script::{check, check_also_with_snapshots};
 
 #[test]
-fn preempted_attempts_survive_a_kill_of_the_coordinator_at_every_step() {
+fn preempted_attempts_survive_coordinator_kill_at_every_step() {
     check_also_with_snapshots(&format!(
         "{RUNNING}
          heard
@@ -38,7 +38,7 @@ fn preempted_attempts_survive_a_kill_of_the_coordinator_at_every_step() {
 /// Nothing of the job may take up again what was checkpointed before its worker is gone. What an operator
 /// suspended waits for an operator, though there is nothing left of it.
 #[test]
-fn a_suspended_attempt_is_lost_with_its_worker_and_a_checkpoint_is_not() {
+fn checkpoint_outlives_worker_unlike_suspended_attempt() {
     check(
         "worker w 2
          submit 1 maps 2 reduces 1       > launch m0.1 on w

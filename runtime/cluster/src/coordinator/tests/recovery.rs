@@ -36,12 +36,12 @@ const KILLED_AT_EVERY_STEP: &str = "
 ";
 
 #[test]
-fn a_job_survives_a_kill_of_the_coordinator_at_every_step() {
+fn job_survives_coordinator_kill_at_every_step() {
     check(KILLED_AT_EVERY_STEP);
 }
 
 #[test]
-fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
+fn job_survives_kills_with_snapshot_at_every_step() {
     check(&format!(
         "set snapshots
          {KILLED_AT_EVERY_STEP}
@@ -55,7 +55,7 @@ fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
 }
 
 #[tokio::test]
-async fn a_worker_of_another_journal_is_new_and_its_numbers_begin_anew() {
+async fn worker_of_other_journal_gets_new_numbers() {
     let (mut stage, mut other) = (Stage::new(), Stage::new());
     stage.play("worker w 1 \n submit 1 maps 1 > launch m0.1 on w \n stop coordinator").await;
     other.workers.append(&mut stage.workers);
@@ -66,7 +66,7 @@ async fn a_worker_of_another_journal_is_new_and_its_numbers_begin_anew() {
 /// As after a crash of the machine that took the end of the journal: an order was received that was never
 /// given.
 #[test]
-fn a_worker_that_knows_more_than_the_journal_is_superseded() {
+fn worker_ahead_of_journal_is_superseded() {
     check(
         "worker w 1
          submit 1 maps 1                 > launch m0.1 on w
@@ -76,7 +76,7 @@ fn a_worker_that_knows_more_than_the_journal_is_superseded() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
+fn acknowledgement_of_unsent_message_loses_worker() {
     check(
         "worker w 1
          acknowledges w 5                > w: closed
@@ -85,7 +85,7 @@ fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
 }
 
 #[test]
-fn other_settings_count_from_the_restart_on() {
+fn changed_settings_apply_after_restart() {
     check(
         "worker w 1
          submit 1 maps 1 reduces 1       > launch m0.1 on w
@@ -101,7 +101,7 @@ fn other_settings_count_from_the_restart_on() {
 }
 
 #[test]
-fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() {
+fn restarted_worker_keeps_number_after_drain() {
     check(
         "worker w 1
          drain w now                     > w: leave
@@ -117,7 +117,7 @@ fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_directory_whose_journal_was_removed_says_so_and_numbers_go_on() {
+async fn removed_journal_is_reported_and_numbers_continue() {
     let mut stage = Stage::new();
     let script = "worker w 1
                   submit 1 maps 1
@@ -139,7 +139,7 @@ async fn a_directory_whose_journal_was_removed_says_so_and_numbers_go_on() {
 }
 
 #[tokio::test]
-async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
+async fn missing_snapshot_refuses_start() {
     let mut stage = Stage::new();
     stage.play("set snapshots \n worker w 1 \n submit 1 maps 1 \n stop coordinator").await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
@@ -162,7 +162,7 @@ async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
 /// Something stands where a snapshot is to be written, and in the way of tidying up. Whether the last report
 /// was journaled nobody knows; the worker says all of them again.
 #[tokio::test]
-async fn a_snapshot_that_cannot_be_written_is_done_without() {
+async fn unwritable_snapshot_is_skipped() {
     let mut stage = Stage::new();
     stage.play("set snapshots").await;
     let directory = stage.scene.configuration.directory.coordinator_directory();
@@ -187,7 +187,7 @@ async fn a_snapshot_that_cannot_be_written_is_done_without() {
 
 /// The first snapshot goes into a pipe that nobody reads until the job is done.
 #[tokio::test]
-async fn nothing_waits_for_a_snapshot_that_is_being_written() {
+async fn snapshot_is_written_in_background() {
     let mut stage = Stage::new();
     stage.play("set snapshots").await;
     let directory = stage.scene.configuration.directory.coordinator_directory();

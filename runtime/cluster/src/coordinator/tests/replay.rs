@@ -124,7 +124,7 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
 }
 
 #[tokio::test]
-async fn a_journal_gone_through_again_has_the_same_effects_under_every_policy() {
+async fn replayed_journal_has_same_effects() {
     for scheduler in SchedulerName::ALL {
         for seed in 0..5 {
             live_and_again(scheduler, seed).await;

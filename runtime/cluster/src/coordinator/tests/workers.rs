@@ -8,7 +8,7 @@ use super::script::{Stage, check, check_also_with_snapshots};
 use super::{ClusterInput, DEADLINE, LastHeard};
 
 #[test]
-fn a_report_that_is_repeated_counts_once() {
+fn repeated_report_counts_once() {
     check(
         "worker w 1
          submit 1 maps 2 reduces 1       > launch m0.1 on w
@@ -20,7 +20,7 @@ fn a_report_that_is_repeated_counts_once() {
 }
 
 #[test]
-fn a_gap_ends_the_connection_and_the_worker_goes_on_from_what_is_kept() {
+fn gap_in_reports_ends_connection() {
     check(
         "worker w 1
          submit 1 maps 1 reduces 1       > launch m0.1 on w
@@ -32,7 +32,7 @@ fn a_gap_ends_the_connection_and_the_worker_goes_on_from_what_is_kept() {
 
 /// Every number that a worker sees is the next one: what it did not receive comes again with its own.
 #[test]
-fn orders_that_were_on_their_way_come_again_with_their_numbers() {
+fn unacknowledged_orders_are_resent_with_same_numbers() {
     check(
         "worker w 2
          submit 1 maps 2                 > w: define 1
@@ -43,7 +43,7 @@ fn orders_that_were_on_their_way_come_again_with_their_numbers() {
 }
 
 #[test]
-fn a_later_start_takes_the_place_of_the_earlier_one() {
+fn later_start_supersedes_earlier_one() {
     check(
         "worker w 1
          submit 1 maps 1                 > launch m0.1 on w
@@ -55,7 +55,7 @@ fn a_later_start_takes_the_place_of_the_earlier_one() {
 }
 
 #[tokio::test]
-async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
+async fn second_worker_of_same_name_is_refused() {
     let mut stage = Stage::new();
     stage.play("worker w 1").await;
     for (incarnation, directory) in [(2, "/nowhere"), (3, "/elsewhere")] {
@@ -78,7 +78,7 @@ async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
 }
 
 #[test]
-fn a_silent_worker_is_lost_and_superseded_when_it_comes_back() {
+fn silent_worker_is_lost_and_superseded() {
     check(
         "set liveness 300ms
          worker silent 1
@@ -91,7 +91,7 @@ fn a_silent_worker_is_lost_and_superseded_when_it_comes_back() {
 
 /// What counts is when its bytes came, not when the loop gets to them.
 #[tokio::test]
-async fn a_worker_whose_messages_arrive_is_not_lost_though_the_loop_has_not_come_to_them() {
+async fn backpressured_worker_is_not_lost() {
     let mut stage = Stage::new();
     stage.play("set liveness 300ms \n worker heard 1").await;
     stage.worker("heard").heard.move_on(DEADLINE);
@@ -111,7 +111,7 @@ async fn a_worker_whose_messages_arrive_is_not_lost_though_the_loop_has_not_come
 
 /// Reading the journal took longer than a worker may be silent.
 #[tokio::test]
-async fn nobody_is_lost_because_a_restart_took_long() {
+async fn long_restart_loses_no_worker() {
     let mut stage = Stage::new();
     stage.play("worker w 1 \n kill coordinator").await;
     let silent = 2 * stage.scene.configuration.liveness;
@@ -124,7 +124,7 @@ async fn nobody_is_lost_because_a_restart_took_long() {
 }
 
 #[test]
-fn a_drained_worker_gets_nothing_new_and_leaves() {
+fn drained_worker_gets_no_tasks_and_leaves() {
     check(
         "worker w 1
          submit 1 maps 2                 > launch m0.1 on w
@@ -138,7 +138,7 @@ fn a_drained_worker_gets_nothing_new_and_leaves() {
 }
 
 #[test]
-fn workers_that_are_gone_are_listed_with_when_and_why_over_restarts() {
+fn gone_workers_are_listed_after_restart() {
     check_also_with_snapshots(
         "worker w 1
          acknowledges w 5

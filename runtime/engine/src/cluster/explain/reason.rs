@@ -95,13 +95,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_kinds_share_a_word() {
+    fn reason_codes_are_distinct() {
         let words: BTreeSet<&str> = ReasonCode::ALL.iter().map(|code| code.in_words()).collect();
         assert_eq!(words.len(), ReasonCode::ALL.len());
     }
 
     #[test]
-    fn where_it_is_says_not_why() {
+    fn states_do_not_count_as_reasons() {
         let where_it_is: Vec<_> =
             ReasonCode::ALL.iter().filter(|code| !code.is_why()).map(|code| code.in_words()).collect();
         assert_eq!(

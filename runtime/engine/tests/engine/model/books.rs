@@ -1,7 +1,5 @@
-//! Books kept from what the engine says: the promises that hold whatever happens.
-//!
-//! Owns them: an attempt is launched once, one attempt of a task may commit and counts, a job ends once and
-//! with all its parts, and after a recovery the engine says what it said before.
+//! Promises that hold in every run: an attempt is launched once, one attempt of a task commits and counts, a
+//! job ends once and with all its parts, and after a recovery the engine repeats its orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,6 @@
-//! The coordinator: the engine, a journal of events, and what is to be delivered to each worker.
-//!
-//! Owns recovery: a new engine is told the journal again, from the beginning or from a snapshot, and says the
-//! same orders under the same numbers. Everything kept goes through JSON.
+//! The coordinator: the engine, a journal of events, and the undelivered messages of each worker. A recovered
+//! engine replays the journal, from the beginning or a snapshot, and sends the same orders under the same
+//! numbers. Everything stored passes through JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
-//! What goes wrong, and what people want: links cut, workers and the coordinator crashed, drains and kills.
-//!
-//! Owns each fault and its count. When they happen is up to `world`.
+//! Faults and commands: links cut, workers and the coordinator crashed, drains and kills.
 
 use napreduce_engine::{AttemptId, Event, JobId, Span, WorkerId};
 use rand::Rng;

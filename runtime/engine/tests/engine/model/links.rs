@@ -1,6 +1,4 @@
-//! What travels between the coordinator and workers: sending, arriving, and connecting anew.
-//!
-//! Owns both ends of every link. What a link does to a message is in `network`.
+//! Both ends of the links between coordinator and workers: sending, arrival and reconnection.
 
 use std::collections::BTreeMap;
 

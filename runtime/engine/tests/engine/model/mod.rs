@@ -1,10 +1,8 @@
-//! The engine and exactly-once delivery under a model of a cluster in which everything that can go wrong
-//! does.
+//! The engine and exactly-once delivery under a model of a cluster in which everything that can fail does.
 //!
-//! Owns the seeds and what is asserted of all of them. `world` moves the model, `network` loses and repeats
-//! messages, `links` and `faults` say what travels and what breaks, `coordinator` is the engine with its
-//! journal, `worker` and `process` are what runs, `books` keeps the promises. `NAPREDUCE_SEEDS=N` plays N
-//! seeds instead of the usual number.
+//! `world` moves the model, `network` loses and repeats messages, `links` and `faults` carry them and break,
+//! `coordinator` is the engine with its journal, `worker` and `process` run tasks, `books` checks the
+//! promises. `NAPREDUCE_SEEDS=N` runs N seeds instead of the usual number.
 
 mod books;
 mod coordinator;
@@ -41,7 +39,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
+fn every_job_ends_over_unreliable_network() {
     let mut happened: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in 0..seeds() {
         for (what, count) in play(seed).happened() {
@@ -87,7 +85,7 @@ fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
 }
 
 #[test]
-fn a_seed_is_always_the_same_run() {
+fn seed_determines_run() {
     for seed in 0..20 {
         assert_eq!(play(seed).journal_digest(), play(seed).journal_digest(), "seed {seed}");
     }

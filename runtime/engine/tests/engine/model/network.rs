@@ -1,6 +1,4 @@
-//! A network that loses, repeats, delays and reorders messages, and links that are cut.
-//!
-//! Owns what is under way. Does not own what a message means, nor who is connected.
+//! A network that loses, repeats, delays and reorders messages, and whose links can be cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 

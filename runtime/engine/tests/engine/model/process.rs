@@ -1,7 +1,5 @@
-//! One attempt at work: it starts, reads, asks to commit, promotes its part, and may fail or be killed at any
-//! point.
-//!
-//! Owns the life of a process. Does not own the worker that supervises it.
+//! The process of one attempt: it starts, reads, requests the commit, promotes its part, and may fail or be
+//! killed at any point.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,4 @@
-//! A worker daemon: it obeys each order once, supervises processes and holds map output.
-//!
-//! Owns its side of the delivery. What its processes do is in `process`.
+//! A worker daemon: it carries out each order once, supervises processes and holds map output.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

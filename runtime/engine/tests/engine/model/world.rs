@@ -1,7 +1,5 @@
-//! The model as a whole: time, chance, faults, and the calm after them in which every job must end.
-//!
-//! Owns what happens when; how is in `links` and `faults`. The coordinator is never told the truth but by
-//! messages, registrations, and its own guess that a worker it has not heard of is lost.
+//! The model as a whole: time, chance, faults, and the calm after them in which every job must end. The
+//! coordinator learns of the world only from messages, registrations, and its timeout for silent workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

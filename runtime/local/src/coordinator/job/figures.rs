@@ -1,9 +1,9 @@
-//! What an attempt that did its task has moved, for the history of its job.
+//! Bytes and records of completed attempts, for the history of their job.
 
 use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};
 
-/// By what it has counted.
+/// Returns the figures of an attempt from its counters.
 pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValues) -> AttemptFigures {
     let of = |counter| counters.of(counter);
     let figures = AttemptFigures {

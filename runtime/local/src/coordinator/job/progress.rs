@@ -5,7 +5,7 @@ use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
 
 use super::LiveJob;
 
-/// Sums over all tasks, which would take long to form for each look at a large job.
+/// Sums over all tasks; computing them for each request would take long for large jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     /// Bytes of all splits.
@@ -13,16 +13,15 @@ pub(super) struct Sums {
     done: ByKind<Done>,
 }
 
-/// Of the tasks of one kind that are done.
+/// Sums over the completed tasks of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Done {
     tasks: u64,
-    /// Of their input.
     bytes: u64,
 }
 
 impl LiveJob {
-    /// Formed once; from then on records of the engine keep it up.
+    /// Returns the sums, computed once and then updated by records of the engine.
     fn sums(&self, job: &Job) -> Sums {
         if let Some(sums) = self.sums.get() {
             return sums;
@@ -39,7 +38,7 @@ impl LiveJob {
         sums
     }
 
-    /// A task is done, or not any more.
+    /// Updates the sums when a task is completed or lost.
     pub(super) fn count_done(&mut self, task: TaskId, change: i64) {
         let Some(mut sums) = self.sums.get() else { return };
         let done = &mut sums.done[task.kind];
@@ -86,9 +85,10 @@ impl LiveJob {
             done: job.tasks_done(kind),
             running: job.holding(kind),
             suspended: stopped + u32::try_from(job.held_tasks(kind).count()).unwrap_or(u32::MAX),
-            checkpointed: match self.book.has_checkpoints() {
-                true => u32::try_from(job.eligible(kind).filter(from_checkpoint).count()).unwrap_or(u32::MAX),
-                false => 0,
+            checkpointed: if self.book.has_checkpoints() {
+                u32::try_from(job.eligible(kind).filter(from_checkpoint).count()).unwrap_or(u32::MAX)
+            } else {
+                0
             },
             // Two attempts at one task may both have read it.
             bytes_done: bytes_done.min(bytes_total.max(known_bytes)),
@@ -96,7 +96,7 @@ impl LiveJob {
         }
     }
 
-    /// What there is to say when the engine has forgotten the job.
+    /// Returns the progress of a job that the engine has forgotten.
     fn phase_at_end(&self, kind: TaskKind) -> PhaseProgress {
         let tasks = self.tasks_total(kind);
         let done: Vec<TaskId> = self.results.keys().filter(|task| task.kind == kind).copied().collect();
@@ -116,7 +116,7 @@ impl LiveJob {
         }
     }
 
-    /// Bytes of input of a task that is done.
+    /// Returns the input bytes of a completed task.
     fn task_bytes(&self, task: TaskId) -> u64 {
         match task.kind {
             TaskKind::Map => {

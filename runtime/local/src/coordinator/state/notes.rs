@@ -8,7 +8,7 @@ use super::CoordinatorState;
 use crate::coordinator::entry::Extra;
 
 impl CoordinatorState {
-    /// Why a worker is to leave, which listings show until it has, and is said in the log.
+    /// Logs the reason of a drain, which listings show until the worker has left.
     pub(super) fn note_drain(&mut self, worker: WorkerId, what: &str, reason: Option<String>) {
         let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         self.notices.push(format!("{worker} {what}{why}"));
@@ -17,7 +17,7 @@ impl CoordinatorState {
         }
     }
 
-    /// An operator's kill is no request of a policy, so the engine records nothing of it before it is done.
+    /// Records an operator's kill, which the engine does not record before it is done.
     pub(super) fn note_kill(&mut self, attempt: AttemptId, reason: &str) {
         let Some(known) = self.view().attempt(attempt) else { return };
         if known.state() == AttemptState::Killing {
@@ -30,7 +30,7 @@ impl CoordinatorState {
         }
     }
 
-    /// A request, or a suspended attempt that is given up, when the engine records it.
+    /// Records a preemption request or a conversion that the engine recorded.
     pub(super) fn note_request(&mut self, record: &Record) {
         let (Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. }) = record else {
             return;
@@ -42,7 +42,7 @@ impl CoordinatorState {
         }
     }
 
-    /// What a worker accounts for.
+    /// Records the cost of a preemption as measured by the worker.
     pub(super) fn note_account(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
         let at = self.unix_micros();
         if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
@@ -50,7 +50,7 @@ impl CoordinatorState {
         }
     }
 
-    /// An order that is part of a preemption.
+    /// Records an order, which may be part of a preemption.
     pub(super) fn note_order(&mut self, worker: WorkerId, order: &Order) {
         let at = self.unix_micros();
         if let Some(job) = self.jobs.get_mut(&order.attempt().task.job) {
@@ -58,7 +58,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Takes in what happened to a chain.
+    /// Applies a change of a chain.
     pub(super) fn note_chain(&mut self, extra: &Extra) {
         match extra {
             Extra::ChainBegun { chain, known } => {

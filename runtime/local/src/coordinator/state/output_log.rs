@@ -1,7 +1,5 @@
-//! How much each worker was told of the log of a job's map outputs.
-//!
-//! The entries follow from what the engine names to reduces: a worker that has read the log up to its end knows exactly
-//! that.
+//! The log of a job's map outputs, and how much of it each worker has received. The entries are the outputs that
+//! the engine announced to reduces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +13,7 @@ use crate::coordinator::entry::Identity;
 const ENTRIES_MAX: usize = 10_000;
 
 impl CoordinatorState {
-    /// Has reduces read, too, what the engine names to them. One message for all of a worker.
+    /// Announces outputs to waiting reduces, with one message per worker.
     pub(super) fn name_inputs(&mut self, readers: BTreeMap<WorkerId, Vec<AttemptId>>, inputs: &[MapOutput]) {
         let Some(job) = inputs.first().and_then(|input| self.jobs.get_mut(&input.attempt.task.job)) else {
             return;
@@ -30,7 +28,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Tells a worker what it has not read of a job's log.
+    /// Sends a worker the entries of a job's log that it has not received.
     pub(super) fn tell_outputs(&mut self, worker: WorkerId, job: JobId) {
         let (Some(link), Some(known)) = (self.links.get(&worker), self.jobs.get(&job)) else { return };
         let unread = known.outputs.after(link.read_of(job)).chunks(ENTRIES_MAX);
@@ -40,7 +38,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Where the workers that hold these outputs serve them.
+    /// Returns the data addresses of the workers that hold these outputs.
     fn holders(&self, entries: &[OutputEntry]) -> Vec<Peer> {
         let holders: BTreeSet<WorkerId> = entries
             .iter()
