@@ -113,7 +113,7 @@ impl ClusterCoordinator {
         // A job being admitted may belong to a chain.
         let mut live: BTreeSet<u128> =
             self.local.state().jobs().values().filter_map(|job| job.accepted.plan.chain).collect();
-        if !self.local.is_claiming() {
+        if self.local.is_claiming() {
             live.extend(self.local.state().chains().keys());
         }
         let grace = self.configuration.chain_grace;

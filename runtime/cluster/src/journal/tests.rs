@@ -306,7 +306,7 @@ fn journal_of_other_version_is_refused() {
     super::frame::push(&mut bytes, br#"{"version":9,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 9, and this program writes 7; let the jobs end with"), "{error}");
+    assert!(error.contains("has version 9, and this program writes 8; let the jobs end with"), "{error}");
 }
 
 #[test]
