@@ -121,7 +121,9 @@ impl Cluster {
         let kind = id.task.kind;
         let worker = self.worker_mut(attempt.worker);
         worker.forget(id);
-        worker.masters -= u32::from(attempt.is_master);
+        if attempt.is_master {
+            worker.remove_master();
+        }
         let job = self.job_mut(id.task.job);
         job.live.remove(&id);
         job.awaiting_inputs.remove(&id);
@@ -174,7 +176,7 @@ impl Cluster {
     /// Returns the host of a worker, or a unique name if it has a host of its own.
     pub fn host_of(&self, worker: WorkerId) -> String {
         match self.workers.get(&worker) {
-            Some(known) if !known.host.is_empty() => known.host.clone(),
+            Some(known) if !known.host().is_empty() => known.host().to_owned(),
             _ => worker.to_string(),
         }
     }
@@ -183,7 +185,7 @@ impl Cluster {
     /// their jobs end.
     pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
         let usable = |(_, worker): &(WorkerId, &Worker)| {
-            worker.takes_attempts() && worker.slots[kind] > worker.masters
+            worker.takes_attempts() && worker.slots(kind) > worker.masters()
         };
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }

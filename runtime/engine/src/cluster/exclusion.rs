@@ -31,7 +31,7 @@ impl Cluster {
 
     /// Returns how many workers with slots of a kind are excluded, and how many there are.
     fn count_up(&self, kind: TaskKind) -> (usize, usize) {
-        let with_slots = |worker: &&Worker| worker.state == WorkerState::Up && worker.slots(kind) > 0;
+        let with_slots = |worker: &&Worker| worker.state() == WorkerState::Up && worker.slots(kind) > 0;
         let up = self.workers.values().filter(with_slots);
         (up.clone().filter(|worker| worker.excluded_until().is_some()).count(), up.count())
     }

@@ -16,13 +16,13 @@ impl Cluster {
             self.departures.lost().iter().copied().filter(|id| !kept(id)).collect();
         for id in forgotten {
             let Some(worker) = self.workers.remove(&id) else { continue };
-            if let Some(shortage) = worker.health.shortage() {
+            if let Some(shortage) = worker.health().shortage() {
                 self.deadlines.cancel(shortage.until, Deadline::ShortageOver(id));
             }
             if self.quarantine.cleared() == Some(id) {
                 self.quarantine.clear(None);
             }
-            self.departures.forget(id, worker.left);
+            self.departures.forget(id, worker.has_left());
         }
     }
 }

@@ -39,7 +39,7 @@ impl Cluster {
     /// Reserves a free slot for a job until a time.
     pub fn reserve(&mut self, worker: WorkerId, reservation: Reservation) {
         self.deadlines.set(reservation.until, Deadline::Reservation(worker));
-        self.worker_mut(worker).reservations.push(reservation);
+        self.worker_mut(worker).reserve(reservation);
         let job = self.job_mut(reservation.job);
         job.reserved_on.insert(worker);
         job.promised[reservation.kind] += 1;
@@ -52,10 +52,10 @@ impl Cluster {
         worker: WorkerId,
         mut unwanted: impl FnMut(&Cluster, &Reservation) -> bool,
     ) {
-        if self.workers[&worker].reservations.is_empty() {
+        if self.workers[&worker].reservations().is_empty() {
             return;
         }
-        let all = std::mem::take(&mut self.worker_mut(worker).reservations);
+        let all = self.worker_mut(worker).set_reservations(Vec::new());
         let (dropped, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| unwanted(self, one));
         for gone in &dropped {
             if !kept.iter().any(|one| one.until == gone.until) {
@@ -70,6 +70,6 @@ impl Cluster {
                 self.touch(gone.job);
             }
         }
-        self.worker_mut(worker).reservations = kept;
+        self.worker_mut(worker).set_reservations(kept);
     }
 }

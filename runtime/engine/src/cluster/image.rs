@@ -103,7 +103,7 @@ impl Cluster {
         };
         let mut reserved = Vec::new();
         for mut worker in image.workers {
-            let (id, reservations) = (worker.id, std::mem::take(&mut worker.reservations));
+            let (id, reservations) = (worker.id(), worker.set_reservations(Vec::new()));
             reserved.extend(reservations.into_iter().map(|one| (id, one)));
             if cluster.workers.insert(id, worker).is_some() {
                 return Err(format!("{id} is there twice"));
@@ -136,7 +136,9 @@ impl Cluster {
             return Err(format!("{id} belongs to no task"));
         }
         worker.enter(id);
-        worker.stopped += u32::from(attempt.state.is_stopped());
+        if attempt.state.is_stopped() {
+            worker.add_stopped();
+        }
         if attempt.holds_slot {
             self.slots.restore_held(worker, kind);
         }
@@ -173,23 +175,23 @@ impl Cluster {
 
     fn list_everything(&mut self) {
         for id in self.workers.keys() {
-            match self.workers[&id].state {
+            match self.workers[&id].state() {
                 WorkerState::Draining => self.departures.drain(id),
-                WorkerState::Lost if !self.workers[&id].left => self.departures.lose(id),
+                WorkerState::Lost if !self.workers[&id].has_left() => self.departures.lose(id),
                 WorkerState::Unknown | WorkerState::Up | WorkerState::Lost => {}
             }
             if let Some(until) = self.workers[&id].excluded_until() {
                 self.quarantine.exclude(id, until);
                 self.deadlines.set(until, Deadline::Excluded(id));
             }
-            if let Some(shortage) = self.workers[&id].health.shortage() {
+            if let Some(shortage) = self.workers[&id].health().shortage() {
                 self.deadlines.set(shortage.until, Deadline::ShortageOver(id));
             }
             // A time that has passed was already handled.
-            if let Some(until) = self.workers[&id].saves_until.filter(|until| *until > self.now) {
+            if let Some(until) = self.workers[&id].saves_until().filter(|until| *until > self.now) {
                 self.deadlines.set(until, Deadline::Drained(id));
             }
-            if self.workers[&id].cleared {
+            if self.workers[&id].is_cleared() {
                 self.quarantine.clear(Some(id));
             }
             self.list_worker(id);

@@ -98,7 +98,7 @@ impl Job {
 impl Cluster {
     /// Adds a worker that came up to its rack.
     pub fn enter_rack(&mut self, worker: WorkerId) {
-        let name = self.workers[&worker].rack.clone();
+        let name = self.workers[&worker].rack().to_owned();
         self.change_racks(
             |racks| racks.enter(worker, &name),
             |job, racks| {
@@ -140,8 +140,8 @@ impl Cluster {
     /// Rebuilds the racks, after everything else was restored from an image.
     pub fn find_racks(&mut self) {
         let mut racks = Racks::default();
-        for (id, worker) in self.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost) {
-            racks.enter(id, &worker.rack);
+        for (id, worker) in self.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost) {
+            racks.enter(id, worker.rack());
         }
         self.racks = Arc::new(racks);
         let racks = Arc::clone(&self.racks);
@@ -153,7 +153,7 @@ impl Cluster {
     /// Checks that the index equals a rebuilt one.
     pub fn check_racks(&self) -> Result<(), String> {
         for (id, worker) in self.workers.iter() {
-            let expected = (worker.state != WorkerState::Lost).then_some(worker.rack.as_str());
+            let expected = (worker.state() != WorkerState::Lost).then_some(worker.rack());
             if self.racks.name_of(id) != expected {
                 return Err(format!("{id} is not on the rack that it says"));
             }

@@ -23,11 +23,11 @@ impl Slots {
     pub fn list(&mut self, worker: &mut Worker) {
         for kind in TaskKind::ALL {
             let (free, slots, takes) = (worker.free(kind), worker.slots(kind), worker.takes_attempts());
-            let before = std::mem::replace(&mut worker.listed[kind], takes);
+            let before = worker.set_listed(kind, takes);
             if takes && free > 0 {
-                self.free[kind].insert((Reverse(free), worker.id));
+                self.free[kind].insert((Reverse(free), worker.id()));
             } else {
-                self.free[kind].remove(&(Reverse(free), worker.id));
+                self.free[kind].remove(&(Reverse(free), worker.id()));
             }
             if takes && !before {
                 self.total[kind] += u64::from(slots);
@@ -53,23 +53,23 @@ impl Slots {
 
     /// Counts a slot that is held by an attempt of a snapshot; the worker is listed later.
     pub fn restore_held(&mut self, worker: &mut Worker, kind: TaskKind) {
-        worker.used[kind] += 1;
+        worker.set_used(kind, worker.used(kind) + 1);
         self.held[kind] += 1;
     }
 
     fn change_used(&mut self, worker: &mut Worker, kind: TaskKind, change: impl Fn(u32) -> u32) {
         let before = worker.free(kind);
-        worker.used[kind] = change(worker.used[kind]);
-        let (after, up, listed) = (worker.free(kind), worker.takes_attempts(), worker.listed);
+        worker.set_used(kind, change(worker.used(kind)));
+        let (after, up) = (worker.free(kind), worker.takes_attempts());
         for &kind in kinds_with(worker, kind) {
-            if listed[kind] {
+            if worker.is_listed(kind) {
                 self.total_free[kind] = self.total_free[kind] + u64::from(after) - u64::from(before);
             }
             if up && after > 0 {
-                self.free[kind].insert((Reverse(after), worker.id));
+                self.free[kind].insert((Reverse(after), worker.id()));
             }
             if after != before {
-                self.free[kind].remove(&(Reverse(before), worker.id));
+                self.free[kind].remove(&(Reverse(before), worker.id()));
             }
         }
     }
@@ -97,7 +97,7 @@ impl Slots {
 
 /// Returns the kinds whose free slots change together with a kind's.
 fn kinds_with(worker: &Worker, kind: TaskKind) -> &'static [TaskKind] {
-    match (worker.shared, kind) {
+    match (worker.shares_slots(), kind) {
         (true, _) => &TaskKind::ALL,
         (false, TaskKind::Map) => &[TaskKind::Map],
         (false, TaskKind::Reduce) => &[TaskKind::Reduce],

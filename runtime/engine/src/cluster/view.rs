@@ -51,12 +51,12 @@ impl<'a> ClusterView<'a> {
     /// Returns the workers that are up, by id, including excluded ones.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
         let workers = self.cluster.workers.iter().inspect(|_| looked());
-        workers.filter(|(_, worker)| worker.state == WorkerState::Up)
+        workers.filter(|(_, worker)| worker.state() == WorkerState::Up)
     }
 
     /// Returns the workers that are up (excluded or not) or draining, by id.
     pub fn present_workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        self.cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost)
+        self.cluster.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost)
     }
 
     /// Returns the hosts that could not read map outputs from a worker and have not read any since.

@@ -10,6 +10,7 @@ use crate::cluster::looks::looked;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
+use crate::suspended_max::SuspendedMax;
 use crate::time::Time;
 
 /// A free slot that is kept for a job until a time.
@@ -26,49 +27,49 @@ pub struct Reservation {
 /// A worker. Its serialized form omits data derived from its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
-    pub(crate) id: WorkerId,
-    pub(crate) state: WorkerState,
+    id: WorkerId,
+    state: WorkerState,
     /// The name of its host; empty for a host of its own.
     #[serde(default)]
-    pub(crate) host: String,
+    host: String,
     #[serde(default = "crate::event::default_rack")]
-    pub(crate) rack: String,
+    rack: String,
     /// Bytes of memory that its attempts use, if it reported them.
     #[serde(default)]
-    pub(crate) memory: Option<u64>,
+    memory: Option<u64>,
     #[serde(flatten)]
-    pub(crate) health: Health,
+    health: Health,
     /// It is kept free for a task that runs alone, or runs one.
     #[serde(default)]
-    pub(crate) cleared: bool,
+    cleared: bool,
     /// It drained and was allowed to leave, so its loss is expected.
-    pub(crate) left: bool,
+    left: bool,
     /// It will be ended from outside; its attempts may save their work until this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) saves_until: Option<Time>,
-    pub(crate) slots: ByKind<u32>,
+    saves_until: Option<Time>,
+    slots: ByKind<u32>,
     /// Slots are shared: an attempt of either kind takes one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) shared: bool,
+    shared: bool,
     #[serde(skip)]
-    pub(crate) used: ByKind<u32>,
+    used: ByKind<u32>,
     /// Live attempts in order, including suspended ones; for so few, a list is faster than a tree.
     #[serde(skip)]
     attempts: Vec<AttemptId>,
     /// How many of them are suspended or being suspended.
     #[serde(skip)]
-    pub(crate) stopped: u32,
-    pub(crate) reservations: Vec<Reservation>,
-    pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
+    stopped: u32,
+    reservations: Vec<Reservation>,
+    declined: ByKind<Option<Cow<'static, str>>>,
     /// It reached its maximum of suspended attempts and still has more than half of them.
     #[serde(default)]
-    pub(crate) full: bool,
+    full: bool,
     /// How many of its slots are held by masters.
     #[serde(skip)]
-    pub(crate) masters: u32,
+    masters: u32,
     /// Its slots are included in the cluster's totals.
     #[serde(skip)]
-    pub(crate) listed: ByKind<bool>,
+    listed: ByKind<bool>,
 }
 
 impl Worker {
@@ -141,6 +142,143 @@ impl Worker {
     /// Returns how many slots are unavailable to a kind because attempts hold them.
     pub(crate) fn taken(&self, kind: TaskKind) -> u32 {
         if self.shared { self.used.map + self.used.reduce } else { self.used[kind] }
+    }
+
+    pub(crate) fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    pub(crate) fn set_state(&mut self, state: WorkerState) {
+        self.state = state;
+    }
+
+    /// Returns the name of its host; empty for a host of its own.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(crate) fn set_place(&mut self, host: &str, rack: &str) {
+        host.clone_into(&mut self.host);
+        rack.clone_into(&mut self.rack);
+    }
+
+    /// Returns the bytes of memory that its attempts use, if it reported them.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
+    pub(crate) fn set_memory(&mut self, bytes: u64) {
+        self.memory = Some(bytes);
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    pub(crate) fn health_mut(&mut self) -> &mut Health {
+        &mut self.health
+    }
+
+    /// Records whether it is kept for a task that runs alone.
+    pub(crate) fn set_cleared(&mut self, cleared: bool) {
+        self.cleared = cleared;
+    }
+
+    /// Returns whether it drained and was allowed to leave, so that its loss is expected.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left
+    }
+
+    /// Records that it was allowed to leave.
+    pub(crate) fn leave(&mut self) {
+        self.left = true;
+    }
+
+    /// Returns until when its attempts may save their work, if it will be ended from outside.
+    pub(crate) fn saves_until(&self) -> Option<Time> {
+        self.saves_until
+    }
+
+    /// Replaces the time until which its attempts may save their work.
+    pub(crate) fn set_saves_until(&mut self, until: Option<Time>) -> Option<Time> {
+        std::mem::replace(&mut self.saves_until, until)
+    }
+
+    /// Returns whether an attempt of either kind takes one of the same slots.
+    pub(crate) fn shares_slots(&self) -> bool {
+        self.shared
+    }
+
+    /// Returns how many slots attempts of a kind hold.
+    pub(crate) fn used(&self, kind: TaskKind) -> u32 {
+        self.used[kind]
+    }
+
+    pub(crate) fn set_used(&mut self, kind: TaskKind, used: u32) {
+        self.used[kind] = used;
+    }
+
+    /// Returns whether its slots of a kind are included in the cluster's totals.
+    pub(crate) fn is_listed(&self, kind: TaskKind) -> bool {
+        self.listed[kind]
+    }
+
+    /// Records whether its slots of a kind are included in the cluster's totals; returns whether they were.
+    pub(crate) fn set_listed(&mut self, kind: TaskKind, listed: bool) -> bool {
+        std::mem::replace(&mut self.listed[kind], listed)
+    }
+
+    /// Returns how many of its attempts are suspended or being suspended.
+    pub(crate) fn stopped(&self) -> u32 {
+        self.stopped
+    }
+
+    /// Counts one suspended attempt more.
+    pub(crate) fn add_stopped(&mut self) {
+        self.stopped += 1;
+    }
+
+    /// Counts one suspended attempt less.
+    pub(crate) fn remove_stopped(&mut self) {
+        self.stopped -= 1;
+    }
+
+    /// Returns whether it reached its maximum of suspended attempts and still has more than half of them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Updates whether it is full, after the number of its suspended attempts or their maximum changed.
+    pub(crate) fn find_full(&mut self, most: SuspendedMax) {
+        self.full = most.is_full(self.full, self.stopped);
+    }
+
+    /// Adds a reservation of a free slot.
+    pub(crate) fn reserve(&mut self, reservation: Reservation) {
+        self.reservations.push(reservation);
+    }
+
+    /// Replaces its reservations.
+    pub(crate) fn set_reservations(&mut self, reservations: Vec<Reservation>) -> Vec<Reservation> {
+        std::mem::replace(&mut self.reservations, reservations)
+    }
+
+    /// Records why the scheduler declined a slot of a kind; `None` when a slot is offered.
+    pub(crate) fn set_declined(&mut self, kind: TaskKind, reason: Option<Cow<'static, str>>) {
+        self.declined[kind] = reason;
+    }
+
+    /// Returns how many of its slots are held by masters.
+    pub(crate) fn masters(&self) -> u32 {
+        self.masters
+    }
+
+    pub(crate) fn add_master(&mut self) {
+        self.masters += 1;
+    }
+
+    pub(crate) fn remove_master(&mut self) {
+        self.masters -= 1;
     }
 
     /// Returns whether it is up, draining or lost.

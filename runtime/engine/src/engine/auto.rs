@@ -99,7 +99,7 @@ impl Engine {
     /// the beneficiary uses its slot, as far as the jobs and the worker report their memory.
     fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
         let worker = &self.cluster.workers[&attempt.worker];
-        let Some(memory) = worker.memory else { return 0 };
+        let Some(memory) = worker.memory() else { return 0 };
         let newcomer =
             beneficiary.and_then(|job| self.cluster.jobs.get(&job)).map_or(0, |job| job.spec.memory);
         let used = self.memory_used(worker);
@@ -186,7 +186,7 @@ impl Engine {
     pub(super) fn convert_for_memory(&mut self) {
         let crowded = |id: WorkerId| {
             let worker = &self.cluster.workers[&id];
-            let over = self.memory_used(worker).saturating_sub(worker.memory?);
+            let over = self.memory_used(worker).saturating_sub(worker.memory()?);
             (over > 0).then_some((id, over))
         };
         let stopped = TaskKind::ALL.into_iter().flat_map(|kind| self.cluster.suspended.workers(kind));

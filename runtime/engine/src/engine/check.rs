@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::{Cluster, Deadline, Job};
+use crate::cluster::{Cluster, Deadline, Job, Worker};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
@@ -40,57 +40,57 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
     let mine: Vec<AttemptId> =
         cluster.attempts.values().filter(|one| one.worker == id).map(|one| one.id).collect();
     ensure!(worker.attempts().eq(mine.iter().copied()), "{id}: its attempts differ from the attempts on it");
-    ensure!(worker.state != WorkerState::Unknown, "{id}: known, but unknown");
+    ensure!(worker.state() != WorkerState::Unknown, "{id}: known, but unknown");
     let draining = cluster.departures.draining().contains(&id);
     ensure!(
-        draining == (worker.state == WorkerState::Draining),
+        draining == (worker.state() == WorkerState::Draining),
         "{id}: draining, but not listed, or the reverse"
     );
     let stopped = mine.iter().filter(|one| cluster.attempts[one].state.is_stopped()).count() as u32;
-    ensure!(worker.stopped == stopped, "{id}: {} stopped by count, {stopped} are", worker.stopped);
+    ensure!(worker.stopped() == stopped, "{id}: {} stopped by count, {stopped} are", worker.stopped());
     if !worker.takes_attempts() {
-        ensure!(worker.reservations.is_empty(), "{id}: keeps slots that nobody can use");
+        ensure!(worker.reservations().is_empty(), "{id}: keeps slots that nobody can use");
     }
-    if worker.state != WorkerState::Up {
+    if worker.state() != WorkerState::Up {
         let stuck = mine.iter().any(|one| cluster.attempts[one].state == AttemptState::Suspended);
         ensure!(!stuck, "{id}: an attempt is suspended where nothing is resumed");
     }
     let excluded =
         worker.excluded_until().is_some_and(|until| cluster.quarantine.excluded().contains(&(until, id)));
     ensure!(excluded == worker.excluded_until().is_some(), "{id}: excluded, but not listed");
-    ensure!(!excluded || worker.state == WorkerState::Up, "{id}: {:?}, but excluded", worker.state);
+    ensure!(!excluded || worker.state() == WorkerState::Up, "{id}: {:?}, but excluded", worker.state());
     ensure!(
         !excluded || worker.excluded_until() > Some(cluster.now),
         "{id}: excluded for longer than it should be"
     );
     let timed = |until| cluster.deadlines.contains(until, Deadline::ShortageOver(id));
-    let timed = worker.health.shortage().is_none_or(|shortage| timed(shortage.until));
+    let timed = worker.health().shortage().is_none_or(|shortage| timed(shortage.until));
     ensure!(timed, "{id}: shortage for ever");
-    let saves = worker.saves_until.filter(|until| *until > cluster.now);
+    let saves = worker.saves_until().filter(|until| *until > cluster.now);
     let timed = saves.is_none_or(|until| cluster.deadlines.contains(until, Deadline::Drained(id)));
     ensure!(timed, "{id}: saves its work for ever");
-    ensure!(worker.saves_until.is_none() || draining, "{id}: is to save its work, but stays");
+    ensure!(worker.saves_until().is_none() || draining, "{id}: is to save its work, but stays");
     ensure!(
-        worker.cleared == (cluster.quarantine.cleared() == Some(id)),
+        worker.is_cleared() == (cluster.quarantine.cleared() == Some(id)),
         "{id}: kept free for a task, or the reverse"
     );
-    if worker.state == WorkerState::Lost {
+    if worker.state() == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
-        ensure!(cluster.departures.lost().contains(&id) || worker.left, "{id}: lost, but not listed");
+        ensure!(cluster.departures.lost().contains(&id) || worker.has_left(), "{id}: lost, but not listed");
     }
     ensure!(!cluster.departures.is_forgotten(id), "{id}: both there and no more");
     for kind in TaskKind::ALL {
         let holds = |one: &&AttemptId| one.task.kind == kind && cluster.attempts[one].holds_slot;
         let used = mine.iter().filter(holds).count() as u32;
-        ensure!(worker.used[kind] == used, "{id}: {} {kind} slots used, {used} held", worker.used[kind]);
+        ensure!(worker.used(kind) == used, "{id}: {} {kind} slots used, {used} held", worker.used(kind));
         let taken = worker.taken(kind);
-        ensure!(taken <= worker.slots[kind], "{id}: {taken} of {} {kind} slots held", worker.slots[kind]);
+        ensure!(taken <= worker.slots(kind), "{id}: {taken} of {} {kind} slots held", worker.slots(kind));
         ensure!(worker.reserved(kind) <= worker.free(kind), "{id}: more {kind} slots reserved than free");
         let listed = cluster.slots.free(kind).contains(&(Reverse(worker.free(kind)), id));
         let free = worker.takes_attempts() && worker.free(kind) > 0;
         ensure!(listed == free, "{id}: free {kind} slots listed: {listed}, there: {free}");
     }
-    for kept in &worker.reservations {
+    for kept in worker.reservations() {
         let job = cluster.jobs.get(&kept.job);
         let wanted = job.is_some_and(|job| job.wants_on(kept.kind, id) && job.reserved_on.contains(&id));
         ensure!(wanted, "{id}: a {} slot is kept for {}, which does not want it", kept.kind, kept.job);
@@ -173,7 +173,7 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
         let requests = cluster.requests.iter().filter(of);
         let victims = requests.clone().filter(|request| request.attempt.task.job == id).count() as u32;
         let for_it = requests.filter(|request| request.beneficiary == Some(id)).count();
-        let kept = cluster.workers.values().flat_map(|worker| &worker.reservations);
+        let kept = cluster.workers.values().flat_map(Worker::reservations);
         let kept = kept.filter(|kept| kept.job == id && kept.kind == kind).count();
         ensure!(
             job.requested[kind] == victims,
@@ -232,7 +232,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
         ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
         if let Some((_, worker)) = task.output {
-            let there = worker == WorkerId::STORAGE || cluster.workers[&worker].state != WorkerState::Lost;
+            let there = worker == WorkerId::STORAGE || cluster.workers[&worker].state() != WorkerState::Lost;
             ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
             let indexed = job.outputs.contains(&(worker, index));
             ensure!(indexed, "{id}: its output is not indexed");
@@ -249,12 +249,12 @@ impl Engine {
     fn check_limits(&self) -> Result<(), String> {
         let most = self.settings.preemption.suspended_max;
         for (id, worker) in self.cluster.workers.iter() {
-            let full = most.is_full(worker.full, worker.stopped);
+            let full = most.is_full(worker.is_full(), worker.stopped());
             ensure!(
-                worker.full == full,
+                worker.is_full() == full,
                 "{id}: {} of {most} suspended, full: {}",
-                worker.stopped,
-                worker.full
+                worker.stopped(),
+                worker.is_full()
             );
         }
         Ok(())
@@ -324,11 +324,11 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
             }
             Deadline::Excluded(worker) => cluster.quarantine.excluded().contains(&(due, worker)),
             Deadline::ShortageOver(worker) => {
-                cluster.workers[&worker].health.shortage().is_some_and(|shortage| shortage.until == due)
+                cluster.workers[&worker].health().shortage().is_some_and(|shortage| shortage.until == due)
             }
-            Deadline::Drained(worker) => cluster.workers[&worker].saves_until == Some(due),
+            Deadline::Drained(worker) => cluster.workers[&worker].saves_until() == Some(due),
             Deadline::Reservation(worker) => {
-                cluster.workers[&worker].reservations.iter().any(|kept| kept.until == due)
+                cluster.workers[&worker].reservations().iter().any(|kept| kept.until == due)
             }
         };
         ensure!(known, "{deadline:?} at {due} is about nothing");

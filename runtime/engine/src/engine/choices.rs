@@ -135,10 +135,10 @@ impl Engine {
     pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
         let worker = &self.cluster.workers[&id];
         match self.settings.preemption.suspended_max {
-            SuspendedMax::AtMost(most) if worker.full && worker.stopped >= most => {
+            SuspendedMax::AtMost(most) if worker.is_full() && worker.stopped() >= most => {
                 Some(format!("{id} keeps {most} suspended attempts (suspended-max)"))
             }
-            SuspendedMax::AtMost(most) if worker.full => Some(format!(
+            SuspendedMax::AtMost(most) if worker.is_full() => Some(format!(
                 "{id} kept {most} suspended attempts (suspended-max) and takes another one when {} are left",
                 most / 2
             )),
@@ -149,15 +149,18 @@ impl Engine {
     /// Counts one suspended attempt (or one being suspended) on a worker, or removes one from the count.
     pub(super) fn count_stopped(&mut self, id: WorkerId, more: bool) {
         let worker = self.cluster.worker_mut(id);
-        worker.stopped = if more { worker.stopped + 1 } else { worker.stopped - 1 };
+        if more {
+            worker.add_stopped();
+        } else {
+            worker.remove_stopped();
+        }
         self.find_full(id);
     }
 
     /// Updates whether a worker takes another suspended attempt, after their number or its maximum changed.
     pub(super) fn find_full(&mut self, id: WorkerId) {
         let most = self.settings.preemption.suspended_max;
-        let worker = self.cluster.worker_mut(id);
-        worker.full = most.is_full(worker.full, worker.stopped);
+        self.cluster.worker_mut(id).find_full(most);
     }
 
     /// Opens requests for the requested number of slots of a job, or for all there are.

@@ -20,16 +20,16 @@ impl Engine {
     /// Counts a failure against a worker; the fault may be the task's or the worker's.
     pub(super) fn hold_against(&mut self, id: WorkerId, task: TaskId) {
         let worker = self.cluster.worker_mut(id);
-        worker.health.count_failure(task);
-        let (failures, tasks) = worker.health.failures();
+        worker.health_mut().count_failure(task);
+        let (failures, tasks) = worker.health().failures();
         let Some(rule) = self.settings.exclusion else { return };
         let much = failures >= rule.failures && tasks >= rule.tasks as usize;
-        let up = worker.state == WorkerState::Up && worker.excluded_until().is_none();
+        let up = worker.state() == WorkerState::Up && worker.excluded_until().is_none();
         if !much || !up || !self.cluster.may_exclude(id) {
             return;
         }
         let until = self.cluster.now + rule.span;
-        self.cluster.worker_mut(id).health.exclude(until);
+        self.cluster.worker_mut(id).health_mut().exclude(until);
         self.cluster.quarantine.exclude(id, until);
         self.cluster.deadlines.set(until, Deadline::Excluded(id));
         self.cluster.list_worker(id);
@@ -43,12 +43,12 @@ impl Engine {
 
     /// Clears a worker's failures after an attempt succeeded there.
     pub(super) fn trust_again(&mut self, id: WorkerId) {
-        self.cluster.worker_mut(id).health.clear_failures();
+        self.cluster.worker_mut(id).health_mut().clear_failures();
     }
 
     /// Ends the exclusion of a worker and clears its failures.
     pub(super) fn exclusion_over(&mut self, id: WorkerId) {
-        let Some(until) = self.cluster.worker_mut(id).health.end_exclusion() else { return };
+        let Some(until) = self.cluster.worker_mut(id).health_mut().end_exclusion() else { return };
         self.trust_again(id);
         self.cluster.quarantine.end_exclusion(id, until);
         self.cluster.deadlines.cancel(until, Deadline::Excluded(id));

@@ -20,7 +20,7 @@ impl Engine {
     /// running attempts are killed, or checkpointed if there is a grace; committing ones are left alone,
     /// because a commit is one short rename.
     pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool, grace: Option<Span>) {
-        let before = self.cluster.workers.get(&id).map(|worker| worker.state);
+        let before = self.cluster.workers.get(&id).map(|worker| worker.state());
         if !self.step_worker(id, WorkerInput::DrainRequested) {
             return;
         }
@@ -57,7 +57,7 @@ impl Engine {
     ///
     /// # Errors The reason why not.
     pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
-        match self.cluster.workers.get(&id).map(|worker| (worker.state, worker.left)) {
+        match self.cluster.workers.get(&id).map(|worker| (worker.state(), worker.has_left())) {
             Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
                 Err(OperatorRefusal::WorkerEndedFromOutside)
             }
@@ -83,21 +83,21 @@ impl Engine {
     /// Sets the time to save work to half of the grace; an earlier end set before stays in force.
     fn save_within(&mut self, id: WorkerId, grace: Span) {
         let half = self.cluster.now + Span(grace.0 / 2);
-        let until = self.cluster.workers[&id].saves_until.map_or(half, |before| before.min(half));
+        let until = self.cluster.workers[&id].saves_until().map_or(half, |before| before.min(half));
         self.cluster.drop_saving(id);
-        self.cluster.worker_mut(id).saves_until = Some(until);
+        self.cluster.worker_mut(id).set_saves_until(Some(until));
         self.cluster.deadlines.set(until, Deadline::Drained(id));
     }
 
     /// Returns whether a worker reported that it will be ended from outside.
     pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
-        self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until.is_some())
+        self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until().is_some())
     }
 
     /// Checkpoints an attempt, if possible, on a worker with a grace. An attempt that has not begun has
     /// nothing to save.
     pub(super) fn save_in_time(&mut self, id: AttemptId, worker: WorkerId) {
-        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
+        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until());
         if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {
             return;
         }
@@ -136,7 +136,7 @@ impl Engine {
     /// Lets draining workers leave that run no attempts and hold nothing that a job needs.
     pub(super) fn release_drained_workers(&mut self) {
         let given_up = |id: &WorkerId| {
-            let saves_until = self.cluster.workers[id].saves_until;
+            let saves_until = self.cluster.workers[id].saves_until();
             saves_until.is_some_and(|until| until <= self.cluster.now)
         };
         // Outputs finished there from now on would have to be served by a lost worker.
@@ -151,7 +151,7 @@ impl Engine {
             if self.step_worker(id, WorkerInput::Left) {
                 self.cluster.departures.end_drain(id);
                 self.cluster.drop_saving(id);
-                self.cluster.worker_mut(id).left = true;
+                self.cluster.worker_mut(id).leave();
                 self.record(Record::WorkerLeft(id));
                 self.effects.push(Effect::WorkerMayLeave { worker: id });
             }
@@ -168,7 +168,7 @@ impl Engine {
 impl Cluster {
     /// Forgets a worker's time to save work: it is lost, or stays.
     pub(super) fn drop_saving(&mut self, id: WorkerId) {
-        if let Some(until) = self.worker_mut(id).saves_until.take() {
+        if let Some(until) = self.worker_mut(id).set_saves_until(None) {
             self.deadlines.cancel(until, Deadline::Drained(id));
         }
     }

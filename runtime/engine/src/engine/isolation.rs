@@ -70,7 +70,7 @@ impl Engine {
     fn is_convicted(&mut self, id: TaskId) -> bool {
         let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {
-            known.is_well() && known.slots[id.kind] > 0 && !hosts.contains(&self.cluster.host_of(worker))
+            known.is_well() && known.slots(id.kind) > 0 && !hosts.contains(&self.cluster.host_of(worker))
         };
         hosts.iter().any(|host| *host != hosts[0]) || !self.cluster.workers.iter().any(elsewhere)
     }
@@ -108,7 +108,7 @@ impl Engine {
         if self.cluster.quarantine.cleared() != worker {
             let before = self.cluster.quarantine.clear(worker);
             for id in before.into_iter().chain(worker) {
-                self.cluster.worker_mut(id).cleared = Some(id) == worker;
+                self.cluster.worker_mut(id).set_cleared(Some(id) == worker);
                 self.use_changed(id);
             }
         }
@@ -143,7 +143,7 @@ impl Engine {
                 continue;
             }
             let able = |worker: WorkerId| {
-                cluster.workers[&worker].is_well() && cluster.workers[&worker].slots[id.kind] > 0
+                cluster.workers[&worker].is_well() && cluster.workers[&worker].slots(id.kind) > 0
             };
             let rank = |worker: &WorkerId| {
                 let died = task.faults.lost_with.contains(&cluster.host_of(*worker));
@@ -165,7 +165,7 @@ impl Engine {
 
     /// Returns the attempts that hold slots on a worker.
     fn at_work(&self, id: WorkerId) -> impl Iterator<Item = AttemptId> + '_ {
-        let worker = self.cluster.workers.get(&id).filter(|worker| worker.state != WorkerState::Unknown);
+        let worker = self.cluster.workers.get(&id).filter(|worker| worker.state() != WorkerState::Unknown);
         let attempts = worker.into_iter().flat_map(Worker::attempts);
         attempts.filter(|attempt| self.cluster.attempts[attempt].holds_slot)
     }

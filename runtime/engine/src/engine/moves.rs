@@ -37,7 +37,7 @@ impl Engine {
     /// Orders the copy of a map output that was finished on a worker about to be ended.
     pub(super) fn move_output_in_time(&mut self, id: AttemptId, worker: WorkerId) {
         let now = self.cluster.now;
-        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
+        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until());
         if self.cluster.job(id.task.job).spec.outputs_move && saves_until.is_some_and(|until| until > now) {
             self.send(worker, Order::MoveOutput { attempt: id });
         }

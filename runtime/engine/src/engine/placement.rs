@@ -73,7 +73,7 @@ impl Engine {
         }
         let freed = self.cluster.occupy(worker, id.kind, id.job);
         if self.cluster.job(id.job).is_master() {
-            self.cluster.worker_mut(worker).masters += 1;
+            self.cluster.worker_mut(worker).add_master();
             self.cluster.find_avoided();
         }
         self.cluster.refresh(id.job);
@@ -150,7 +150,7 @@ impl Engine {
     fn usable_worker(&self, id: WorkerId) -> Result<&Worker, ActionRefusal> {
         let worker = self.cluster.workers.get(&id).ok_or(ActionRefusal::NoSuchWorker(id))?;
         if !worker.takes_attempts() {
-            let (state, excluded) = (worker.state, worker.excluded_until().is_some());
+            let (state, excluded) = (worker.state(), worker.excluded_until().is_some());
             return Err(ActionRefusal::TakesNoAttempts { worker: id, state, excluded });
         }
         Ok(worker)

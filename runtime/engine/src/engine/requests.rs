@@ -253,7 +253,7 @@ impl Engine {
                 task.preempted(suspended.unwrap_or(task.kept));
             }
         }
-        if self.cluster.workers[&worker].state != WorkerState::Up {
+        if self.cluster.workers[&worker].state() != WorkerState::Up {
             self.cluster.tally.requests_cancelled += 1;
             return;
         }

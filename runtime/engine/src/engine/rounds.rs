@@ -94,7 +94,7 @@ impl Engine {
 
     fn ask(&mut self, offer: Option<Offer>) {
         if let Some(offer) = offer {
-            self.cluster.worker_mut(offer.worker).declined[offer.kind] = None;
+            self.cluster.worker_mut(offer.worker).set_declined(offer.kind, None);
         }
         self.notify_policy();
         let mut actions = Actions::new(offer, std::mem::take(&mut self.room));
@@ -147,7 +147,7 @@ impl Engine {
         reason: Cow<'static, str>,
     ) -> Result<(), ActionRefusal> {
         let offer = offer.ok_or(ActionRefusal::NoOffer)?;
-        self.cluster.worker_mut(offer.worker).declined[offer.kind] = Some(reason);
+        self.cluster.worker_mut(offer.worker).set_declined(offer.kind, Some(reason));
         self.cluster.tally.slots_declined += 1;
         Ok(())
     }

@@ -14,12 +14,12 @@ impl Engine {
     /// Handles a worker's report that a shortage began or ended.
     pub(super) fn worker_short(&mut self, id: WorkerId, lacks: Option<&str>) {
         let known = self.cluster.workers.get_mut(&id);
-        let Some(worker) = known.filter(|worker| worker.state != WorkerState::Lost) else {
+        let Some(worker) = known.filter(|worker| worker.state() != WorkerState::Lost) else {
             self.cluster.tally.illegal_events += 1;
             self.warn(format!("{id} is not there to lack anything; ignored"));
             return;
         };
-        if !worker.health.report_shortage(lacks) {
+        if !worker.health_mut().report_shortage(lacks) {
             return;
         }
         self.record(Record::WorkerShort { worker: id, lacks: lacks.map(str::to_owned), until: None });
@@ -47,10 +47,10 @@ impl Engine {
     fn exclude(&mut self, id: WorkerId, because: &str) {
         let (now, first) = (self.cluster.now, self.settings.shortage_span);
         let worker = self.cluster.worker_mut(id);
-        if worker.state != WorkerState::Up {
+        if worker.state() != WorkerState::Up {
             return;
         }
-        let Some(until) = worker.health.assume_shortage(now, first, because) else { return };
+        let Some(until) = worker.health_mut().assume_shortage(now, first, because) else { return };
         self.cluster.deadlines.set(until, Deadline::ShortageOver(id));
         let lacks = Some(because.to_owned());
         self.record(Record::WorkerShort { worker: id, lacks, until: Some(until) });
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Tries a worker again after a shortage.
     pub(super) fn shortage_over(&mut self, id: WorkerId) {
-        if self.cluster.worker_mut(id).health.end_shortage() {
+        if self.cluster.worker_mut(id).health_mut().end_shortage() {
             self.use_changed(id);
         }
     }

@@ -40,7 +40,7 @@ impl Engine {
         self.judge_free(id, Span(0));
         self.close_request(id, worker, true);
         self.cluster.refresh(id.task.job);
-        if self.cluster.workers[&worker].state == WorkerState::Draining {
+        if self.cluster.workers[&worker].state() == WorkerState::Draining {
             self.move_away(id, worker);
         }
     }

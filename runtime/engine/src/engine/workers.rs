@@ -10,7 +10,7 @@ impl Engine {
     /// Records how much memory a worker's attempts use.
     pub(super) fn worker_has_memory(&mut self, id: WorkerId, bytes: u64) {
         match self.cluster.workers.get_mut(&id) {
-            Some(worker) => worker.memory = Some(bytes),
+            Some(worker) => worker.set_memory(bytes),
             None => self.cluster.tally.illegal_events += 1,
         }
     }
@@ -20,8 +20,7 @@ impl Engine {
             let shared = self.settings.shared_slots;
             let worker = self.cluster.worker_mut(id);
             worker.offer(slots, shared);
-            host.clone_into(&mut worker.host);
-            rack.clone_into(&mut worker.rack);
+            worker.set_place(host, rack);
             self.cluster.enter_rack(id);
             self.find_full(id);
             self.cluster.list_worker(id);
@@ -33,7 +32,7 @@ impl Engine {
         if self.cluster.departures.has_left(id) {
             return;
         }
-        if self.cluster.workers.get(&id).is_some_and(|worker| worker.left) {
+        if self.cluster.workers.get(&id).is_some_and(|worker| worker.has_left()) {
             self.forget(id);
             return;
         }
@@ -86,13 +85,13 @@ impl Engine {
     pub(super) fn step_worker(&mut self, id: WorkerId, input: WorkerInput) -> bool {
         let never =
             if self.cluster.departures.is_forgotten(id) { WorkerState::Lost } else { WorkerState::Unknown };
-        let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state);
+        let before = self.cluster.workers.get(&id).map_or(never, |worker| worker.state());
         match before.on(input) {
             Ok(after) => {
                 if !self.cluster.workers.contains_key(&id) {
                     self.cluster.workers.insert(id, Worker::new(id));
                 }
-                self.cluster.worker_mut(id).state = after;
+                self.cluster.worker_mut(id).set_state(after);
                 if after == WorkerState::Lost {
                     self.cluster.leave_rack(id);
                 }

@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 /// Returns every reason why a launchable task has no slot.
 pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let present: Vec<(WorkerId, &Worker)> =
-        cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost).collect();
+        cluster.workers.iter().filter(|(_, worker)| worker.state() != WorkerState::Lost).collect();
     if present.is_empty() {
         return vec![Reason::new(ReasonCode::NoWorker, "no worker is up; start one")];
     }
@@ -71,24 +71,24 @@ fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
 
 fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason> {
     let because = |code, text| Some(Reason::new(code, text));
-    if worker.state == WorkerState::Draining {
+    if worker.state() == WorkerState::Draining {
         return because(ReasonCode::Draining, format!("{id} is draining"));
     }
-    if let Some(lacks) = worker.health.reported_shortage() {
+    if let Some(lacks) = worker.health().reported_shortage() {
         let text = format!("{id} gets nothing until it has what it lacks: {lacks}");
         return because(ReasonCode::WorkerShort, text);
     }
-    if let Some(shortage) = worker.health.shortage() {
+    if let Some(shortage) = worker.health().shortage() {
         let left = seconds(shortage.until.since(cluster.now));
         let text = format!("{id} gets nothing for another {left}: {}", shortage.because);
         return because(ReasonCode::WorkerShort, text);
     }
-    if worker.cleared {
+    if worker.is_cleared() {
         let text = format!("{id} is kept for a task that runs alone, since workers died while it ran");
         return because(ReasonCode::WorkerKept, text);
     }
     let until = worker.excluded_until()?;
-    let (left, (failures, _)) = (seconds(until.since(cluster.now)), worker.health.failures());
+    let (left, (failures, _)) = (seconds(until.since(cluster.now)), worker.health().failures());
     let text = format!("{id} is excluded for another {left}: the last {failures} attempts there failed");
     because(ReasonCode::Excluded, text)
 }
@@ -119,7 +119,7 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
             format!("{id} has a free {kind} slot, but the task failed there and another worker can have it");
         reasons.push(Reason::new(ReasonCode::FailedThere, text));
     } else if !worker.has_slot_for(job.id, kind) {
-        let kept = worker.reservations.iter().filter(|kept| kept.kind == kind);
+        let kept = worker.reservations().iter().filter(|kept| kept.kind == kind);
         reasons.extend(kept.map(|kept| {
             let left = seconds(kept.until.since(cluster.now));
             let text = format!("a free {kind} slot of {id} is kept for {} for another {left}", kept.job);
