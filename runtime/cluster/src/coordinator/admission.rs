@@ -17,7 +17,7 @@ impl ClusterCoordinator {
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
         let now = self.local.entry_time();
         let can = self.local.state().engine().can_meet(now, &spec_of(plan, user, now));
-        can.map_err(|why| Refusal::wrong(why.to_string()))
+        Ok(can?)
     }
 
     /// Checks that jobs may use a queue of this name.

@@ -16,7 +16,7 @@ use napreduce_protocol::{
 
 use super::ClusterCoordinator;
 use super::history::{explain_ended, log_holder};
-use super::requests::{Refusal, Reply, Request, send, unknown_job};
+use super::requests::{Refusal, Reply, Request, send};
 
 /// The most commands listed for a whole job.
 const WAYS_MAX: usize = 5;
@@ -113,7 +113,7 @@ impl ClusterCoordinator {
 
     /// Returns all details of a job that has not moved to the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let known = self.local.state().jobs().get(&job).ok_or_else(|| unknown_job(job))?;
+        let known = self.local.state().jobs().get(&job).ok_or_else(|| Refusal::NoSuchJob(job))?;
         Ok(Box::new(self.local.detail(known)))
     }
 
@@ -196,9 +196,7 @@ impl ClusterCoordinator {
             PauseKind::Suspend => remedy(format!("resume it with: nap job resume {job}")),
         });
         match task {
-            Some(task) if known.task_state(task).is_none() => {
-                Err(Refusal::wrong(format!("{job} has no task {task}")))
-            }
+            Some(task) if known.task_state(task).is_none() => Err(Refusal::NoSuchTask(task)),
             Some(task) => {
                 let mut reasons = with_state(&task, view.explain(task));
                 self.put_limit_first(job, &mut reasons);

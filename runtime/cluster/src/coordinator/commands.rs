@@ -1,13 +1,13 @@
 //! Commands of operators on jobs, attempts and workers: checks and journal entries. The engine applies the
 //! entries.
 
-use napreduce_engine::{AttemptId, Event, JobId, Pause, PauseKind, Primitive, WorkerId};
+use napreduce_engine::{AttemptId, Event, JobId, OperatorRefusal, Pause, PauseKind, Primitive, WorkerId};
 use napreduce_local::coordinator::Extra;
 use napreduce_protocol::requests::{ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
 use super::ClusterCoordinator;
-use super::requests::{Refusal, unknown_job};
+use super::requests::Refusal;
 
 impl ClusterCoordinator {
     /// Carries out a command; the reply is sent after its effects are journaled.
@@ -41,7 +41,7 @@ impl ClusterCoordinator {
             return Ok(());
         }
         let ended = self.local.state().jobs().contains_key(&job) || self.history.has(job);
-        Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
+        Err(if ended { Refusal::JobEnded(job) } else { Refusal::NoSuchJob(job) })
     }
 
     /// Applies a command to the named attempt, or to all suitable live attempts of a task.
@@ -49,9 +49,9 @@ impl ClusterCoordinator {
         let CommandTask { task, attempt, command, reason } = asked;
         self.check_active(task.job)?;
         let view = self.local.state().view();
-        let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
+        let job = view.job(task.job).ok_or_else(|| Refusal::NoSuchJob(task.job))?;
         if job.task_state(task).is_none() {
-            return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
+            return Err(Refusal::NoSuchTask(task));
         }
         let wanted =
             |live: &AttemptId| live.task == task && attempt.is_none_or(|number| live.number == number);
@@ -62,35 +62,34 @@ impl ClusterCoordinator {
             );
         }
         if live.is_empty() {
-            let what = attempt.map_or_else(
-                || format!("no attempt at {task} is live"),
-                |number| format!("{} is not live", AttemptId { task, number }),
-            );
-            return Err(Refusal::wrong(format!("{what}; see: nap task list {}", task.job)));
+            let unknown = attempt.map(|number| Refusal::NotLive(AttemptId { task, number }));
+            return Err(unknown.unwrap_or(Refusal::NoLiveAttempt(task)));
         }
-        let tried: Vec<Result<AttemptId, String>> =
-            live.into_iter().map(|id| self.can(id, command).map(|()| id)).collect();
-        if tried.iter().all(Result::is_err) {
-            let why: Vec<String> = tried.into_iter().filter_map(Result::err).collect();
-            return Err(Refusal::wrong(format!("cannot {} {}", command.in_words(), why.join("; "))));
+        let (mut able, mut refused) = (Vec::new(), Vec::new());
+        for id in live {
+            match self.can(id, command) {
+                Ok(()) => able.push(id),
+                Err(why) => refused.push((id, why)),
+            }
         }
-        let able: Vec<AttemptId> = tried.into_iter().flatten().collect();
+        if able.is_empty() {
+            return Err(Refusal::Attempts { command: command.in_words(), attempts: refused });
+        }
         for attempt in &able {
             self.local.enter(entry(*attempt, command, &reason));
         }
         Ok(able)
     }
 
-    /// Checks whether a command applies to an attempt; the error begins with the attempt's name.
-    fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
+    /// Checks whether a command applies to an attempt.
+    fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), OperatorRefusal> {
         let engine = self.local.state().engine();
-        let can = match command {
+        match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
             TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
             TaskCommand::Resume => engine.can_resume(attempt),
-        };
-        can.map_err(|why| format!("{attempt}: {why}"))
+        }
     }
 
     /// Suspends or resumes a whole job.
@@ -104,7 +103,7 @@ impl ClusterCoordinator {
             JobCommand::Hold => engine.can_pause_job(job, PauseKind::Hold),
             JobCommand::Release => engine.can_release_job(job),
         };
-        can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
+        can.map_err(|why| Refusal::Job { command: command.in_words(), job, why })?;
         let pause = |kind, reason| Event::JobPauseRequested { job, pause: Pause { kind, reason } };
         self.local.enter(match command {
             JobCommand::Suspend => pause(PauseKind::Suspend, reason),
@@ -124,8 +123,8 @@ impl ClusterCoordinator {
         }
         let can = self.local.state().engine().can_change_job(job, &change);
         can.map_err(|why| {
-            let (what, scheduler) = (change.in_words(), self.local.state().policy());
-            Refusal::wrong(format!("{job} cannot have {what} under the scheduler {scheduler}: {why}"))
+            let (change, scheduler) = (change.in_words(), self.local.state().policy().to_owned());
+            Refusal::Change { job, change, scheduler, why }
         })?;
         self.local.enter(Event::JobChangeRequested { job, change, reason });
         Ok(())
@@ -134,7 +133,7 @@ impl ClusterCoordinator {
     fn drain(&mut self, asked: DrainWorker) -> Result<(), Refusal> {
         let DrainWorker { worker, hand_back, reason } = asked;
         if !self.is_there(worker) {
-            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+            return Err(Refusal::NoSuchWorker(worker));
         }
         let event = Event::WorkerDrainRequested { worker, hand_back, grace: None };
         self.local.enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
@@ -143,10 +142,10 @@ impl ClusterCoordinator {
 
     fn undrain(&mut self, worker: WorkerId, reason: String) -> Result<(), Refusal> {
         if !self.is_there(worker) {
-            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+            return Err(Refusal::NoSuchWorker(worker));
         }
         let can = self.local.state().engine().can_undrain(worker);
-        can.map_err(|why| Refusal::wrong(format!("cannot undrain {worker}: {why}")))?;
+        can.map_err(|why| Refusal::Worker { worker, why })?;
         let event = Event::WorkerUndrainRequested { worker };
         self.local.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
         Ok(())

@@ -12,7 +12,7 @@ use napreduce_local::coordinator::Accepted;
 use napreduce_protocol::{IoResult, read_regular};
 
 use super::ClusterCoordinator;
-use super::requests::{Refusal, Reply, send, unknown_job};
+use super::requests::{Refusal, Reply, send};
 
 /// Limits on the number and bytes of definitions; the oldest are removed first.
 const KEPT_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ impl ClusterCoordinator {
         let (definitions, is_known) = (Arc::clone(&self.definitions), self.history.has(job));
         tokio::task::spawn_blocking(move || {
             let read = read(&definitions.folder, job);
-            send(reply, read.map_err(|refusal| if is_known { refusal } else { unknown_job(job) }));
+            send(reply, read.map_err(|refusal| if is_known { refusal } else { Refusal::NoSuchJob(job) }));
         });
     }
 }
@@ -116,11 +116,11 @@ fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
         io::ErrorKind::NotFound => Refusal::wrong(format!(
             "what was submitted as {job} is not kept any more; that of the last {KEPT_MAX} ended jobs is. Submit it again with its program"
         )),
-        _ => Refusal { status: 1, reason: format!("cannot read {}: {error}", path.display()) },
+        _ => Refusal::failed(format_args!("cannot read {}: {error}", path.display())),
     })?;
-    serde_json::from_slice(&text).map_err(|error| Refusal {
-        status: 1,
-        reason: format!("{} cannot be read: {error}; submit the job again with its program", path.display()),
+    serde_json::from_slice(&text).map_err(|error| {
+        let remedy = "submit the job again with its program";
+        Refusal::failed(format_args!("{} cannot be read: {error}; {remedy}", path.display()))
     })
 }
 
@@ -172,12 +172,12 @@ mod tests {
         let read = read(folder, JobId(7)).expect("it is there");
         assert_eq!((read.plan.priority, read.plan.queue.as_str(), read.user.as_str()), (5, "nightly", "ada"));
         let refused = super::read(folder, JobId(8)).expect_err("it is not");
-        let said = &refused.reason;
+        let said = refused.to_string();
         assert!(said.starts_with("what was submitted as job_0008 is not kept any more"), "{said}");
         fs::write(file(folder, JobId(9)), "{").expect("written");
         let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
-        let said = &refused.reason;
-        assert!(refused.status == 1 && said.contains("job_0009.json cannot be read"), "{said}");
+        let said = refused.to_string();
+        assert!(refused.status() == 1 && said.contains("job_0009.json cannot be read"), "{said}");
     }
 
     #[test]

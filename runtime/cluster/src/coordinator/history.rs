@@ -12,7 +12,7 @@ use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 use super::ClusterCoordinator;
 use super::configuration::CoordinatorConfiguration;
 use super::outcomes::outcomes_of_ended;
-use super::requests::{LogHolder, Refusal, Reply, send, unknown_job};
+use super::requests::{LogHolder, Refusal, Reply, send};
 
 impl ClusterCoordinator {
     /// Returns the job that a request is about, if it has ended or is unknown.
@@ -72,7 +72,7 @@ impl ClusterCoordinator {
         make: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
     ) {
         if !self.history.has(job) {
-            return send(reply, Err(unknown_job(job)));
+            return send(reply, Err(Refusal::NoSuchJob(job)));
         }
         let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
@@ -118,7 +118,7 @@ fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal>
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
         Some(Err(why)) => Err(Refusal::failed(format_args!("cannot read the history of {job}: {why}"))),
-        None => Err(unknown_job(job)),
+        None => Err(Refusal::NoSuchJob(job)),
     }
 }
 

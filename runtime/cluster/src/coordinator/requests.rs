@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId, OperatorRefusal, PolicyRefusal, TaskId, WorkerId};
 use napreduce_local::coordinator::{Accepted, Following};
 use napreduce_protocol::{FromCoordinator, JobError, ToCoordinator};
 use thiserror::Error;
@@ -11,27 +11,69 @@ use tokio::sync::oneshot;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{reason}")]
-pub(crate) struct Refusal {
-    /// The exit status: 1 for a failure, 2 for a wrong request.
-    pub(crate) status: u8,
-    pub(crate) reason: String,
+pub(crate) enum Refusal {
+    #[error("there is no {0}; see: nap job list")]
+    NoSuchJob(JobId),
+    #[error("{0} has ended")]
+    JobEnded(JobId),
+    #[error("{job} has no task {0}", job = .0.job)]
+    NoSuchTask(TaskId),
+    #[error("no attempt at {0} is live; see: nap task list {job}", job = .0.job)]
+    NoLiveAttempt(TaskId),
+    #[error("{0} is not live; see: nap task list {job}", job = .0.task.job)]
+    NotLive(AttemptId),
+    #[error("there is no {0}; see: nap worker list")]
+    NoSuchWorker(WorkerId),
+    /// Every attempt that a command names refuses it.
+    #[error("cannot {command} {}", in_words(.attempts))]
+    Attempts { command: &'static str, attempts: Vec<(AttemptId, OperatorRefusal)> },
+    #[error("cannot {command} {job}: {why}")]
+    Job { command: &'static str, job: JobId, why: OperatorRefusal },
+    #[error("{job} cannot have {change} under the scheduler {scheduler}: {why}")]
+    Change { job: JobId, change: String, scheduler: String, why: OperatorRefusal },
+    #[error("cannot undrain {worker}: {why}")]
+    Worker { worker: WorkerId, why: OperatorRefusal },
+    #[error(transparent)]
+    Policy(#[from] PolicyRefusal),
+    /// The output directory of a submission cannot be claimed.
+    #[error("{reason}")]
+    Submission { status: u8, reason: String },
+    /// A wrong request of another kind.
+    #[error("{0}")]
+    Wrong(String),
+    /// A valid request that failed.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl Refusal {
     /// A wrong request: its object does not exist or does not allow it.
     pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
-        Refusal { status: 2, reason: reason.into() }
+        Refusal::Wrong(reason.into())
     }
 
     /// A valid request that failed.
     pub(crate) fn failed(error: impl ToString) -> Refusal {
-        Refusal { status: 1, reason: error.to_string() }
+        Refusal::Failed(error.to_string())
     }
 
     pub(crate) fn of(error: &JobError) -> Refusal {
-        Refusal { status: error.exit_status(), reason: error.to_string() }
+        Refusal::Submission { status: error.exit_status(), reason: error.to_string() }
     }
+
+    /// Returns the exit status: 1 for a failure, 2 for a wrong request.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Refusal::Failed(_) => 1,
+            Refusal::Submission { status, .. } => *status,
+            _ => 2,
+        }
+    }
+}
+
+fn in_words(attempts: &[(AttemptId, OperatorRefusal)]) -> String {
+    let each: Vec<String> = attempts.iter().map(|(attempt, why)| format!("{attempt}: {why}")).collect();
+    each.join("; ")
 }
 
 /// The channel of an answer. A client that is gone drops it.
@@ -71,10 +113,6 @@ pub(crate) enum Request {
     ReleaseChain {
         chain: u128,
     },
-}
-
-pub(super) fn unknown_job(job: JobId) -> Refusal {
-    Refusal::wrong(format!("there is no {job}; see: nap job list"))
 }
 
 /// Fails only if the client is gone.

@@ -85,7 +85,7 @@ fn refused_submission_has_exit_status_2() {
         if let Request::Asked(ToCoordinator::Submission(_), reply) = request {
             let reason =
                 "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
-            let _ = reply.send(Err(Refusal { status: 2, reason }));
+            let _ = reply.send(Err(Refusal::wrong(reason)));
         }
     });
     let error = scene.client().run(plan(), &scene.options(), &quietly()).expect_err("it is refused");
@@ -100,7 +100,7 @@ fn refused_request_is_not_repeated() {
     let _coordinator = scene.coordinator(move |request| {
         let Request::Asked(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
         sender.send(()).expect("the test waits");
-        let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
+        let _ = reply.send(Err(Refusal::wrong("there is no job_0009")));
     });
     scene.client().ask(GetJob { job: JobId(9) }).expect_err("it is refused");
     assert_eq!(received.try_iter().count(), 1, "asked once");
@@ -245,7 +245,7 @@ fn requests_receive_answer_or_refusal() {
         let Request::Asked(asked, reply) = request else { panic!("{request:?}") };
         let answer = match asked {
             ToCoordinator::ListJobs(ListJobs { limit: 5 }) => Ok(FromCoordinator::Jobs(Vec::new())),
-            ToCoordinator::GetJob(_) => Err(Refusal { status: 1, reason: "there is no job_0009".to_owned() }),
+            ToCoordinator::GetJob(_) => Err(Refusal::failed("there is no job_0009")),
             ToCoordinator::KillJob(_) => Ok(FromCoordinator::Done),
             ToCoordinator::ListTasks(ListTasks { job: None }) => Ok(FromCoordinator::Tasks(Vec::new())),
             ToCoordinator::CommandTask(CommandTask { task, attempt: Some(number), .. }) => {

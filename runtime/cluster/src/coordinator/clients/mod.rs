@@ -137,7 +137,8 @@ impl Client {
             let Ok(asked) = asked else { return Ok(()) };
             let Some(asked) = asked? else { return Ok(()) };
             match self.answer(asked).await {
-                Err(Parting::Refused(Refusal { status, reason })) => {
+                Err(Parting::Refused(refusal)) => {
+                    let (status, reason) = (refusal.status(), refusal.to_string());
                     self.send(&FromCoordinator::Refused { status, reason }).await?;
                 }
                 answered => answered?,

@@ -188,9 +188,9 @@ impl Stage {
             ["ask", question @ ..] => self.ask(question).await.map(or_none),
             _ => self.order(words, text).await,
         };
-        answer.unwrap_or_else(|Refusal { status, reason }| match status {
-            2 => vec![format!("refused: {reason}")],
-            other => vec![format!("refused with {other}: {reason}")],
+        answer.unwrap_or_else(|refusal| match refusal.status() {
+            2 => vec![format!("refused: {refusal}")],
+            other => vec![format!("refused with {other}: {refusal}")],
         })
     }
 
