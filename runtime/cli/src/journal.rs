@@ -76,7 +76,7 @@ fn text(place: &str, check: &JournalCheck, screen: &Screen) -> String {
     let before = if check.has_snapshot { "a snapshot and " } else { "" };
     let mut text = format!(
         "journal    {place}\nbegun      {}, last written {}\nscheduler  {scheduler}\nholds      {before}{entries} entries: \
-         {workers} workers, {} jobs that have not ended\n",
+         {workers} workers, {} unfinished jobs\n",
         screen.moment(check.begun_millis),
         screen.moment(check.last_millis),
         jobs.len()
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(
             head,
             "journal    /srv/nap/coordinator\nbegun      2026-09-21T14:13:20Z, last written 2026-09-21T14:14:20Z\n\
-             scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 jobs that have not ended\n\
+             scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 unfinished jobs\n\
              remark     journal-00000003.log ended in the middle of an entry\na coordinator can continue from it"
         );
         assert!(table.starts_with("JOB") && table.contains("job_0007"), "{table}");

@@ -42,24 +42,24 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
         [(up, "up"), (excluded, "excluded"), (draining, "draining"), (leaving, "leaving"), (lost, "lost")];
     let JobCounts { active, waiting, succeeded, failed, killed } = status.jobs;
     let jobs = [
-        (active - waiting, "at work"),
+        (active - waiting, "running"),
         (waiting, "waiting"),
         (succeeded, "succeeded"),
         (failed, "failed"),
         (killed, "killed"),
     ];
     let slots = |of: SlotsInUse| format!("{}/{}", of.used, of.slots);
-    let naps = [
+    let paused = [
         (status.map.suspended + status.reduce.suspended, "suspended"),
         (status.checkpointed, "checkpointed"),
     ];
     let mut text = format!(
-        "workers  {}\nslots    maps {}, reduces {}\njobs     {}\nnaps     {}\n",
+        "workers  {}\nslots    maps {}, reduces {}\njobs     {}\npaused   {}\n",
         counts(&workers),
         slots(status.map),
         slots(status.reduce),
         counts(&jobs),
-        counts(&naps)
+        counts(&paused)
     );
     for warning in &status.warnings {
         let line = format!("{}; {}", warning.text, warning.remedy);
@@ -132,8 +132,8 @@ mod tests {
         };
         assert_eq!(
             text(&status, &Screen::plain()),
-            "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 at work, 1 waiting, 1 succeeded, 1 killed\n\
-             naps     1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J; start it again there: nap worker\n\n\
+            "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 running, 1 waiting, 1 succeeded, 1 killed\n\
+             paused   1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J; start it again there: nap worker\n\n\
              JOB       NAME       QUEUE    STATE   MAPS     REDUCES  WHY IT WAITS\n\
              job_0009  wordcount  default  active  3/4 75%  -        job_0009 waits for a slot\n\
              job_0008  wordcount  default  active  3/4 75%  -\n"
@@ -148,6 +148,6 @@ mod tests {
         assert!(many.contains("jobs     50 waiting\n"), "{many}");
         assert!(many.ends_with("... and 30 more: nap job list --limit 50\n"), "{many}");
         let idle = text(&StatusAnswer::default(), &Screen::plain());
-        assert_eq!(idle, "workers  none\nslots    maps 0/0, reduces 0/0\njobs     none\nnaps     none\n");
+        assert_eq!(idle, "workers  none\nslots    maps 0/0, reduces 0/0\njobs     none\npaused   none\n");
     }
 }

@@ -46,7 +46,7 @@ pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()>
     let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;
     let TraceFigures { stints, naps } = figures;
     print_error(format_args!(
-        "{}: {stints} stretches at work, {naps} naps; open it in Perfetto (ui.perfetto.dev) or chrome://tracing",
+        "{}: {stints} running intervals, {naps} preemptions; open it in Perfetto (ui.perfetto.dev) or chrome://tracing",
         output.display()
     ));
     failures.finish()
