@@ -2,9 +2,7 @@
 //! overrides the environment, which overrides the configuration file.
 
 mod configuration;
-mod fsync;
 mod options;
-mod web_address;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -19,12 +17,10 @@ use napreduce_protocol::parse_time;
 
 use crate::failure::usage;
 
-pub use configuration::{Configuration, WebTable};
-pub use fsync::Fsync;
+pub use configuration::{Configuration, WebAddress, WebTable};
 pub use options::{
-    CoordinatorOptions, IsolationName, OnTerminateName, PageOutName, WorkerOptions, rack_name,
+    CoordinatorOptions, Fsync, IsolationName, OnTerminateName, PageOutName, WorkerOptions, rack_name,
 };
-pub use web_address::WebAddress;
 
 /// Flags that name a cluster.
 #[derive(Debug, Clone, Default, Args)]

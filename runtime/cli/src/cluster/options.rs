@@ -1,16 +1,15 @@
 //! Settings of coordinators and workers. Flags and tables of the configuration file have the same names.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use napreduce_cluster::FsyncPolicy;
 use napreduce_protocol::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use serde::{Deserialize, Deserializer};
-
-use super::Fsync;
 
 /// The table `[coordinator]`, and flags of the same names.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Args)]
@@ -200,6 +199,34 @@ pub struct WorkerOptions {
     pub time_limit: Option<Duration>,
 }
 
+/// When the journal is synced to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fsync(pub FsyncPolicy);
+
+impl FromStr for Fsync {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fsync, String> {
+        Ok(Fsync(match text {
+            "always" => FsyncPolicy::Always,
+            "never" => FsyncPolicy::Never,
+            interval => FsyncPolicy::Interval(parse_time(interval).map_err(|_| {
+                format!("invalid value {text:?}: expected always, never or a time such as 100ms")
+            })?),
+        }))
+    }
+}
+
+impl Display for Fsync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            FsyncPolicy::Always => f.write_str("always"),
+            FsyncPolicy::Never => f.write_str("never"),
+            FsyncPolicy::Interval(interval) => write!(f, "{}us", interval.as_micros()),
+        }
+    }
+}
+
 /// The effect of SIGTERM on a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -280,5 +307,18 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteSize>, 
     match Size::deserialize(deserializer)? {
         Size::Bytes(bytes) => Ok(Some(ByteSize::new(bytes))),
         Size::Text(text) => text.parse().map(Some).map_err(serde::de::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fsync_reads_words_and_intervals() {
+        assert_eq!("always".parse(), Ok(Fsync(FsyncPolicy::Always)));
+        assert_eq!("never".parse(), Ok(Fsync(FsyncPolicy::Never)));
+        assert_eq!("100ms".parse(), Ok(Fsync(FsyncPolicy::Interval(Duration::from_millis(100)))));
+        assert!("often".parse::<Fsync>().expect_err("no time").contains("always, never or a time"));
     }
 }

@@ -2,8 +2,6 @@
 //! and plots the results.
 
 mod arguments;
-mod choices;
-mod comparison;
 mod fidelity;
 mod figures;
 mod jobs;

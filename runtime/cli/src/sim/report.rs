@@ -1,14 +1,15 @@
 //! The report of an experiment: a table of all jobs and one for each class, and the same as JSON.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use napreduce_sim::metrics::{ClassSummary, RunSummary, confidence};
+use napreduce_engine::{Judged, Primitive, Span};
+use napreduce_sim::metrics::{ClassSummary, ConfidenceInterval, RunSummary, confidence};
 use serde_json::{Value, json};
 
+use super::Experiment;
 use super::runs::Outcome;
 use super::variants::Variant;
-use super::{Experiment, comparison};
 use crate::format::table;
 
 /// Maximum unfinished jobs to name.
@@ -96,11 +97,11 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     }
     if outcomes.len() > 1 {
         text.push('\n');
-        text += &comparison::text(outcomes);
+        text += &comparison_table(outcomes);
     }
     for outcome in outcomes.iter().filter(|outcome| !outcome.first.judged.is_empty()) {
         text.push('\n');
-        text += &super::choices::text(&outcome.label, &outcome.first.judged);
+        text += &choice_table(&outcome.label, &outcome.first.judged);
     }
     for outcome in outcomes {
         let run = &outcome.first;
@@ -208,10 +209,10 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
         json!({
             "scheduler": variant.subject.name(),
             "label": outcome.label,
-            "paired": comparison::value(&outcomes[0], outcome),
+            "paired": paired_ratios(&outcomes[0], outcome),
             "confidence": intervals,
             "runs": outcome.summaries,
-            "choices": super::choices::value(&outcome.first.judged),
+            "choices": choice_values(&outcome.first.judged),
         })
     };
     json!({
@@ -226,6 +227,90 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
 /// Turns `sojourn mean, s` into `sojourn_mean`.
 fn key(name: &str) -> String {
     name.split(',').next().unwrap_or(name).replace(' ', "_")
+}
+
+/// A compared figure: heading, key, and function of a run.
+type ComparedNumber = (&'static str, &'static str, fn(&RunSummary) -> f64);
+
+const COMPARED: [ComparedNumber; 3] = [
+    ("sojourn mean, s", "sojourn_mean", |run| run.sojourn.mean),
+    ("slowdown mean", "slowdown_mean", |run| run.slowdown.mean),
+    ("makespan, s", "makespan", |run| run.makespan),
+];
+
+/// Returns the ratio of a figure to that of the first variant, over equal seeds; `None` if one of those is zero.
+fn ratio(first: &Outcome, outcome: &Outcome, of: fn(&RunSummary) -> f64) -> Option<ConfidenceInterval> {
+    let pairs = first.summaries.iter().zip(&outcome.summaries).map(|(first, run)| (of(first), of(run)));
+    let ratios: Option<Vec<f64>> = pairs.map(|(first, run)| (first > 0.0).then(|| run / first)).collect();
+    ratios.map(|ratios| confidence(&ratios))
+}
+
+/// Formats a row for each variant.
+fn comparison_table(outcomes: &[Outcome]) -> String {
+    let Some(first) = outcomes.first() else { return String::new() };
+    let over = format!("/ {}", first.label);
+    let mut headings = vec!["variant"];
+    for (heading, ..) in COMPARED {
+        headings.extend([heading, &over]);
+    }
+    headings.push("did not end");
+    let rows = outcomes.iter().map(|outcome| {
+        let mut row = vec![outcome.label.clone()];
+        for (_, _, of) in COMPARED {
+            row.push(cell(&outcome.summaries.iter().map(of).collect::<Vec<_>>()));
+            row.push(ratio(first, outcome, of).map_or_else(|| "-".to_owned(), ratio_in_words));
+        }
+        row.push(outcome.summaries.iter().map(|run| run.unfinished).sum::<u64>().to_string());
+        row
+    });
+    table(&headings, rows)
+}
+
+fn ratio_in_words(ratio: ConfidenceInterval) -> String {
+    match ratio.within {
+        None => format!("{:.3}", ratio.mean),
+        Some(within) => format!("{:.3} ± {}", ratio.mean, number(within)),
+    }
+}
+
+/// Returns the ratios of one variant as JSON.
+fn paired_ratios(first: &Outcome, outcome: &Outcome) -> Value {
+    let ratios = COMPARED.iter().map(|(_, key, of)| ((*key).to_owned(), json!(ratio(first, outcome, *of))));
+    Value::Object(ratios.collect())
+}
+
+/// Formats expected and actual costs of each primitive that the engine chose by cost, as means over freed slots.
+fn choice_table(scheduler: &str, judged: &BTreeMap<Primitive, Judged>) -> String {
+    let headings =
+        ["chosen", "slots", "free after, s: expected", "took", "cost to victims, s: expected", "was"];
+    let rows = judged.iter().map(|(primitive, known)| {
+        let mean = |span: Span| format!("{:.3}", span.0 as f64 / 1e6 / known.slots.max(1) as f64);
+        vec![
+            format!("{primitive} ({scheduler})"),
+            known.slots.to_string(),
+            mean(known.free_estimated),
+            mean(known.free),
+            mean(known.victim_estimated),
+            mean(known.victim),
+        ]
+    });
+    table(&headings, rows)
+}
+
+/// Returns the costs of chosen primitives as JSON, in seconds summed over all slots.
+fn choice_values(judged: &BTreeMap<Primitive, Judged>) -> Value {
+    let seconds = |span: Span| span.0 as f64 / 1e6;
+    let one = |(primitive, known): (&Primitive, &Judged)| {
+        json!({
+            "primitive": primitive.to_string(),
+            "slots": known.slots,
+            "free_expected": seconds(known.free_estimated),
+            "free": seconds(known.free),
+            "victims_expected": seconds(known.victim_estimated),
+            "victims": seconds(known.victim),
+        })
+    };
+    Value::Array(judged.iter().map(one).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `nap web`: the dashboard of a cluster, links to it, and API tokens.
 
 mod running;
-mod what_if;
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
@@ -13,8 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use running::secret_of;
-pub use running::{Running, settings};
-pub use what_if::what_if_settings;
+pub use running::{Running, settings, what_if_settings};
 
 use crate::cluster::{ClusterArguments, WebAddress};
 use crate::failure::usage;

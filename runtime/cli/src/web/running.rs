@@ -4,17 +4,18 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use napreduce_cluster::{ClusterDirectory, ClusterPlace};
 use napreduce_protocol::Secret;
-use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings};
+use napreduce_schedulers::SchedulerName;
+use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings, WhatIfSettings};
 use serde::{Deserialize, Serialize};
 
-use super::what_if::what_if_settings;
 use crate::cluster::{ClusterArguments, WebAddress};
+use crate::parent::PARENT_VARIABLE;
 use crate::whole_file::write_private;
 
 /// The content of `web.json`.
@@ -134,6 +135,18 @@ pub fn revocations_file(directory: &ClusterDirectory) -> PathBuf {
 
 fn record_file(directory: &ClusterDirectory) -> PathBuf {
     directory.path().join("web.json")
+}
+
+/// Returns the settings of simulations: `nap sim` in a process that ends with the server. Results are kept in
+/// `folder`; scheduler parameters are read from the directory `tables`, or from `file`.
+pub fn what_if_settings(folder: PathBuf, tables: &Path, file: Option<&Path>) -> WhatIfSettings {
+    // This very program, even if its file was replaced.
+    let mut settings = WhatIfSettings::new("/proc/self/exe".into(), folder);
+    settings.begin = vec!["sim".into(), "--dir".into(), tables.into()];
+    settings.begin.extend(file.into_iter().flat_map(|file| ["--config".into(), file.into()]));
+    settings.environment = vec![(PARENT_VARIABLE.to_owned(), std::process::id().to_string())];
+    settings.schedulers = SchedulerName::ALL.map(|name| name.to_string()).to_vec();
+    settings
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The log of a daemon: line format, level filter (`NAPREDUCE_LOG`), and daily rotation.
+//! The log of a daemon: flags, line format, level filter (`NAPREDUCE_LOG`), and daily rotation.
 
+use std::ffi::OsString;
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
 
+use anyhow::Result;
+use clap::{Args, ValueEnum};
 use napreduce_local::SPAN_TARGET;
 use napreduce_protocol::one_line;
 use thiserror::Error;
@@ -21,14 +24,50 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use super::LogFormat;
-
 /// The variable with the log level, or levels by component, such as `info,worker=debug`.
 const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
 /// Number of daily files to keep.
 const DAYS_MAX: usize = 7;
 /// Maximum columns of a line; messages may contain text of users.
 const COLUMNS_MAX: usize = 4_000;
+
+/// The log of a daemon. `NAPREDUCE_LOG` sets its levels.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Log")]
+pub struct LogArguments {
+    /// Format of the log; NAPREDUCE_LOG sets levels, such as debug or info,worker=debug [default: text]
+    #[arg(long, value_name = "FORM", env = "NAPREDUCE_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+
+    /// Directory for daily log files, of which seven are kept [default: log to standard error]
+    #[arg(long, value_name = "DIR", env = "NAPREDUCE_LOG_DIRECTORY")]
+    pub log_directory: Option<PathBuf>,
+}
+
+/// Lines of a log: text with time (UTC), component and message, or JSON objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl LogArguments {
+    /// Starts the log of this daemon; `name` begins the names of its files.
+    pub fn start(&self, name: &str) -> Result<()> {
+        let files = self.log_directory.as_deref().map(|directory| (directory, name));
+        Ok(start(self.log_format.unwrap_or_default(), files)?)
+    }
+
+    /// Returns the flags that were given, for another process.
+    pub fn to_line(&self) -> Vec<OsString> {
+        let format = self.log_format.and_then(|format| format.to_possible_value());
+        let format = format.map(|format| format.get_name().into());
+        let directory = self.log_directory.clone().map(OsString::from);
+        let flags = [("--log-format", format), ("--log-directory", directory)];
+        flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?])).flatten().collect()
+    }
+}
 
 /// The log of a daemon cannot be started.
 #[derive(Debug, Error)]
@@ -61,7 +100,7 @@ pub enum LogError {
 ///
 /// # Errors
 /// If `NAPREDUCE_LOG` is invalid, if files cannot be written, or at a second call.
-pub fn start(format: LogFormat, files: Option<(&Path, &str)>) -> Result<(), LogError> {
+fn start(format: LogFormat, files: Option<(&Path, &str)>) -> std::result::Result<(), LogError> {
     let filter = filter(std::env::var(FILTER_VARIABLE).ok())?;
     let Some((path, prefix)) = files else {
         return install(format, filter, io::stderr);
@@ -91,7 +130,7 @@ impl Write for DailyFiles {
     }
 }
 
-fn filter(text: Option<String>) -> Result<Targets, LogError> {
+fn filter(text: Option<String>) -> std::result::Result<Targets, LogError> {
     let targets = match text.filter(|text| !text.trim().is_empty()) {
         None => Targets::new().with_default(LevelFilter::INFO),
         Some(text) => text.parse().map_err(|source| LogError::Filter { text, source })?,
@@ -99,7 +138,7 @@ fn filter(text: Option<String>) -> Result<Targets, LogError> {
     Ok(targets.with_target(SPAN_TARGET, LevelFilter::INFO))
 }
 
-fn install<W>(format: LogFormat, filter: Targets, writer: W) -> Result<(), LogError>
+fn install<W>(format: LogFormat, filter: Targets, writer: W) -> std::result::Result<(), LogError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
