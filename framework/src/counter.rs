@@ -1,6 +1,6 @@
 //! The `counter!` macro: a user counter, looked up by name once for each place in the program.
 
-/// A counter of one's own: `counter!("bad rows").add(1)`.
+/// A user counter: `counter!("bad rows").add(1)`.
 ///
 /// The name is looked up once; after that counting is one atomic addition, cheap enough for every record.
 /// Counts of attempts whose result does not count (failed ones, say) are left out of the job's.

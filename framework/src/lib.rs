@@ -298,7 +298,7 @@
 //! |---|---|---|
 //! | `cli` | [`main`](main()) and the flags of job programs | on by default; [`Program::run`] needs no command line |
 //! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
-//! | `streaming` | `streaming`: commands as mappers and reducers | programs that run commands; `nap` has it |
+//! | `streaming` | `streaming`: commands as mappers and reducers | programs that run commands, such as `nap` |
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
 //! | `guests` | `--on`: jobs on Spark and Hadoop | programs that are run there |
 //! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |

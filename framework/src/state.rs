@@ -43,7 +43,7 @@ pub enum Save {
     Stateless,
     /// The state was appended; `restore` makes a fresh clone, set up, go on from it.
     Saved,
-    /// It cannot be saved: the task is not checkpointed. What is assumed of traits that do not say.
+    /// The state cannot be saved, so the task is not checkpointed; the default of the traits.
     Unsupported,
 }
 

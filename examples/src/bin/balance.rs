@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use napreduce::output::Text;
 use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Values};
 
-/// What has been paid until now.
+/// The balance so far.
 #[derive(Clone, Default)]
 struct Balance(i64);
 
@@ -36,12 +36,12 @@ impl Reducer for Balance {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         self.0 =
-            i64::from_le_bytes(state.try_into().map_err(|_| TaskError::task("eight bytes are a state"))?);
+            i64::from_le_bytes(state.try_into().map_err(|_| TaskError::task("expected a state of 8 bytes"))?);
         Ok(())
     }
 }
 
-/// Taken into a test, too, which preempts it everywhere.
+/// Adds up payments. `tests/examples/preemption.rs` includes this job.
 pub fn balance(_: &()) -> Job {
     let payment = |line: &str, out: &mut Emit<String, i64>| {
         let payment = line.split_once(',').and_then(|(day, amount)| Some((day, amount.parse().ok()?)));

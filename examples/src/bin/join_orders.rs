@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use napreduce::input::TextLines;
 use napreduce::{Emit, Job, Key, Program, counter};
 
-/// What a row is of: what is written first here comes first in its group.
+/// The input of a row. Users sort first.
 #[derive(Key)]
 enum Table {
     Users,
@@ -43,7 +43,7 @@ fn join(_: &()) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Puts the name of its user (ID,NAME) to each order (ID,AMOUNT)")
+        .about("Adds the name of its user (ID,NAME) to each order (ID,AMOUNT)")
         .examples("join-orders users=users.csv orders=orders.csv --output named")
         .main(join)
 }

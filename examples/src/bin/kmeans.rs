@@ -12,17 +12,17 @@ type Point = (i64, i64);
 
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 struct Centres {
-    /// Where a centre is at first; once for each group of points
+    /// Initial centre; repeated for each cluster
     #[arg(long = "centre", value_name = "X,Y", required = true, allow_hyphen_values = true, value_parser = point)]
     centres: Vec<Point>,
 }
 
 fn point(text: &str) -> Result<Point, String> {
     let numbers = text.split_once(',').and_then(|(x, y)| Some((x.parse().ok()?, y.parse().ok()?)));
-    numbers.ok_or_else(|| format!("expected two whole numbers X,Y, but found {text:?}"))
+    numbers.ok_or_else(|| format!("expected two integers X,Y, but found {text:?}"))
 }
 
-/// One round: writes where each centre has moved.
+/// One round: writes the new position of each centre.
 fn round(Centres { centres }: &Centres) -> Job {
     let centres = centres.clone();
     Job::text()

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use napreduce::output::{NamedOutput, Text};
 use napreduce::{Job, Program};
 
-/// Errors and warnings each have an output, everything else stays in the job's own.
+/// Errors and warnings have named outputs; other lines go to the main output.
 fn levels(_: &()) -> Job {
     let errors = NamedOutput::new("errors", Text);
     let warnings = NamedOutput::new("warnings", Text);

@@ -29,7 +29,7 @@ fn changes(_: &()) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Tells how much warmer each city was than at its reading before, from lines CITY,DATE,DEGREES")
+        .about("Computes how much warmer each city was than at its previous reading, from lines CITY,DATE,DEGREES")
         .examples("secondary-sort readings.csv --output changes")
         .main(changes)
 }

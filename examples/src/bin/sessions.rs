@@ -9,10 +9,10 @@ use napreduce::{Emit, Job, Program};
 
 /// Seconds without a visit after which a session has ended.
 const PAUSE: u64 = 30 * 60;
-/// First second, last second, and how many visits.
+/// First second, last second, number of visits.
 type Session = (u64, u64, u64);
 
-/// Groups the visits of each user, by time; taken into a test, too, which preempts it everywhere.
+/// Groups the visits of each user by time. `tests/examples/preemption.rs` includes this job.
 pub fn sessions(_: &()) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
@@ -20,7 +20,7 @@ pub fn sessions(_: &()) -> Job {
             visit.map(|visit| out.emit(visit, ())).ok_or_else(|| format!("expected USER,SECOND: {line:?}"))
         })
         .group_by::<String>()
-        // The state is the session that has not ended yet.
+        // The state is the current session.
         .reduce_resumable(None, |open: &mut Option<Session>, user, visits, out| {
             let mut end = |(first, last, visits): Session| out.emit((user, first), (last - first, visits));
             while let Some(((_, second), ())) = visits.next_entry() {
@@ -30,7 +30,7 @@ pub fn sessions(_: &()) -> Job {
                 let (first, _, visits) = open.unwrap_or((second, second, 0));
                 *open = Some((first, second, visits + 1));
             }
-            // A group that is cut goes on, perhaps in another process.
+            // The rest of a cut group follows, perhaps in another process.
             if !visits.is_cut() {
                 open.take().map(end);
             }

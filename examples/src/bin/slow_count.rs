@@ -1,5 +1,5 @@
-//! Counts the words of text and takes its time over each: `slow-count INPUT... --output DIR [--pause
-//! MILLIS]`. Something to look at, suspend and checkpoint while it runs.
+//! Counts the words of text with a pause at each: `slow-count INPUT... --output DIR [--pause MILLIS]`. Its
+//! tasks run long enough to be watched, suspended and checkpointed.
 
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Pauses {
-    /// Milliseconds that the reduce waits for each word
+    /// Pause of the reduce at each word, in milliseconds
     #[arg(long, value_name = "MILLIS", default_value = "200")]
     pause: u64,
 }
@@ -19,7 +19,11 @@ struct Pauses {
 fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            for word in words(line) {
+                out.emit(word, 1);
+            }
+        })
         .combine(|count, more| *count += more)
         .reduce(move |word, counts, out| {
             sleep(pause);
@@ -29,7 +33,7 @@ fn slow_count(pauses: &Pauses) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Counts the words of text, slowly, so that there is time to suspend and checkpoint its tasks")
+        .about("Counts the words of text slowly, for trying out suspend and checkpoint")
         .examples("slow-count README.md --output slow --cluster DIR --detach")
         .main(slow_count)
 }

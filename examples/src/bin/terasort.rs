@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const ROW_BYTES: usize = 100;
 
-/// What the rows look like, named as datagen does. All formats are 100 bytes with the key in front.
+/// The formats of datagen. A row has 100 bytes and begins with the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum RowFormat {
     /// Printable rows that end with CR LF.
@@ -24,7 +24,7 @@ enum RowFormat {
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Rows {
-    /// What the rows look like; the output has the same format
+    /// Format of the rows, in input and output
     #[arg(long, value_enum, default_value = "ascii")]
     format: RowFormat,
 }

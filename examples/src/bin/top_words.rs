@@ -13,20 +13,24 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Most {
-    /// How many words to write
+    /// Number of words to write
     #[arg(long, value_name = "N", default_value_t = 10)]
     most: u64,
 }
 
 fn count(_: &()) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            for word in words(line) {
+                out.emit(word, 1);
+            }
+        })
         .combine(|count, more| *count += more)
         .output(Records::<String, u64>::default())
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// All words are one group, whose key begins with nothing; those behind the first ones are not read.
+/// The empty key prefix `()` makes one group of all words. Words after the first `most` are not read.
 fn top(&Most { most }: &Most) -> Job {
     Job::records::<String, u64>()
         .map(|(word, count), out: &mut Emit<((), Reverse<u64>, String), ()>| {

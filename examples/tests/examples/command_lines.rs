@@ -54,7 +54,7 @@ fn invalid_arguments_exit_with_status_2() {
     }
     let nowhere = run(env!("CARGO_BIN_EXE_kmeans"), &["in", "--output", "out", "--centre", "here"]);
     assert_eq!(nowhere.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("expected two whole numbers X,Y"));
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("expected two integers X,Y"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Container files whose header defines a random sync marker, which separates blocks: reading of the header, and
-//! the search for the first marker of a split.
+//! Container files whose header defines a random sync marker, which separates blocks: reading of the header,
+//! and the search for the first marker of a split.
 
 use std::ops::Range;
 
@@ -25,8 +25,8 @@ pub(crate) fn magic<const N: usize>(bytes: &dyn ReadAt) -> Result<Option<[u8; N]
     Ok(Some(magic))
 }
 
-/// Parses the header of a file of `length` bytes, of which `read` returns those at an offset, up to a maximum.
-/// `parse` returns `None` if the header continues after its bytes. A header may have `memory` bytes.
+/// Parses the header of a file of `length` bytes, of which `read` returns those at an offset, up to a
+/// maximum. `parse` returns `None` if the header continues after its bytes. A header may have `memory` bytes.
 pub(crate) fn read_header<T>(
     length: u64,
     memory: usize,

@@ -58,7 +58,7 @@ pub fn read(input: &DeriveInput) -> Result<Shape<'_>, Error> {
         Data::Union(data) => {
             return Err(Error::new_spanned(
                 data.union_token,
-                "a union has no fields that could be read back; derive for a struct or an enum",
+                "a union cannot be decoded; use a struct or an enum",
             ));
         }
     };
@@ -98,7 +98,7 @@ fn variants<'a>(
     if data.variants.len() > VARIANTS_MAX {
         return Err(Error::new_spanned(
             &input.ident,
-            format!("{} variants do not fit the tag byte; {VARIANTS_MAX} are allowed", data.variants.len()),
+            format!("{} variants do not fit in the tag byte (limit {VARIANTS_MAX})", data.variants.len()),
         ));
     }
     data.variants
@@ -107,7 +107,7 @@ fn variants<'a>(
             if let Some((_, discriminant)) = &variant.discriminant {
                 return Err(Error::new_spanned(
                     discriminant,
-                    "the order of variants is the order in which they are written; remove the discriminant",
+                    "variants sort in declaration order; remove the discriminant",
                 ));
             }
             Ok(Variant { name: &variant.ident, members: members(&variant.fields, lifetime)? })

@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crate::task::map::{OpenMap, TypedMap};
 use crate::user_code::Mapper;
 
+use super::error::DefinitionError;
 use super::pipeline::{refusals, saves};
 use super::sampling::sample_split;
 
@@ -85,19 +86,17 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     }
 
     /// Checks the names.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), DefinitionError> {
         if self.list.is_empty() {
-            return Err("the job has no input; add one to `Job::inputs()`".to_owned());
+            return Err(DefinitionError::NoInput);
         }
         for (number, NamedInput { name, .. }) in self.list.iter().enumerate() {
             let Some(name) = name else { continue };
             if !is_name(name) {
-                return Err(format!(
-                    "invalid input name {name:?}; use letters, digits, - and _, beginning with a letter"
-                ));
+                return Err(DefinitionError::InputName(name.clone()));
             }
             if self.list[..number].iter().any(|input| input.name.as_ref() == Some(name)) {
-                return Err(format!("two inputs have the name {name:?}; rename one"));
+                return Err(DefinitionError::DuplicateInput(name.clone()));
             }
         }
         Ok(())

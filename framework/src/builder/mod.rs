@@ -16,6 +16,7 @@
 //! # let _ = job;
 //! ```
 
+mod error;
 mod inputs;
 mod pipeline;
 mod sampling;

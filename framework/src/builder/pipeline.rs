@@ -15,16 +15,14 @@ use crate::task::map_only::MapOnlyWork;
 use crate::task::reduce::ReduceWork;
 use crate::user_code::{CombineStage, Grouping, PartMap, PartitionChoice, Reducer};
 
+use super::error::{DefinitionError, REDUCES};
 use super::inputs::InputMaps;
 use super::sampling;
-
-/// The valid numbers of reduces.
-const REDUCES: std::ops::RangeInclusive<u32> = 1..=100_000;
 
 /// The interface of a job to the submitter and the task processes.
 pub(crate) trait Pipeline: TaskRunner {
     /// Checks the definition.
-    fn check(&self) -> Result<(), String>;
+    fn check(&self) -> Result<(), DefinitionError>;
 
     /// Returns the names of the inputs; `None` for one whose paths are given without a name.
     fn input_names(&self) -> Vec<Option<String>>;
@@ -93,13 +91,11 @@ impl<C: CombineStage<R::Value>, R: Reducer> TaskRunner for MapReduce<C, R> {
 }
 
 impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), DefinitionError> {
         self.inputs.check()?;
         self.output.check()?;
         match self.reduces {
-            Some(reduces) if !REDUCES.contains(&reduces) => {
-                Err(format!("the job has {reduces} reduces; use {} to {}", REDUCES.start(), REDUCES.end()))
-            }
+            Some(reduces) if !REDUCES.contains(&reduces) => Err(DefinitionError::Reduces { reduces }),
             _ => Ok(()),
         }
     }
@@ -174,8 +170,8 @@ where
     O: OutputFormat,
     F: PartMap<I, O>,
 {
-    fn check(&self) -> Result<(), String> {
-        self.output.check()
+    fn check(&self) -> Result<(), DefinitionError> {
+        Ok(self.output.check()?)
     }
 
     fn input_names(&self) -> Vec<Option<String>> {

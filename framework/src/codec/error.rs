@@ -8,10 +8,10 @@ use std::borrow::Cow;
 /// use napreduce::Value;
 /// use napreduce::codec::DecodeError;
 ///
-/// let error = <(String, u64)>::decode_owned(b"no").expect_err("there is no number");
+/// let error = <(String, u64)>::decode_owned(b"no").expect_err("the number is missing");
 /// assert_eq!((error.expected(), error.at()), ("the end of a byte string (00 00)", 2));
 ///
-/// // For an encoding of one's own.
+/// // In a user's own encoding.
 /// let error = DecodeError::new("an even number", 0).after(4);
 /// assert_eq!(error.to_string(), "expected an even number at byte 4 of the encoding");
 /// ```

@@ -97,7 +97,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Value for Serde<T> {
 fn write_length<T>(out: &mut [u8], start: usize) {
     let length = out.len() - start - LENGTH_BYTES;
     let Ok(length) = u32::try_from(length) else {
-        panic!("a value of type {} takes {length} bytes; 4 GiB are allowed", type_name::<T>());
+        panic!("a value of type {} takes {length} bytes (limit 4 GiB)", type_name::<T>());
     };
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }

@@ -37,6 +37,17 @@ impl From<OutputError> for TaskError {
     }
 }
 
+/// The error for the names of a job's outputs.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputNameError {
+    #[error("output name {0:?} is reserved for part files; rename the output")]
+    Reserved(String),
+    #[error("invalid output name {0:?}; use up to 100 letters, digits, - and _, beginning with a letter")]
+    Invalid(String),
+    #[error("two outputs have the name {0:?}; rename one")]
+    Duplicate(String),
+}
+
 /// The error for a part file that could not be assembled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PiecesError {

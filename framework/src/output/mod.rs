@@ -27,7 +27,7 @@ use std::sync::Arc;
 use napreduce_protocol::{PartOutput, TaskError};
 use napreduce_task::{CheckpointDirectory, OutputPiece};
 
-pub(crate) use error::{OutputError, PiecesError, ResumeError};
+pub(crate) use error::{OutputError, OutputNameError, PiecesError, ResumeError};
 pub use formats::{FixedBytes, Text};
 pub(crate) use named::DeclaredOutput;
 pub use named::NamedOutput;
@@ -166,7 +166,7 @@ impl<F: OutputFormat> Output<F> {
     /// use napreduce::output::{OutputFormat, Text};
     /// use napreduce::{Job, Output};
     ///
-    /// /// Fields with a separator of one's own.
+    /// /// Fields with a custom separator.
     /// #[derive(Clone)]
     /// struct Separated(u8);
     ///
@@ -251,7 +251,7 @@ impl<F: OutputFormat> Output<F> {
     /// use napreduce::testing::JobTest;
     /// use napreduce::{Emit, Job};
     ///
-    /// /// Words with how often each is there, and beside them the first letters as bytes.
+    /// /// Words with their counts, and the first letters as bytes in a named output.
     /// let letters = || {
     ///     let first = NamedOutput::new("first", FixedBytes { length: 1 });
     ///     Job::text()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use napreduce_protocol::NamedPart;
 use napreduce_task::OutputPiece;
 
-use super::error::{OutputError, PiecesError, ResumeError};
+use super::error::{OutputError, OutputNameError, PiecesError, ResumeError};
 use super::named::{DeclaredOutput, NamedWriter, OpenedOutput, piece_of, resumed};
 use super::part_writer::PIECE;
 use super::{Output, OutputFormat};
@@ -24,19 +24,17 @@ impl<F: OutputFormat> OutputDefinition<F> {
     }
 
     /// Checks the names.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), OutputNameError> {
         for (number, output) in self.named.iter().enumerate() {
             let name = output.name();
             if name == PIECE {
-                return Err(format!("output name {name:?} is reserved for part files; rename the output"));
+                return Err(OutputNameError::Reserved(name.to_owned()));
             }
             if !NamedPart::is_name(name) {
-                return Err(format!(
-                    "invalid output name {name:?}; use up to 100 letters, digits, - and _, beginning with a letter"
-                ));
+                return Err(OutputNameError::Invalid(name.to_owned()));
             }
             if self.named[..number].iter().any(|before| before.name() == name) {
-                return Err(format!("two outputs have the name {name:?}; rename one"));
+                return Err(OutputNameError::Duplicate(name.to_owned()));
             }
         }
         Ok(())

@@ -17,10 +17,10 @@ pub use napreduce_protocol::CounterValues;
 /// use napreduce::Driver;
 /// use napreduce::program::{Error, JobError};
 ///
-/// /// Runs a job whose failure is no reason to end the program.
+/// /// Continues after a failure of the first job.
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 ///     match driver.job("optional").run() {
-///         Err(Error::Job(JobError::Failed { reason, .. })) => eprintln!("goes on without it: {reason}"),
+///         Err(Error::Job(JobError::Failed { reason, .. })) => eprintln!("continuing without it: {reason}"),
 ///         other => drop(other?),
 ///     }
 ///     Ok(())

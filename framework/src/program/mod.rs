@@ -220,7 +220,7 @@ pub struct Program {
     #[cfg(feature = "cli")]
     face: Face,
     definitions: BTreeMap<String, Build>,
-    /// It is called like its only job.
+    /// The program has the name of its only job.
     has_one_job: bool,
 }
 
@@ -244,7 +244,7 @@ impl Program {
                 side_files::set_local(envelope.files);
             }
             let mut job = definition(&envelope.parameters);
-            job.pipeline.check().map_err(TaskError::fatal)?;
+            job.pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
             job.pipeline.set(envelope.settings);
             Ok(job)
         };

@@ -15,7 +15,7 @@ use crate::input::BadRows;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub(crate) enum ReportFormat {
-    /// Counters, wall time and output path for people, on standard error.
+    /// Counters, wall time and output path as text, on standard error.
     Text,
     /// One JSON object on standard output.
     Json,

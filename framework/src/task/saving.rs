@@ -122,8 +122,8 @@ pub(crate) struct Start<T> {
     pub(crate) restored: bool,
 }
 
-/// Starts from the checkpoint if it is usable, else from scratch: in this attempt if that is possible, else in
-/// the next one.
+/// Starts from the checkpoint if it is usable, else from scratch: in this attempt if that is possible, else
+/// in the next one.
 pub(crate) fn start<T>(
     restore: Option<&Path>,
     fresh_possible: bool,

@@ -79,7 +79,7 @@ impl Schedule {
         }
     }
 
-    /// Whether some attempt has to be ended where the longest task has so many boundaries.
+    /// Returns whether the schedule ends an attempt if the longest task has `most` boundaries.
     pub(super) fn ends_attempts(&self, most: Option<u64>) -> bool {
         let (how, boundary) = match self {
             Schedule::Once(Interruption { boundary, how }) => (*how, *boundary),
@@ -93,13 +93,13 @@ impl Schedule {
     }
 }
 
-/// Some suspends, and maybe an end.
+/// Returns random suspends, and sometimes an end.
 fn random(seed: u64, distance_max: u64, index: u64, number: u32) -> Vec<Interruption> {
     let mut dice = Dice(seed ^ (index << 32) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut boundary = 0;
     let mut interruptions = Vec::new();
     loop {
-        // One step at least is made by each attempt, or there would be no end.
+        // Each attempt makes at least one step, so the task ends.
         boundary += 1 + dice.below(distance_max) + u64::from(boundary == 0);
         let how = match dice.below(8) {
             0 if number <= KILLS_MAX => Preemption::Kill,

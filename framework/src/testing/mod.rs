@@ -36,9 +36,9 @@ use attempts::Trial;
 pub(crate) use attempts::counters_alone;
 use interruptions::Schedule;
 
-/// A job and its input, to be run inside a test: no process is started, nothing stays behind.
+/// A job and its input, run inside a test without processes. Leaves no files.
 ///
-/// Every attempt gets a job of its own from the function, as every task process does.
+/// The function is called for every attempt, as in every task process.
 ///
 /// ```
 /// use napreduce::Job;
@@ -74,7 +74,7 @@ struct TestInput {
     bytes: Vec<u8>,
 }
 
-/// What a job has made.
+/// The output of a job.
 ///
 /// ```
 /// use napreduce::Job;
@@ -85,23 +85,23 @@ struct TestInput {
 /// assert_eq!((parts.concat(), counters.get("MAP_INPUT_RECORDS")), (b"to be\n".to_vec(), 1));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[must_use = "a test compares what the job has made with what it should"]
+#[must_use = "compare the output with the expected one"]
 pub struct JobOutput {
     /// The contents of each part file, in order.
     pub parts: Vec<Vec<u8>>,
-    /// The same of each output with a name.
+    /// The same for each named output.
     pub named: BTreeMap<String, Vec<Vec<u8>>>,
-    /// All counters of the job, the user's own included.
+    /// All counters of the job, including user counters.
     pub counters: CounterValues,
 }
 
 impl JobOutput {
-    /// All parts, one after the other, as text; bytes that are none are replaced.
+    /// Returns all parts as one text; invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.parts.concat()).into_owned()
     }
 
-    /// The same of the output with this name; empty where the job declares none.
+    /// Returns the parts of a named output as one text; empty if the job does not declare it.
     ///
     /// ```
     /// use napreduce::Job;
@@ -122,8 +122,8 @@ impl JobOutput {
 }
 
 impl<J: Fn() -> Job> JobTest<J> {
-    /// A test of the job that a function makes: one reduce unless the definition says how many, 4 MiB for
-    /// each task.
+    /// Creates a test of the job that a function returns, by default with one reduce (unless the job sets the
+    /// number) and 4 MiB of memory per task.
     pub fn new(job: J) -> JobTest<J> {
         JobTest {
             job,

@@ -8,8 +8,8 @@ use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
 use crate::builder::Job;
 
-/// Counters of records and bytes that no preemption changes. What is written while sorting, and what a
-/// combiner leaves of it, depends on how often memory was emptied, as it does without a preemption.
+/// Counters of records and bytes that preemption does not change. Those of spills and combiners depend on the
+/// number of spills.
 const COMPARED: [Counter; 9] = [
     Counter::InputBytes,
     Counter::MapInputRecords,
@@ -23,11 +23,11 @@ const COMPARED: [Counter; 9] = [
 ];
 
 impl<J: Fn() -> Job> JobTest<J> {
-    /// As [`assert_preemption_safe`](super::assert_preemption_safe), with whatever was said about this test.
+    /// As [`assert_preemption_safe`](super::assert_preemption_safe), with the settings of this test.
     ///
     /// # Panics
     ///
-    /// As there.
+    /// If the job is not preemption-safe.
     pub fn assert_preemption_safe(&self) {
         self.assert_saved();
         let (expected, most) = self.preparation();
@@ -42,12 +42,12 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
-    /// The same by suspending only: for a job whose tasks cannot be checkpointed, such as one with commands.
-    /// No process is stopped; hooks are called, and a command that handles SIGTSTP is sent one.
+    /// Checks suspends only, for a job whose tasks cannot be checkpointed, such as one with commands. Calls
+    /// the suspend hooks, and sends SIGTSTP to a command that handles it; no process is stopped.
     ///
     /// # Panics
     ///
-    /// When what it writes or counts is not the same as undisturbed.
+    /// If output or counters differ from those of an undisturbed run.
     ///
     /// ```
     /// use napreduce::streaming::map_only;
@@ -63,12 +63,11 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
-    /// Preempts all tasks at random, `rounds` times, anew with each seed from `seed` on; the message of a
-    /// failure names its own seed.
+    /// Preempts all tasks at random in `rounds` runs with the seeds from `seed` on. A failure names its seed.
     ///
     /// # Panics
     ///
-    /// As [`assert_preemption_safe`](super::assert_preemption_safe).
+    /// If the job is not preemption-safe.
     pub fn assert_safe_at_random(&self, seed: u64, rounds: u64) {
         self.assert_saved();
         let (expected, most) = self.preparation();
@@ -94,7 +93,7 @@ impl<J: Fn() -> Job> JobTest<J> {
         );
     }
 
-    /// What the job makes undisturbed, and the boundaries of its longest task.
+    /// Runs the job undisturbed; also returns the number of boundaries of its longest task.
     fn preparation(&self) -> (TrialResult, u64) {
         let undisturbed = Trial::new(self).run(&Schedule::Undisturbed);
         let counted = self.compare(&undisturbed, &Schedule::Counted);
@@ -118,7 +117,7 @@ impl<J: Fn() -> Job> JobTest<J> {
     }
 }
 
-/// The first one, for people.
+/// Describes the first difference.
 fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
     if let Some(difference) = parts_differ(&expected.parts, &found.parts) {
         return Some(difference);

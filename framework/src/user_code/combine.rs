@@ -76,7 +76,7 @@ impl<V: Value> Combining<V> for NoCombine {
 /// use napreduce::output::Text;
 /// use napreduce::Job;
 ///
-/// /// Whatever the fold is, its totals are what is written.
+/// /// Writes the totals of any fold.
 /// fn totals<F>(stage: MapStage<String, u64, Fold<u64, F>, String, Text>) -> Job
 /// where
 ///     F: Fn(&mut u64, u64) + Send + Sync + 'static,

@@ -7,7 +7,7 @@ use napreduce::rows::Csv;
 use napreduce::{Emit, Job, Program, borrowed};
 use serde::{Deserialize, Serialize};
 
-/// Text is borrowed from the column.
+/// A row; `carrier` borrows from the column.
 #[derive(Deserialize)]
 struct Flight<'a> {
     carrier: &'a str,

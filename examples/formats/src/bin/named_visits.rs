@@ -27,7 +27,7 @@ struct NamedVisit<'a> {
     page: &'a str,
 }
 
-/// What a line is of: what is written first here comes first in its group.
+/// The input of a line. Users sort first.
 #[derive(Key)]
 enum Table {
     Users,
@@ -59,7 +59,7 @@ fn named_visits(_: &()) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Puts the name of its user ({id, name}) to each visit ({user, page})")
+        .about("Adds the name of its user ({id, name}) to each visit ({user, page})")
         .examples("named-visits users=users.jsonl visits=visits.jsonl --output named")
         .main(named_visits)
 }

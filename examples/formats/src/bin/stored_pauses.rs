@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 struct Pause {
-    /// Milliseconds that a line takes in a map, and a word in a reduce
+    /// Pause at each line of a map and each word of a reduce, in milliseconds
     #[arg(long, value_name = "MILLIS", default_value_t = 0)]
     pause: u64,
 }
@@ -23,7 +23,9 @@ fn pauses(&Pause { pause }: &Pause) -> Job {
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
             sleep(pause);
-            words(line).for_each(|word| out.emit(word, 1));
+            for word in words(line) {
+                out.emit(word, 1);
+            }
         })
         .reduce(move |word, counts, out| {
             sleep(pause);

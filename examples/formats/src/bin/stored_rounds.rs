@@ -11,7 +11,11 @@ use napreduce::{Driver, Emit, Job, Program, words};
 
 fn count(_: &()) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            for word in words(line) {
+                out.emit(word, 1);
+            }
+        })
         .combine(|count, more| *count += more)
         .output(Records::<String, u64>::default())
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
@@ -32,7 +36,7 @@ fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Says how many words occur how often")
+        .about("Counts how many words have the same frequency")
         .job("count", count)
         .job("spread", spread)
         .drive(drive)

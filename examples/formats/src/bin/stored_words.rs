@@ -8,7 +8,11 @@ use napreduce::{Emit, Job, Program, words};
 
 fn stored_words(_: &()) -> Job {
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            for word in words(line) {
+                out.emit(word, 1);
+            }
+        })
         .combine(|count, more| *count += more)
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }

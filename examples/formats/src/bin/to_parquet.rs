@@ -7,7 +7,7 @@ use napreduce::rows::Parquet;
 use napreduce::{Job, Program};
 use serde::{Deserialize, Serialize};
 
-/// A column that may be empty is an `Option`.
+/// A row; `delay` may be empty.
 #[derive(Serialize, Deserialize)]
 struct Flight {
     carrier: String,

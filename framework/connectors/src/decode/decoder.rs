@@ -46,7 +46,7 @@ pub trait Decoder {
     }
 }
 
-/// Bytes behind compressed data that are neither padding nor more of it.
+/// Trailing bytes after compressed data that are neither padding nor compressed data.
 #[derive(Debug, Clone, Copy)]
 pub struct Garbage {
     /// Their offset.

@@ -42,7 +42,7 @@ impl InputFile {
 /// An object in a store is given as `s3://bucket/key`; all keys that begin with a key and a slash are in the
 /// directory of that key.
 ///
-/// A directory stands for the files directly in it, or with `recursive` all files below it; without it
+/// A directory means the files directly in it, or with `recursive` all files below it; otherwise
 /// subdirectories are an error. Names starting with `_` or `.` are skipped in directories and by globs that
 /// do not spell that first letter. A directory that a glob matches is treated like a directory argument.
 ///

@@ -1,5 +1,4 @@
-//! Files, directories and globs as they lie on a disk, with everything that may be there beside what
-//! is meant.
+//! Files, directories and globs on a real disk, together with files that must be skipped.
 
 use super::*;
 use std::os::unix::fs::symlink;

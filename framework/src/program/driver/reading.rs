@@ -64,7 +64,7 @@ impl Driver<'_> {
     /// use napreduce::program::Error;
     /// use napreduce::Driver;
     ///
-    /// /// Runs until nobody has more than a hundred.
+    /// /// Repeats the job until no count exceeds 100.
     /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
     ///     for round in 0.. {
     ///         let counts = driver.intermediate(&format!("round-{round}"));

@@ -31,13 +31,13 @@ pub(crate) struct EngineArguments {
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "KEY=VALUE"))]
     on_conf: Vec<String>,
 
-    /// Path of spark-submit [default: from SPARK_HOME, PATH or the Python module pyspark], or on Hadoop of the
-    /// command hadoop [default: from HADOOP_HOME or PATH]
+    /// Path of spark-submit [default: from SPARK_HOME, PATH or the Python module pyspark], or on Hadoop of
+    /// the command hadoop [default: from HADOOP_HOME or PATH]
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PATH"))]
     on_submit: Option<PathBuf>,
 
-    /// Place for checkpoints of tasks, with --on: a directory visible to every host of the engine, or a prefix
-    /// in a store, such as s3://bucket/saved
+    /// Place for checkpoints of tasks, with --on: a directory visible to every host of the engine, or a
+    /// prefix in a store, such as s3://bucket/saved
     #[cfg_attr(feature = "cli", arg(long, hide = !cfg!(feature = "guests"), value_name = "PLACE"))]
     checkpoints: Option<PathBuf>,
 

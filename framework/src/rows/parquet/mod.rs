@@ -15,11 +15,11 @@ use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, container
 
 /// Rows of Parquet files as values of the serde type `R`; made by [`Job::parquet`](crate::Job::parquet).
 ///
-/// A struct takes the columns that its fields are called like, in any order, and no others are read; any
-/// other type takes all of them in their order. A column that may hold nulls is an `Option`, a group a
-/// struct, a list a `Vec`; dates, times and timestamps are numbers or texts, decimals texts. Pages may be
-/// plain or in snappy, gzip, brotli, lz4, and zstd with the feature `parquet-zstd`. A row group belongs to
-/// the split that holds its first byte.
+/// A struct takes the columns with the names of its fields, in any order, and no others are read; any other
+/// type takes all columns in order. A nullable column is an `Option`, a group a struct, a list a `Vec`;
+/// dates, times and timestamps are numbers or texts, decimals texts. Pages may be uncompressed or use snappy,
+/// gzip, brotli, lz4, and with the feature `parquet-zstd` zstd. A row group belongs to the split with its
+/// first byte.
 ///
 /// ```
 /// use napreduce::rows::{Parquet, ParquetRows};

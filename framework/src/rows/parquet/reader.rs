@@ -1,5 +1,4 @@
-//! Reading the rows of Parquet files. Positions count rows: the offset of a split and the rows of it that are
-//! done.
+//! Reading the rows of Parquet files. A position is the offset of the split plus the number of rows read.
 
 use std::marker::PhantomData;
 
@@ -11,7 +10,7 @@ use super::super::bad::{BadRow, BadRowGate, RowPlace};
 use super::ParquetRows;
 use crate::input::{BadRows, InputError, RecordReader, Split, container};
 
-/// The share of the memory of a task that the rows which are decoded at once may take, going by the footer.
+/// A batch of decoded rows may take 1/8 of the task's memory, by the sizes in the footer.
 const BATCH_SHARE: usize = 8;
 
 /// Reads [`ParquetRows`].
@@ -74,7 +73,7 @@ impl<R: TypedRow> RecordReader<ParquetRows<R>> for ParquetRowReader<R> {
         Ok(true)
     }
 
-    /// Counts rows, since those of a row group share its bytes.
+    /// Counts rows, since the rows of a group share its bytes.
     fn offset(&self) -> u64 {
         self.position.get()
     }

@@ -1,4 +1,4 @@
-//! Writing rows of Parquet files; how groups become bytes is in `napreduce_connectors::parquet`.
+//! Writing rows of Parquet files. The encoding is in `napreduce_connectors::parquet`.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
@@ -14,15 +14,15 @@ use crate::task::TaskError;
 /// Default number of rows in a group, as in DuckDB.
 const GROUP_ROWS: usize = 122_880;
 
-/// Parquet files, one for each part, of serde values of the type `R`, which says the columns.
+/// Output as Parquet files of serde values of type `R`, one file per part.
 ///
-/// A struct has a column for each field, an `Option` may hold nulls, an enum without data is a text. Pages
-/// are in snappy. The rows of a group are kept in memory until it is full.
+/// A struct has a column for each field; an `Option` is a nullable column, an enum without data a text. Pages
+/// are compressed with snappy. The rows of a group are kept in memory until it is full.
 ///
 /// # Panics
 ///
-/// A part whose row type has no columns that Parquet knows panics when it is begun, which fails its task: an
-/// enum with data, or a type that does not say what it is made of, as `serde_json::Value`.
+/// Panics at the start of a part, which fails the task, if the row type has no Parquet columns: an enum with
+/// data, or a type without a fixed structure such as `serde_json::Value`.
 ///
 /// ```
 /// use napreduce::rows::Parquet;
