@@ -1,10 +1,8 @@
 """Runs the jobs of a napreduce program on Spark: maps and reduces as guests, blocks through Spark's shuffle.
 
-Owns what Spark is asked to do, and the guests' processes on executors. Does not own outputs, which the program that submits
-commits. What is read here and printed here is described in docs/guests.md.
+The submitting program commits the output. docs/guests.md describes the files and events.
 
-What runs on executors are functions inside of functions, and names of this module are not used there: PySpark would send them
-along, by value.
+Executors run nested functions that use no names of this module, because PySpark would pickle those by value.
 """
 
 import base64
@@ -17,22 +15,22 @@ import time
 
 FORMAT = "napreduce-engine/1"
 TICK = 0.2
-# Set in Spark's configuration, it has records go the usual way of PySpark's shuffle.
+# A Spark setting that makes records go through PySpark's ordinary, pickled shuffle.
 PICKLED = "spark.napreduce.pickled"
 MARK = "napreduce-guest-failed:"
 
-saying = threading.Lock()
+printing = threading.Lock()
 
 
-def say(event, number, **more):
-    """Prints an event, as a JSON text sequence: other lines are Spark's."""
-    with saying:
+def print_event(event, number, **more):
+    """Prints an event as a JSON text sequence; other lines are Spark's."""
+    with printing:
         sys.stdout.write("\x1e" + json.dumps({"event": event, "number": number, **more}) + "\n")
         sys.stdout.flush()
 
 
 def map_guests(request):
-    """What executors do with map tasks: frames, each behind the number of its partition; or reports, without reduces."""
+    """Returns the function that runs map tasks on executors. It yields partition numbers and frames, or without reduces reports."""
     guest = guests(request)
     reduces = request["reduces"]
 
@@ -48,7 +46,7 @@ def map_guests(request):
                     if len(header) < 16:
                         break
                     if reported:
-                        raise process.broken("a frame came after the report")
+                        raise process.protocol_error("sent a frame after its report")
                     partition, _, _, length = struct.unpack(">IIII", header)
                     payload = process.read(length)
                     if len(payload) < length:
@@ -60,9 +58,9 @@ def map_guests(request):
                     else:
                         yield struct.pack(">q", task % reduces if reported else partition)
                         yield header + payload
-                # One that failed has a status that says more.
+                # If the guest failed, `succeeded` raises its error.
                 if process.succeeded() and (header or not reported):
-                    raise process.broken("a frame was cut short" if header else "there was no report")
+                    raise process.protocol_error("sent a truncated frame" if header else "ended without a report")
             finally:
                 process.end()
 
@@ -70,7 +68,7 @@ def map_guests(request):
 
 
 def reduce_guests(request):
-    """What executors do with the frames of a partition."""
+    """Returns the function that reduces the frames of a partition on executors."""
     guest = guests(request)
 
     def run(task, frames):
@@ -86,7 +84,7 @@ def reduce_guests(request):
 
 
 def guests(request):
-    """How an executor starts a guest."""
+    """Returns the class of guest processes on executors."""
     mark, failures = MARK, request["failures"]
 
     class Guest:
@@ -116,7 +114,7 @@ def guests(request):
             command += ["--task", str(task), "--attempt", str(attempt), "--die-with", str(os.getpid())]
             command += ["--scratch", os.path.join(self.folder, "work"), "--chunk", str(request["chunk"])]
             if kind == "reduce" or request["reduces"] == 0:
-                # No other attempt, of any stage, has this number.
+                # The number is unique among attempts of all stages.
                 name = "%s.%d" % (self.task, context.taskAttemptId())
                 command += ["--part", os.path.join(request["parts"], name)]
             variables = {
@@ -139,18 +137,18 @@ def guests(request):
                 stderr=self.errors,
                 start_new_session=True,
             )
-            self.pass_on_signals()
+            self.forward_signals()
             if frames is not None:
                 self.feed(frames)
 
-        def pass_on_signals(self):
-            """An executor that is told to end tells this Python so; a guest is told in its turn, and may save its work."""
+        def forward_signals(self):
+            """Forwards the termination of the executor to the guest, which may save a checkpoint."""
             import os
             import signal
             import threading
             import time
 
-            def told(*_):
+            def terminate(*_):
                 self.process.terminate()
                 for _ in range(100):
                     if self.process.poll() is not None:
@@ -158,28 +156,29 @@ def guests(request):
                     time.sleep(0.1)
                 os._exit(143)
 
-            of_main = threading.current_thread() is threading.main_thread()
-            signals = (signal.SIGTERM, signal.SIGHUP) if of_main else ()
-            self.former = {one: signal.signal(one, told) for one in signals}
+            in_main_thread = threading.current_thread() is threading.main_thread()
+            signals = (signal.SIGTERM, signal.SIGHUP) if in_main_thread else ()
+            self.former = {one: signal.signal(one, terminate) for one in signals}
 
         def feed(self, frames):
-            """Hands over the frames of a reduce, which says nothing before it has all of them."""
+            """Writes the frames of a reduce, which produces no output before it has read all of them."""
             try:
                 for frame in frames:
                     self.process.stdin.write(frame)
                 self.process.stdin.close()
             except BrokenPipeError:
-                # It has ended; its status says why.
+                # The guest has ended; its status is the error.
                 pass
 
         def read(self, length=-1):
             return self.process.stdout.read(length)
 
-        def broken(self, rule):
-            return RuntimeError("%s broke a rule: %s" % (self.task, rule))
+        def protocol_error(self, what):
+            return RuntimeError("%s %s" % (self.task, what))
 
         def succeeded(self):
-            """Whether it did its task. One that failed for good is told to the driver at once, and is not tried again."""
+            """Returns whether the task succeeded. Reports a fatal failure to the driver, so that Spark does not retry it; raises
+            other failures."""
             import base64
             import json
 
@@ -205,7 +204,7 @@ def guests(request):
 
             for one, former in self.former.items():
                 signal.signal(one, former or signal.SIG_DFL)
-            # A guest is of no use to anybody when whoever reads it has ended.
+            # The guest's output is no longer read.
             if self.process.poll() is None:
                 self.process.kill()
             self.process.wait()
@@ -215,7 +214,7 @@ def guests(request):
                     self.process.stdin.close()
                 except BrokenPipeError:
                     pass
-            # What it has said is kept in the executor's log.
+            # Copy its messages to the executor's log.
             self.errors.seek(0)
             shutil.copyfileobj(self.errors, sys.stderr.buffer)
             sys.stderr.flush()
@@ -226,7 +225,7 @@ def guests(request):
 
 
 def passes_bytes(sc):
-    """Whether PySpark has what its own `partitionBy` is made of, so that frames pass without being pickled."""
+    """Returns whether this PySpark has the internals of `partitionBy`, so that frames can be shuffled without pickling."""
     from py4j.java_gateway import JavaClass
 
     if sc.getConf().get(PICKLED, "false") == "true":
@@ -242,7 +241,7 @@ def passes_bytes(sc):
 
 
 def shuffled(sc, mapped, reduces, as_bytes):
-    """The frames of the maps, each in the partition whose number stands before it."""
+    """Returns the frames of the maps, partitioned by the numbers before them."""
     if not as_bytes:
         def pairs(items):
             import struct
@@ -257,13 +256,13 @@ def shuffled(sc, mapped, reduces, as_bytes):
 
     mapped._bypass_serializer = True
     paired = sc._jvm.PairwiseRDD(mapped._jrdd.rdd()).asJavaPairRDD()
-    # The second number tells partitioners apart, as in `partitionBy`.
+    # The second number distinguishes partitioners, as in `partitionBy`.
     partitioner = sc._jvm.PythonPartitioner(reduces, id(mapped))
     return RDD(sc._jvm.PythonRDD.valueOfPair(paired.partitionBy(partitioner)), sc, NoOpSerializer())
 
 
 class Failures:
-    """Adds up what tasks that failed for good have said. An accumulator is told with the end of each task, and not later."""
+    """An accumulator of fatal failures, which Spark updates at the end of each task."""
 
     def zero(self, _):
         return []
@@ -273,28 +272,28 @@ class Failures:
 
 
 class Watcher(threading.Thread):
-    """Says how far a job is, and has it cancelled: when somebody wants that, or when no other try can help."""
+    """Prints the progress of a job, and cancels the job on request or after a fatal failure."""
 
     def __init__(self, sc, directory, request, submitter):
         super().__init__(daemon=True)
         self.sc, self.directory, self.request, self.submitter = sc, directory, request, submitter
-        self.over = threading.Event()
+        self.ended = threading.Event()
         self.failed = {"map": 0, "reduce": 0}
         self.last = None
 
     def run(self):
         number = self.request["number"]
-        while not self.over.wait(TICK):
+        while not self.ended.wait(TICK):
             if is_gone(self.submitter, self.directory):
                 self.sc.cancelAllJobs()
                 self.sc.stop()
                 os._exit(1)
-            self.look()
+            self.report_progress()
             cancelled = os.path.exists(os.path.join(self.directory, "jobs", "%d.cancel" % number))
             if cancelled or self.request["failures"].value:
                 self.sc.cancelAllJobs()
 
-    def look(self):
+    def report_progress(self):
         tracker = self.sc.statusTracker()
         phases = {"map": {"done": 0, "running": 0}, "reduce": {"done": 0, "running": 0}}
         for job in tracker.getJobIdsForGroup(self.request["job"]):
@@ -309,15 +308,15 @@ class Watcher(threading.Thread):
                 self.failed[kind] = info.numFailedTasks
         if phases != self.last:
             self.last = phases
-            say("progress", self.request["number"], maps=phases["map"], reduces=phases["reduce"])
+            print_event("progress", self.request["number"], maps=phases["map"], reduces=phases["reduce"])
         return phases
 
-    def look_last(self):
-        """Waits for a moment until Spark's account of the job, which comes a little behind, is whole."""
+    def report_last_progress(self):
+        """Waits up to two seconds until Spark's delayed statistics of the job are complete."""
         kind = "reduce" if self.request["reduces"] else "map"
         tasks = self.request["reduces"] or len(self.request["inputs"])
         for _ in range(20):
-            if self.look()[kind]["done"] >= tasks:
+            if self.report_progress()[kind]["done"] >= tasks:
                 return
             time.sleep(TICK / 2)
 
@@ -327,11 +326,11 @@ def is_gone(submitter, directory):
 
 
 def send(sc, request):
-    """Ships program, plan and side files, under names that no other job has."""
+    """Ships program, plan and side files under names unique to the job."""
     from pathlib import Path
 
     def sent(path):
-        # A URI, since a path would be followed to where its link leads, which has another name.
+        # Spark would resolve the link of a plain path and use the name of its target.
         sc.addFile(Path(path).as_uri())
         return os.path.basename(path)
 
@@ -341,30 +340,30 @@ def send(sc, request):
 
 
 def run(sc, request):
-    """Runs a job; the reports of the tasks that wrote parts, as JSON."""
+    """Runs a job; returns the reports of the tasks that wrote parts, as JSON."""
     reduces, inputs = request["reduces"], request["inputs"]
     as_bytes = passes_bytes(sc)
     request["chunk"] = (1 << 20) if as_bytes else (64 << 10)
-    told = {name: value for name, value in request.items() if name != "inputs"}
+    task_request = {name: value for name, value in request.items() if name != "inputs"}
     sc.setJobGroup(request["job"], request["name"])
     rows = sc.parallelize(list(enumerate(inputs)), max(1, len(inputs)))
-    mapped = rows.mapPartitionsWithIndex(map_guests(told), preservesPartitioning=True)
+    mapped = rows.mapPartitionsWithIndex(map_guests(task_request), preservesPartitioning=True)
     if reduces == 0:
         return mapped.collect()
-    return shuffled(sc, mapped, reduces, as_bytes).mapPartitionsWithIndex(reduce_guests(told)).collect()
+    return shuffled(sc, mapped, reduces, as_bytes).mapPartitionsWithIndex(reduce_guests(task_request)).collect()
 
 
-def why(error, request):
-    """What a task said that failed for good; else what the guest said that failed last; else what Spark says."""
+def failure_of(error, request):
+    """Returns the failure of a job: a fatal one of a task, else the last one of a guest, else Spark's message."""
     failures = request["failures"].value
     if failures:
         return {"task": failures[0]["task"], "reason": failures[0]["reason"]}
-    said = str(error)
-    found = re.findall(re.escape(MARK) + r"([A-Za-z0-9+/=]+);", said)
+    message = str(error)
+    found = re.findall(re.escape(MARK) + r"([A-Za-z0-9+/=]+);", message)
     if found:
         failure = json.loads(base64.b64decode(found[-1]))
         return {"task": failure["task"], "reason": failure["reason"]}
-    lines = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    lines = [line for line in message.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     return {"reason": "Spark: " + "\n".join(lines)[-4096:]}
 
 
@@ -376,20 +375,20 @@ def work(sc, directory, request, submitter):
         send(sc, request)
         watcher.start()
         reports = run(sc, request)
-        # Cancelled between the last task and here, or ended by an error that it took for the end of a task.
+        # Spark may have treated the fatal failure as the end of a task.
         failures = request["failures"].value
         if failures:
             raise RuntimeError(failures[0]["reason"])
-    except Exception as error:  # Whatever it is, the submitter has to be told.
-        say("failed", number, **why(error, request))
+    except Exception as error:  # Any error must be reported to the submitter.
+        print_event("failed", number, **failure_of(error, request))
         return
     finally:
-        watcher.over.set()
+        watcher.ended.set()
     watcher.join()
-    watcher.look_last()
+    watcher.report_last_progress()
     for report in reports:
-        say("report", number, report=json.loads(report))
-    say("done", number, failed_maps=watcher.failed["map"], failed_reduces=watcher.failed["reduce"])
+        print_event("report", number, report=json.loads(report))
+    print_event("done", number, failed_maps=watcher.failed["map"], failed_reduces=watcher.failed["reduce"])
 
 
 def main(directory):
@@ -398,7 +397,7 @@ def main(directory):
     with open(os.path.join(directory, "engine.json")) as text:
         engine = json.load(text)
     submitter = engine["submitter"]
-    # Settings are those that spark-submit was given.
+    # The settings come from spark-submit.
     sc = SparkContext()
     number = 1
     while not is_gone(submitter, directory) and not os.path.exists(os.path.join(directory, "end")):
@@ -409,7 +408,7 @@ def main(directory):
         with open(path) as text:
             request = json.load(text)
         if request["format"] != FORMAT:
-            say("failed", number, reason="this driver reads %s, and was told %s" % (FORMAT, request["format"]))
+            print_event("failed", number, reason="this driver reads %s, but received %s" % (FORMAT, request["format"]))
         else:
             work(sc, directory, request, submitter)
         number += 1
