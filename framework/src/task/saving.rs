@@ -137,7 +137,7 @@ pub(crate) fn start<T>(
         |checkpoint| {
             let (counters, active_millis) = (checkpoint.counters.clone(), checkpoint.active_millis);
             let with = resume(directory, checkpoint)?;
-            context.goes_on_after(active_millis);
+            context.add_active_millis(active_millis);
             context.counters().add_all(&counters);
             // The first attempt has already counted during the set-up.
             set_user_counters(&counters);

@@ -9,8 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use napreduce_engine::Time;
 use tokio::time::Instant;
 
-/// The engine's clock, which continues from the last time in the journal even if the machine's clock was set
-/// back.
+/// The engine's clock. Continues from the last time in the journal, even if the machine's clock was set back.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// The engine's time at `started`.
@@ -30,7 +29,7 @@ pub fn unix_micros() -> u64 {
 }
 
 impl Clock {
-    /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is not before `last`.
+    /// Creates a clock whose time 0 was at `epoch_micros`, and whose time is at least `last`.
     pub(crate) fn resume(epoch_micros: u64, last: Time) -> Clock {
         let elapsed = Time(unix_micros().saturating_sub(epoch_micros));
         Clock { base: elapsed.max(last), started: now() }
@@ -41,12 +40,13 @@ impl Clock {
         Time(self.base.0.saturating_add(elapsed))
     }
 
-    /// Returns the engine's time in microseconds since 1970; unlike the machine's clock, it is never set back.
+    /// Returns the engine's time in microseconds since 1970; its time 0 was at `epoch_micros`. Not affected by
+    /// changes of the machine's clock.
     pub fn unix_micros(&self, epoch_micros: u64) -> u64 {
         epoch_micros.saturating_add(self.now().0)
     }
 
-    /// Returns the monotonic time of a future time of the engine.
+    /// Returns when a future time of the engine is reached.
     pub(crate) fn instant(&self, at: Time) -> Instant {
         self.started + Duration::from_micros(at.0.saturating_sub(self.base.0))
     }

@@ -1,5 +1,5 @@
 //! The map outputs of a job and the log of their changes, at both ends: the coordinator appends to the log, and each worker
-//! that reads it has the same table. `coordinator::output_log` contains who was told how much.
+//! that reads it has the same table. `coordinator::output_log` contains the position of each reader.
 
 use napreduce_engine::MapOutput;
 use napreduce_protocol::OutputEntry;
@@ -112,7 +112,7 @@ mod tests {
         MapOutput { attempt: AttemptId { task, number }, worker: WorkerId(worker) }
     }
 
-    /// What is there changes at random; of several readers one at a time reads on, and must then know it all.
+    /// The outputs change at random; one of several readers at a time reads on and must then know all of them.
     #[test]
     fn reader_of_output_log_knows_current_outputs() {
         for seed in 0..200 {

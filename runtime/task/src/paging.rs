@@ -145,12 +145,11 @@ mod tests {
         assert_eq!(paged.is_permitted().is_ok(), privileged);
         if privileged {
             assert!(paged.advise(Paging::Out, &AtomicBool::new(false)).is_ok());
-            // Of this one thread.
+            // Capabilities belong to a thread.
             sets.effective.remove(CapabilitySet::SYS_NICE);
             sets.permitted.remove(CapabilitySet::SYS_NICE);
             let without = std::thread::spawn(move || {
                 set_capabilities(None, sets).expect("one may give up what one has");
-                // Of itself it still may.
                 page_out_self();
                 paged.is_permitted().map_err(|error| error.kind())
             });

@@ -131,7 +131,7 @@ impl Guest {
     fn context(&self, is_first: bool) -> Arc<TaskContext> {
         let context = TaskContext::new(self.attempt, self.plan.task_memory);
         if is_first {
-            context.goes_on_after(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+            context.add_active_millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
         }
         Arc::new(context)
     }

@@ -138,11 +138,11 @@ impl<'a> Link<'a> {
     async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> Option<T> {
         let mut something = std::pin::pin!(something);
         loop {
-            let (leave_by, may_be_told) = self.patience();
+            let (leave_by, accepts_requests) = self.patience();
             tokio::select! {
                 done = &mut something => return Some(done),
                 Some(news) = next_news(&mut self.registration) => self.exchange.on_news(news),
-                request = self.stop.next(), if may_be_told => match request.grace {
+                request = self.stop.next(), if accepts_requests => match request.grace {
                     Some(_) if self.runs_something() => self.begin_to_leave(&request),
                     _ => {
                         self.connection_log.on_stop(&request.why, "not connected, so at once");
@@ -180,10 +180,10 @@ impl<'a> Link<'a> {
         };
         self.connection_log.on_stop(&request.why, &how);
         self.leaving = Some(Leaving { by: self.leaving.map_or(by, |before| before.by.min(by)), saves });
-        self.say_that_it_leaves(request.grace.unwrap_or_default(), request.why.clone());
+        self.report_leaving(request.grace.unwrap_or_default(), request.why.clone());
     }
 
-    fn say_that_it_leaves(&mut self, grace: Duration, why: String) {
+    fn report_leaving(&mut self, grace: Duration, why: String) {
         let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         self.exchange.report(WorkerReport::Leaving { grace_millis, why });
     }
@@ -218,10 +218,10 @@ impl<'a> Link<'a> {
                         return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
                     }
                 }
-                self.connection_log.on_anew(superseded);
+                self.connection_log.on_new_identity(superseded);
                 if self.leaving.is_some() {
                     // Its unsaved work belonged to its previous identity.
-                    self.say_that_it_leaves(Duration::ZERO, String::from("it was stopped before it joined"));
+                    self.report_leaving(Duration::ZERO, String::from("it was stopped before it joined"));
                 }
             }
             Welcomed::Forgotten => {
@@ -239,10 +239,10 @@ impl<'a> Link<'a> {
         let mut beat = ticks(together.rhythm.heartbeat);
         let mut looked = now();
         loop {
-            let (leave_by, may_be_told) = self.patience();
+            let (leave_by, accepts_requests) = self.patience();
             let done = tokio::select! {
                 biased;
-                request = self.stop.next(), if may_be_told => {
+                request = self.stop.next(), if accepts_requests => {
                     self.begin_to_leave(&request);
                     Ok(())
                 }

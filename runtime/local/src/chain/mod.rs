@@ -68,11 +68,12 @@ impl Chain {
         matches!(self.held, Held::ByCluster(_)).then_some(self.token)
     }
 
-    /// Makes the directory, once, when the first job needs it; on a cluster, its coordinator knows of it from
-    /// before then on. Removes what killed runs have left beside the same output; a line for each. Blocking.
+    /// Creates the directory for the first job that needs it, on a cluster after registering it with the
+    /// coordinator. Also removes directories of killed runs next to the same output; returns a line for each.
+    /// Blocking.
     ///
     /// # Errors
-    /// The directory cannot be made, or the coordinator not be told.
+    /// Fails if the directory cannot be created or registered.
     pub fn begin(&mut self, on_cluster: Option<KeepChain<'_>>) -> Result<Vec<String>, JobError> {
         if !matches!(self.held, Held::Not) {
             return Ok(Vec::new());

@@ -133,8 +133,7 @@ impl ChildProcess {
     pub(super) fn watch(started: Started) -> io::Result<ChildProcess> {
         let Started { kept, pidfd, control, marks, group, .. } = started;
         let control = UnixStream::from_std(control)?;
-        // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else
-        // gets at it.
+        // SAFETY: the descriptor is open, and owned by the result alone until that is dropped.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
         Ok(ChildProcess { kept, pidfd, control, marks, group })
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use napreduce_protocol::PhaseProgress;
 
-/// A rate over less time than this says nothing.
+/// Minimum time for a meaningful rate.
 const RATE_AFTER: Duration = Duration::from_millis(100);
 
 /// A phase after `elapsed`, in at most so many columns: what matters least is left out first.

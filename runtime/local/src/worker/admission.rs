@@ -10,6 +10,7 @@ use std::time::Duration;
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{SuspendedMemory, WorkerMemory};
 use rustix::process::Pid;
+use thiserror::Error;
 use tokio::time::Instant;
 
 use super::configuration::SuspendRules;
@@ -41,7 +42,16 @@ struct AdmissionState {
     pressure: Limit,
     samples: VecDeque<(Instant, u64)>,
     /// The memory reported last.
-    told: WorkerMemory,
+    reported: WorkerMemory,
+}
+
+/// The limit that an attempt would exceed if it were suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(super) enum SuspendRefusal {
+    #[error("all tasks stalled on memory for {percent} % of the last seconds (limit {limit} %)")]
+    Pressure { percent: u64, limit: u64 },
+    #[error("suspended attempts would hold {held_mib} MiB (limit {limit_mib} MiB)")]
+    Memory { held_mib: u64, limit_mib: u64 },
 }
 
 /// A limit with hysteresis.
@@ -76,8 +86,11 @@ impl Admission {
         }
     }
 
-    /// Admits an attempt; the error is the reason for a rejection.
-    pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), String> {
+    /// Admits an attempt.
+    ///
+    /// # Errors
+    /// Reports the limit that is exceeded.
+    pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), SuspendRefusal> {
         self.sample();
         let resident = |process| self.processes.memory_of(process).map_or(0, |memory| memory.resident);
         let held: Vec<Pid> =
@@ -87,17 +100,14 @@ impl Admission {
         if let Some(percent) = state.pressure_percent() {
             let limit = u64::from(self.rules.pressure_max_percent);
             if !state.pressure.admits(percent, limit, PRESSURE_AGAIN_TENTHS) {
-                return Err(format!(
-                    "all tasks stalled on memory for {percent} % of the last seconds (limit {limit} %)"
-                ));
+                return Err(SuspendRefusal::Pressure { percent, limit });
             }
         }
         // If the machine does not report its memory, there is no limit.
         if let Ok(spare) = self.processes.spare_memory() {
             let limit = self.room(spare);
             if !state.memory.admits(sum, limit, MEMORY_AGAIN_TENTHS) {
-                let (sum, limit) = (sum >> 20, limit >> 20);
-                return Err(format!("suspended attempts would hold {sum} MiB (limit {limit} MiB)"));
+                return Err(SuspendRefusal::Memory { held_mib: sum >> 20, limit_mib: limit >> 20 });
             }
         }
         Ok(())
@@ -131,7 +141,7 @@ impl Admission {
         let free_bytes = available / FREE_STEP * FREE_STEP;
         let now = WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes };
         let mut state = self.state();
-        (state.told != now).then(|| state.told.clone_from(&now))?;
+        (state.reported != now).then(|| state.reported.clone_from(&now))?;
         Some(now)
     }
 
@@ -213,8 +223,7 @@ mod tests {
         machine.spare = SpareMemory { available: 100 << 20, swap_free: 1000 << 20 };
         machine.memory.resident = 901 << 20;
         let refused = admission(machine).admit(attempt(), getpid());
-        let reason = "suspended attempts would hold 901 MiB (limit 900 MiB)";
-        assert_eq!(refused, Err(reason.to_owned()));
+        assert_eq!(refused, Err(SuspendRefusal::Memory { held_mib: 901, limit_mib: 900 }));
     }
 
     #[tokio::test]
@@ -224,10 +233,11 @@ mod tests {
         let admission = admission(machine);
         let before = now().checked_sub(Duration::from_secs(20)).expect("the machine runs for longer");
         admission.state().samples.push_back((before, 0));
-        let reason = admission.admit(attempt(), getpid()).expect_err("half of the time");
-        let said = [49, 50].map(|percent| {
-            format!("all tasks stalled on memory for {percent} % of the last seconds (limit 10 %)")
-        });
-        assert!(said.contains(&reason), "{reason}");
+        let refused = admission.admit(attempt(), getpid());
+        let is_half = |percent: u64| (49..=50).contains(&percent);
+        assert!(
+            matches!(refused, Err(SuspendRefusal::Pressure { percent, limit: 10 }) if is_half(percent)),
+            "{refused:?}"
+        );
     }
 }

@@ -9,7 +9,6 @@ pub const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Isolation of attempts: resource limits and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationRules {
-    /// By which means.
     pub mode: IsolationMode,
     /// Memory limit of an attempt as a multiple of its task memory, in addition to 256 MiB for its program.
     pub memory_factor: u32,

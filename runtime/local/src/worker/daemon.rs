@@ -34,7 +34,7 @@ struct RunningAttempt {
     /// Bytes consumed and bytes in total.
     progress: (u64, u64),
     /// The progress reported last.
-    told: (u64, u64),
+    reported: (u64, u64),
 }
 
 pub struct Worker {
@@ -116,12 +116,12 @@ impl Worker {
     }
 
     /// If the coordinator is gone, it has closed the orders too, which ends this worker.
-    fn tell(&self, news: WorkerNews) {
+    fn send(&self, news: WorkerNews) {
         let _ = self.news.send(news);
     }
 
     fn report(&self, attempt: AttemptId, report: Report) {
-        self.tell(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
+        self.send(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
     }
 
     fn follow(&mut self, message: ToWorker) {
@@ -261,7 +261,7 @@ impl Worker {
 
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
-            let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
+            let error = TaskError::fatal(format!("the worker was not reported what {} is", attempt.task.job));
             return self.report(attempt, error.into());
         };
         let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
@@ -325,7 +325,7 @@ impl Worker {
             events: self.events.clone(),
         };
         let next = job.on_launched(attempt);
-        self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), told: (0, 0) });
+        self.attempts.insert(attempt, RunningAttempt { orders, progress: (0, 0), reported: (0, 0) });
         self.consolidate(next);
         tokio::spawn(supervision.run().instrument(spans::of_attempt(attempt)));
     }
@@ -339,10 +339,10 @@ impl Worker {
             }
             AttemptEvent::Reported(report) => self.report(attempt, report),
             AttemptEvent::Accounted(account) => {
-                self.tell(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
+                self.send(WorkerNews::Report(WorkerReport::Preempted { attempt, account }));
             }
             AttemptEvent::SuspendWanted => {
-                self.tell(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
+                self.send(WorkerNews::Report(WorkerReport::SuspendWanted { attempt }));
             }
             AttemptEvent::Ended { end, left } => self.on_ended(attempt, end, left),
         }
@@ -358,7 +358,7 @@ impl Worker {
             AttemptEnd::Done { counters, part } => {
                 let next = job.and_then(|job| job.on_done(attempt, left.input_bytes, left.memory));
                 self.consolidate(next);
-                self.tell(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
+                self.send(WorkerNews::Report(WorkerReport::Finished { attempt, counters, part }));
             }
             AttemptEnd::Failed(error) => {
                 if error.place == FaultPlace::LocalDisk {
@@ -366,7 +366,7 @@ impl Worker {
                     self.look_at_disk();
                 }
                 if let Some(stderr) = left.stderr {
-                    self.tell(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
+                    self.send(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
                 }
                 self.report(attempt, error.into());
             }
@@ -378,7 +378,7 @@ impl Worker {
     /// Reports a change of the disk shortage.
     fn look_at_disk(&mut self) {
         if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
-            self.tell(WorkerNews::Report(WorkerReport::Short { lacks }));
+            self.send(WorkerNews::Report(WorkerReport::Short { lacks }));
         }
     }
 
@@ -387,15 +387,15 @@ impl Worker {
         self.admission.sample();
         let mut progress = Vec::new();
         for (attempt, running) in &mut self.attempts {
-            if running.progress != running.told {
-                running.told = running.progress;
+            if running.progress != running.reported {
+                running.reported = running.progress;
                 let (bytes_done, bytes_total) = running.progress;
                 progress.push(AttemptProgress { attempt: *attempt, bytes_done, bytes_total });
             }
         }
-        self.tell(WorkerNews::Progress(progress));
+        self.send(WorkerNews::Progress(progress));
         if let Some(memory) = self.admission.news() {
-            self.tell(WorkerNews::Memory(memory));
+            self.send(WorkerNews::Memory(memory));
         }
     }
 }

@@ -71,7 +71,7 @@ impl HangWatch {
     }
 
     /// Records a message.
-    pub(super) fn on_heard(&mut self) {
+    pub(super) fn on_message(&mut self) {
         self.said_hello = true;
         self.silent = Duration::ZERO;
     }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(ticks_until_hang(&mut watch, 29), None);
         assert_eq!(watch.on_tick(SECOND), Some(Hang::Silent));
         assert!(watch.describe(Hang::Silent).starts_with("the task process sent no Hello within 30 s"));
-        watch.on_heard();
+        watch.on_message();
         assert_eq!(ticks_until_hang(&mut watch, 99), Some((30, Hang::Silent)));
         assert!(watch.describe(Hang::Silent).starts_with("the task process was silent for 30 s"));
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut watch = watch();
         let mut told = None;
         for second in 1..=700 {
-            watch.on_heard();
+            watch.on_message();
             watch.on_progress(5, 10, 0);
             if let Some(hang) = watch.on_tick(SECOND) {
                 told = Some((second, watch.describe(hang)));
@@ -212,7 +212,7 @@ mod tests {
     fn progress_and_waiting_are_not_a_hang() {
         let mut watch = watch();
         for second in 0..5_000 {
-            watch.on_heard();
+            watch.on_message();
             watch.set_waits(second > 2_000);
             watch.on_progress(second.min(1_000), 0, second.min(2_000));
             assert_eq!(watch.on_tick(SECOND), None);
@@ -220,7 +220,7 @@ mod tests {
         watch.set_waits(false);
         let mut seconds = 0;
         while watch.on_tick(SECOND).is_none() {
-            watch.on_heard();
+            watch.on_message();
             seconds += 1;
         }
         assert_eq!(seconds, 599);
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn suspended_attempt_does_not_hang() {
         let mut watch = watch();
-        watch.on_heard();
+        watch.on_message();
         assert_eq!(ticks_until_hang(&mut watch, 20), None);
         watch.pause();
         assert_eq!(ticks_until_hang(&mut watch, 10_000), None);
@@ -249,7 +249,7 @@ mod tests {
     fn attempt_without_timeout_does_not_hang() {
         let mut watch = HangWatch::new(Limits { silence: Duration::from_secs(30), standstill: None });
         for _ in 0..100_000 {
-            watch.on_heard();
+            watch.on_message();
             assert_eq!(watch.on_tick(SECOND), None);
         }
     }

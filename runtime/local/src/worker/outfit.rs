@@ -10,8 +10,8 @@ use super::job::{KnownJob, Readiness};
 use super::settings::WorkerSettings;
 use crate::process::Launch;
 
-/// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and
-/// prints to files.
+/// Returns the launch of an attempt's process, and its logs. In a cluster it starts in its scratch directory
+/// and prints to files.
 pub(super) fn outfit(
     job: &KnownJob,
     attempt: AttemptId,

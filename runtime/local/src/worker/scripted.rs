@@ -83,13 +83,13 @@ impl ScriptedMachine {
 
 impl ScriptedTask {
     /// Sends a message as the task.
-    pub(super) fn say(&self, message: &FromTask) {
+    pub(super) fn send(&self, message: &FromTask) {
         let bytes = encode(message).expect("a message");
         assert_eq!(self.control.try_write(&bytes).expect("written"), bytes.len());
     }
 
     /// Waits for the next message to the task.
-    pub(super) async fn hear(&mut self) -> ToTask {
+    pub(super) async fn receive(&mut self) -> ToTask {
         loop {
             if let Some(message) = self.inbox.next_message().expect("a message") {
                 return message;

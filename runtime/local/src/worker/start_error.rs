@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a file with this content and mode.
+    /// Returns the message for a file with this content and mode.
     async fn said_of(content: &[u8], mode: u32) -> String {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("program");

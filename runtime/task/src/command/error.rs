@@ -18,36 +18,20 @@ const SHOWN_MAX: usize = 200;
 pub enum CommandError {
     /// The shell could not be started.
     #[error("the {role} `{}` could not be started: {error}", shown(.command))]
-    NotStarted {
-        role: &'static str,
-        command: String,
-        error: io::Error,
-    },
+    NotStarted { role: &'static str, command: String, error: io::Error },
     /// The command failed.
     #[error("the {role} `{}` {}", shown(.command), in_words(.status))]
-    Failed {
-        role: &'static str,
-        command: String,
-        status: ExitStatus,
-    },
+    Failed { role: &'static str, command: String, status: ExitStatus },
     /// The command succeeded without reading all of its input, after a signal that it handles.
     #[error(
         "the {role} `{}` ended before it had read all of its input, after SIGTSTP, which it handles; its output may be \
          incomplete. A shell's `read` ends early when a trap runs: have another program do the reading",
         shown(.command)
     )]
-    Disturbed {
-        role: &'static str,
-        command: String,
-    },
+    Disturbed { role: &'static str, command: String },
     /// The system does not permit communication with it.
     #[error("cannot {doing} the {role} `{}`: {error}", shown(.command))]
-    Pipe {
-        doing: &'static str,
-        role: &'static str,
-        command: String,
-        error: io::Error,
-    },
+    Pipe { doing: &'static str, role: &'static str, command: String, error: io::Error },
 }
 
 impl From<CommandError> for TaskError {

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell that says a line when it is set up. It is in the group of this test, like a task's command in
+    /// A shell that prints a line when it is set up. It is in the group of this test, like a task's command in
     /// the task's.
     struct Shell(Child);
 

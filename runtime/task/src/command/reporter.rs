@@ -94,7 +94,7 @@ fn write(log: &mut dyn Write, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// What is logged of pieces of standard error, and which were heard.
+    /// Returns what is logged of pieces of standard error, and which contained reporter lines.
     fn check(pieces: &[&str], expected: &str) -> Vec<bool> {
         let (mut reporter, mut log) = (Reporter::default(), Vec::new());
         let heard = pieces.iter().map(|piece| reporter.take(piece.as_bytes(), &mut log)).collect();

@@ -25,7 +25,7 @@ use crate::context::{Presence, SuspendHooks};
 const KEPT_BYTES: usize = 64 << 10;
 /// Interval of checks whether a command has completed its stop handler.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-/// The same for a command that may stop itself late.
+/// Interval of these checks for a command that may stop itself late.
 const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Interval of memory samples.

@@ -1,4 +1,4 @@
-//! What a suspend means to a command, without a worker: a gate, a command and its signals.
+//! Suspension of a command without a worker: a gate, a command and its signals.
 //! Real stops belong to the whole-system tests.
 
 use std::fs;
@@ -21,7 +21,7 @@ const MUCH: &[u8] = &[b'\n'; 100_000];
 
 const MAP: TaskId = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
 
-/// A command that has told its process number, and is set up by then.
+/// A command that is set up and has printed its process id.
 struct Scene {
     context: Arc<TaskContext>,
     heard: Receiver<FromTask>,
@@ -53,7 +53,7 @@ impl Scene {
     }
 }
 
-/// What it says first.
+/// Reads the first line of the command.
 fn command_says(command: &mut RunningCommand) -> String {
     let mut said = Vec::new();
     loop {
@@ -202,7 +202,7 @@ fn progress_of_answering_command_follows_its_output() {
 fn dropped_command_is_killed_with_its_children() {
     let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
     drop(command);
-    // Its parent is gone as well: whoever has it now reaps it when it likes.
+    // Its parent is gone as well; its new parent reaps it at any time.
     wait_until("it has ended", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
         stat.map_or(true, |stat| stat.contains(") Z "))

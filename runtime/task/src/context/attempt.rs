@@ -161,8 +161,8 @@ impl TaskContext {
     }
 
     /// Adds the active time of the earlier attempts that this one continues.
-    pub fn goes_on_after(&self, active_millis: u64) {
-        self.clock.goes_on_after(active_millis);
+    pub fn add_active_millis(&self, active_millis: u64) {
+        self.clock.add_active_millis(active_millis);
     }
 
     /// Returns a handle of the gate for code that waits for an external party.

@@ -37,7 +37,7 @@ impl TaskClock {
         }
     }
 
-    pub fn goes_on_after(&self, millis: u64) {
+    pub fn add_active_millis(&self, millis: u64) {
         self.before.fetch_add(millis, Ordering::Relaxed);
     }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn time_of_earlier_attempts_is_counted() {
         let clock = began_before(Duration::from_secs(1));
-        clock.goes_on_after(5_000);
+        clock.add_active_millis(5_000);
         let active = clock.active_millis(|| {});
         assert!((6_000..10_000).contains(&active), "{active}");
     }

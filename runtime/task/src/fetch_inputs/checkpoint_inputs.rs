@@ -181,7 +181,7 @@ fn read_checkpoint(
                 files.push((input.attempt, find(base, input, task.partition)?));
             }
             context.counters().add_all(&checkpoint.counters);
-            context.goes_on_after(checkpoint.active_millis);
+            context.add_active_millis(checkpoint.active_millis);
             context.restored();
             Ok(CheckpointInputs::Fetched { files })
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::hierarchy::group_of;
 use super::*;
 
-/// Groups of this test; none where the kernel lets it make none, which is said.
+/// Creates groups for this test; prints a line and returns `None` if the kernel does not permit any.
 fn groups() -> Option<Arc<ControlGroups>> {
     match ControlGroups::create() {
         Ok(groups) => Some(groups),

@@ -14,13 +14,13 @@ pub(super) struct ControlLine {
     /// Bytes still to be sent.
     outbox: Vec<u8>,
     inbox: FrameBuffer,
-    /// False once the task has closed the channel or the input is malformed.
-    pub(super) hears: bool,
+    /// False once the task has closed the channel or sent malformed input.
+    pub(super) is_open: bool,
 }
 
 /// The result of one read.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     pub(super) messages: Vec<FromTask>,
     /// Whether there may be more to read.
     pub(super) more: bool,
@@ -31,7 +31,7 @@ pub(super) struct Heard {
 impl ControlLine {
     /// Creates a line with a queued first message.
     pub(super) fn begin(first: &ToTask) -> Result<ControlLine, WireError> {
-        let mut line = ControlLine { outbox: Vec::new(), inbox: FrameBuffer::default(), hears: true };
+        let mut line = ControlLine { outbox: Vec::new(), inbox: FrameBuffer::default(), is_open: true };
         line.put(first)?;
         Ok(line)
     }
@@ -43,13 +43,13 @@ impl ControlLine {
 
     /// Ignores all further input.
     pub(super) fn close(&mut self) {
-        self.hears = false;
+        self.is_open = false;
         self.outbox.clear();
     }
 
     /// Returns the I/O interest, if any.
     pub(super) fn interest(&self) -> Option<Interest> {
-        match (self.hears, self.outbox.is_empty()) {
+        match (self.is_open, self.outbox.is_empty()) {
             (true, true) => Some(Interest::READABLE),
             (true, false) => Some(Interest::READABLE | Interest::WRITABLE),
             (false, false) => Some(Interest::WRITABLE),
@@ -72,37 +72,37 @@ impl ControlLine {
     }
 
     /// Reads available messages.
-    pub(super) fn receive(&mut self, socket: &UnixStream) -> io::Result<Heard> {
-        let mut heard = Heard::default();
-        if !self.hears {
-            return Ok(heard);
+    pub(super) fn receive(&mut self, socket: &UnixStream) -> io::Result<Received> {
+        let mut received = Received::default();
+        if !self.is_open {
+            return Ok(received);
         }
         let mut bytes = [0; READ_BYTES];
         match socket.try_read(&mut bytes) {
             Ok(0) => {
-                self.hears = false;
-                heard.broken = (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
+                self.is_open = false;
+                received.broken = (!self.inbox.is_between_frames()).then(|| WireError::CutShort.to_string());
             }
             Ok(count) => {
                 self.inbox.push(&bytes[..count]);
-                heard.more = true;
-                self.take_messages(&mut heard);
+                received.more = true;
+                self.take_messages(&mut received);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // The other end was closed with unread data.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.hears = false,
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.is_open = false,
             Err(error) => return Err(error),
         }
-        Ok(heard)
+        Ok(received)
     }
 
-    fn take_messages(&mut self, heard: &mut Heard) {
+    fn take_messages(&mut self, received: &mut Received) {
         loop {
             match self.inbox.next_message() {
-                Ok(Some(message)) => heard.messages.push(message),
+                Ok(Some(message)) => received.messages.push(message),
                 Ok(None) => return,
                 Err(error) => {
-                    heard.broken = Some(format!("control channel: {error}"));
+                    received.broken = Some(format!("control channel: {error}"));
                     return;
                 }
             }

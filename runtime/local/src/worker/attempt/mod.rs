@@ -137,7 +137,7 @@ impl Supervision {
             Work::Reduce(_) => 0,
         };
         let left = Leftovers { idle_scratch, input_bytes, memory: self.memory.take(), stderr };
-        self.tell(AttemptEvent::Ended { end, left });
+        self.send(AttemptEvent::Ended { end, left });
     }
 
     async fn start(&mut self) -> Result<Supervised, TaskError> {
@@ -231,10 +231,10 @@ impl Supervision {
     }
 
     fn report(&self, report: Report) {
-        self.tell(AttemptEvent::Reported(report));
+        self.send(AttemptEvent::Reported(report));
     }
 
-    fn tell(&self, event: AttemptEvent) {
+    fn send(&self, event: AttemptEvent) {
         tracing::debug!(target: "worker", "{event:?}");
         // If the worker no longer listens, it was dropped together with this attempt.
         let _ = self.events.send((self.description.attempt, event));

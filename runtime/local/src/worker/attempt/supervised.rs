@@ -154,9 +154,9 @@ impl Supervised {
     fn preempt(&mut self, order: Order, supervision: &Supervision) {
         if matches!(order, Order::Suspend { .. })
             && self.preemption.stage() == Stage::Running
-            && let Err(reason) = self.suspension.admit(self.process.id())
+            && let Err(refusal) = self.suspension.admit(self.process.id())
         {
-            return supervision.report(Report::SuspendRefused { reason });
+            return supervision.report(Report::SuspendRefused { reason: refusal.to_string() });
         }
         self.suspension.on_order();
         self.step(Input::Ordered(order), supervision);
@@ -165,12 +165,12 @@ impl Supervised {
     fn on_occurrence(&mut self, occurrence: Occurrence, supervision: &Supervision) {
         match occurrence {
             Occurrence::GraceOver => self.step(Input::GraceOver, supervision),
-            Occurrence::Turned(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
-            Occurrence::Turned(ChildEvent::Continued) => self.step(Input::Continued, supervision),
+            Occurrence::Changed(ChildEvent::Stopped) => self.step(Input::Stopped, supervision),
+            Occurrence::Changed(ChildEvent::Continued) => self.step(Input::Continued, supervision),
             // The end of the process is detected separately.
-            Occurrence::Turned(ChildEvent::Ended) | Occurrence::MovedOut => {}
-            Occurrence::Prefetched => self.go_on(),
-            Occurrence::Blind(error) => {
+            Occurrence::Changed(ChildEvent::Ended) | Occurrence::PagedOut => {}
+            Occurrence::Prefetched => self.resume(),
+            Occurrence::Unwatchable(error) => {
                 self.give_up(&format!("cannot see whether the task process stopped: {error}"))
             }
         }
@@ -207,7 +207,7 @@ impl Supervised {
                 self.process.suspend();
                 self.suspension.await_stop(process);
             }
-            Step::TellSuspended => {
+            Step::ReportSuspended => {
                 self.suspension.on_suspended(process);
                 // Before the slot is reported free, so that the account contains the reason if nothing is
                 // moved.
@@ -217,10 +217,10 @@ impl Supervised {
             }
             Step::Continue { .. } => {
                 if !self.suspension.begin_prefetch(process) {
-                    self.go_on();
+                    self.resume();
                 }
             }
-            Step::TellResumed => {
+            Step::ReportResumed => {
                 self.account(Preempted::Resumed, supervision);
                 supervision.report(Report::Resumed);
             }
@@ -228,7 +228,7 @@ impl Supervised {
     }
 
     /// Sends the resume message with the stopped time before SIGCONT, so that the task reads it first.
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         let stopped = self.suspension.on_continue(&*self.process);
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
         let epoch = self.preemption.epoch;
@@ -262,24 +262,24 @@ impl Supervised {
 
     /// Processes received messages; returns false if there were none.
     fn receive(&mut self, supervision: &Supervision) -> bool {
-        let heard = match self.line.receive(self.process.control()) {
-            Ok(heard) => heard,
+        let received = match self.line.receive(self.process.control()) {
+            Ok(received) => received,
             Err(error) => {
                 self.give_up(&format!("control channel: {error}"));
                 return false;
             }
         };
-        for message in heard.messages {
-            self.hear(message, supervision);
+        for message in received.messages {
+            self.on_message(message, supervision);
         }
-        if let Some(broken) = heard.broken {
+        if let Some(broken) = received.broken {
             self.give_up(&broken);
         }
-        heard.more && self.line.hears
+        received.more && self.line.is_open
     }
 
-    fn hear(&mut self, message: FromTask, supervision: &Supervision) {
-        self.watch.on_heard();
+    fn on_message(&mut self, message: FromTask, supervision: &Supervision) {
+        self.watch.on_message();
         match message {
             FromTask::Hello { version: PROTOCOL_VERSION } => {
                 supervision.report(Report::Started);
@@ -291,7 +291,7 @@ impl Supervised {
             )),
             FromTask::Progress { bytes_done, bytes_total, signs } => {
                 self.watch.on_progress(bytes_done, bytes_total, signs);
-                supervision.tell(AttemptEvent::Progressed { bytes_done, bytes_total });
+                supervision.send(AttemptEvent::Progressed { bytes_done, bytes_total });
             }
             FromTask::CommitRequest { part } if !part.has_sound_names() => {
                 self.fail(TaskError::fatal("the task wrote outputs with invalid names"));
@@ -318,13 +318,13 @@ impl Supervised {
             FromTask::RestoreRefused { reason } => {
                 self.account(Preempted::RestoreRefused(reason), supervision);
             }
-            FromTask::StopSignalled => supervision.tell(AttemptEvent::SuspendWanted),
+            FromTask::StopSignalled => supervision.send(AttemptEvent::SuspendWanted),
         }
     }
 
     fn account(&mut self, what: Preempted, supervision: &Supervision) {
         let account = self.suspension.take_account(what, Some(self.process.id()));
-        supervision.tell(AttemptEvent::Accounted(account));
+        supervision.send(AttemptEvent::Accounted(account));
     }
 
     /// Kills a process that cannot be understood or watched.
@@ -346,7 +346,7 @@ impl Supervised {
         while self.receive(supervision) {}
         let moved = self.suspension.take_last_account(self.process.id()).filter(|_| self.killed.is_none());
         if let Some(account) = moved {
-            supervision.tell(AttemptEvent::Accounted(account));
+            supervision.send(AttemptEvent::Accounted(account));
         }
         let reaped = self.process.reap();
         let stopped = self.preemption.is_stopped();
@@ -357,12 +357,12 @@ impl Supervised {
             (Some(AttemptEnd::Checkpointed), ..) => {
                 let mut account = self.suspension.take_account(Preempted::Checkpointed, None);
                 account.checkpoint_bytes = self.saved_bytes;
-                supervision.tell(AttemptEvent::Accounted(account));
+                supervision.send(AttemptEvent::Accounted(account));
                 AttemptEnd::Checkpointed
             }
             (_, Some((since, mut account)), _) => {
                 account.micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
-                supervision.tell(AttemptEvent::Accounted(account));
+                supervision.send(AttemptEvent::Accounted(account));
                 AttemptEnd::Killed
             }
             (Some(AttemptEnd::Failed(error)), ..) => AttemptEnd::Failed(with_bounds(error, exceeded)),

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::super::admission::Admission;
+use super::super::admission::{Admission, SuspendRefusal};
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
 use crate::clock::now;
@@ -35,13 +35,13 @@ const SWAP_BYTES_PER_SECOND: u64 = 100_000_000;
 pub(super) enum Occurrence {
     /// The grace period is over.
     GraceOver,
-    Turned(ChildEvent),
+    Changed(ChildEvent),
     /// Prefetching is complete or as far as possible.
     Prefetched,
     /// Paging out is complete or as far as possible.
-    MovedOut,
+    PagedOut,
     /// The process cannot be watched.
-    Blind(io::Error),
+    Unwatchable(io::Error),
 }
 
 /// Memory that is being paged out or in.
@@ -69,7 +69,7 @@ pub(super) struct Suspension {
     paged_in: Option<Pid>,
     oom_before: Option<i32>,
     timer: Option<Pin<Box<Sleep>>>,
-    turn: Option<(Awaited, JoinHandle<io::Result<Change>>)>,
+    change: Option<(Awaited, JoinHandle<io::Result<Change>>)>,
     moving: Option<Moving>,
     notes: Vec<String>,
 }
@@ -88,14 +88,14 @@ impl Suspension {
             paged_in: None,
             oom_before: None,
             timer: None,
-            turn: None,
+            change: None,
             moving: None,
             notes: Vec::new(),
         }
     }
 
-    /// Checks whether this machine can hold the suspended process; the error is the reason.
-    pub(super) fn admit(&self, process: Pid) -> Result<(), String> {
+    /// Checks whether this machine can hold the suspended process.
+    pub(super) fn admit(&self, process: Pid) -> Result<(), SuspendRefusal> {
         self.admission.admit(self.attempt, process)
     }
 
@@ -117,7 +117,7 @@ impl Suspension {
     /// After SIGSTOP: waits for the kernel's confirmation, with a timeout.
     pub(super) fn await_stop(&mut self, process: &dyn TaskProcess) {
         self.timer = Some(Box::pin(sleep(STOP_AGAIN)));
-        if !matches!(self.turn, Some((Awaited::Stop, _))) {
+        if !matches!(self.change, Some((Awaited::Stop, _))) {
             self.wait_for(Awaited::Stop, process);
         }
     }
@@ -132,14 +132,14 @@ impl Suspension {
     /// latest.
     fn wait_for(&mut self, awaited: Awaited, process: &dyn TaskProcess) {
         let waiting = tokio::spawn(process.await_change(awaited));
-        self.turn = Some((awaited, waiting));
+        self.change = Some((awaited, waiting));
     }
 
     /// Handles the first confirmed stop of an epoch.
     pub(super) fn on_suspended(&mut self, process: &dyn TaskProcess) {
         self.stopped_since = Some(now());
         self.admission.keep(self.attempt, process.id());
-        self.look(process.id());
+        self.sample_memory(process.id());
         self.offer_to_the_kernel(process);
     }
 
@@ -198,7 +198,7 @@ impl Suspension {
             // It ends after its current chunk.
             moving.cancelled.store(true, Ordering::Relaxed);
         }
-        self.look(process.id());
+        self.sample_memory(process.id());
         if self.swap.swapped() < PREFETCH_BYTES_MIN {
             return false;
         }
@@ -232,7 +232,7 @@ impl Suspension {
 
     /// Returns the account since the oldest order not yet carried out.
     pub(super) fn take_account(&mut self, what: Preempted, process: Option<Pid>) -> PreemptionAccount {
-        let memory = process.map(|process| self.look(process)).unwrap_or_default();
+        let memory = process.map(|process| self.sample_memory(process)).unwrap_or_default();
         let since = match &what {
             Preempted::Restored | Preempted::RestoreRefused(_) | Preempted::Ended => self.launched,
             _ => self.ordered.pop_front().unwrap_or_else(now),
@@ -270,7 +270,7 @@ impl Suspension {
     /// Samples the swap usage repeatedly: pages come back when the process touches them.
     pub(super) fn follow_swap(&mut self, process: Pid) {
         if self.swap.swapped() > 0 {
-            self.look(process);
+            self.sample_memory(process);
         }
     }
 
@@ -282,7 +282,7 @@ impl Suspension {
         }
     }
 
-    fn look(&mut self, process: Pid) -> ProcessMemory {
+    fn sample_memory(&mut self, process: Pid) -> ProcessMemory {
         // An ending process holds no memory.
         let Ok(memory) = self.admission.processes.memory_of(process) else { return ProcessMemory::default() };
         self.swap.look(memory);
@@ -297,10 +297,10 @@ impl Suspension {
 
     /// Waits for the next occurrence, if one is pending. Cancel-safe.
     pub(super) async fn next(&mut self) -> Occurrence {
-        let Suspension { timer, turn, moving, .. } = self;
+        let Suspension { timer, change, moving, .. } = self;
         let occurrence = tokio::select! {
             biased;
-            result = awaiting(turn.as_mut().map(|(_, waiting)| waiting)) => self.on_turned(result),
+            result = awaiting(change.as_mut().map(|(_, waiting)| waiting)) => self.on_changed(result),
             result = awaiting(moving.as_mut().map(|moving| &mut moving.done)) => {
                 return self.on_moved(result);
             }
@@ -308,21 +308,21 @@ impl Suspension {
         };
         match &occurrence {
             Occurrence::GraceOver => self.timer = None,
-            _ => self.turn = None,
+            _ => self.change = None,
         }
         occurrence
     }
 
-    fn on_turned(&mut self, result: Result<io::Result<Change>, tokio::task::JoinError>) -> Occurrence {
+    fn on_changed(&mut self, result: Result<io::Result<Change>, tokio::task::JoinError>) -> Occurrence {
         match result {
             Ok(Ok(Change { event, running })) => {
                 if running > 0 {
                     self.note(format!("{running} child processes did not stop in time"));
                 }
-                Occurrence::Turned(event)
+                Occurrence::Changed(event)
             }
-            Ok(Err(error)) => Occurrence::Blind(error),
-            Err(error) => Occurrence::Blind(io::Error::other(error)),
+            Ok(Err(error)) => Occurrence::Unwatchable(error),
+            Err(error) => Occurrence::Unwatchable(io::Error::other(error)),
         }
     }
 
@@ -341,7 +341,7 @@ impl Suspension {
                 }
                 Occurrence::Prefetched
             }
-            _ => Occurrence::MovedOut,
+            _ => Occurrence::PagedOut,
         }
     }
 }

@@ -27,8 +27,8 @@ impl RunningAttempt {
         let (sender, events) = unbounded_channel();
         tokio::spawn(supervision(machine, inbox, sender).run());
         let mut attempt = RunningAttempt { task, orders, events };
-        assert!(matches!(attempt.task.hear().await, ToTask::Start(_)));
-        attempt.task.say(&FromTask::Hello { version: PROTOCOL_VERSION });
+        assert!(matches!(attempt.task.receive().await, ToTask::Start(_)));
+        attempt.task.send(&FromTask::Hello { version: PROTOCOL_VERSION });
         assert_eq!(attempt.report().await, Report::Started);
         attempt
     }
@@ -115,8 +115,8 @@ async fn suspend_is_reported_after_confirmed_stop() {
     let (machine, task) = ScriptedMachine::new();
     let mut attempt = RunningAttempt::start(machine, task).await;
     attempt.order(Order::Suspend { attempt: ATTEMPT });
-    assert_eq!(attempt.task.hear().await, ToTask::Suspend { epoch: 1, page_out: false });
-    attempt.task.say(&FromTask::Ready { epoch: 1 });
+    assert_eq!(attempt.task.receive().await, ToTask::Suspend { epoch: 1, page_out: false });
+    attempt.task.send(&FromTask::Ready { epoch: 1 });
     assert_eq!(attempt.request().await, Request::Suspend);
     assert!(attempt.events.try_recv().is_err(), "the stop is not confirmed");
     attempt.task.changes.send(ChildEvent::Stopped).expect("the worker waits");
@@ -124,8 +124,8 @@ async fn suspend_is_reported_after_confirmed_stop() {
     assert_eq!(attempt.report().await, Report::Suspended);
     attempt.order(Order::Resume { attempt: ATTEMPT });
     assert_eq!(attempt.request().await, Request::Resume);
-    assert!(matches!(attempt.task.hear().await, ToTask::Resume { epoch: 1, .. }));
-    attempt.task.say(&FromTask::Resumed { epoch: 1 });
+    assert!(matches!(attempt.task.receive().await, ToTask::Resume { epoch: 1, .. }));
+    attempt.task.send(&FromTask::Resumed { epoch: 1 });
     assert_eq!(attempt.account().await, Preempted::Resumed);
     assert_eq!(attempt.report().await, Report::Resumed);
 }

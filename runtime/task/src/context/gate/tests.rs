@@ -1,4 +1,4 @@
-//! What passes the gate of an attempt and what waits there.
+//! Requests and waits at the gate of an attempt.
 //! The stopping of a real process is tested with its worker.
 
 use std::sync::Arc;

@@ -82,12 +82,12 @@ pub(super) enum Step {
     /// Send SIGSTOP and wait for the kernel's confirmation.
     Stop,
     /// Report the suspension, which frees the slot.
-    TellSuspended,
+    ReportSuspended,
     /// Send the resume message, then SIGCONT.
     Continue {
         epoch: u32,
     },
-    TellResumed,
+    ReportResumed,
 }
 
 /// An order that is illegal in the present stage.
@@ -197,7 +197,7 @@ impl Preemption {
             (Stage::Stopping { epoch, again }, Input::Stopped) => {
                 self.stage = Stage::Suspended { epoch };
                 if !again {
-                    steps.push(Step::TellSuspended);
+                    steps.push(Step::ReportSuspended);
                 }
             }
             (Stage::Suspended { epoch }, Input::Continued) => {
@@ -206,7 +206,7 @@ impl Preemption {
             }
             (Stage::Resuming { epoch }, Input::Resumed { epoch: resumed }) if epoch == resumed => {
                 self.stage = Stage::Running;
-                steps.push(Step::TellResumed);
+                steps.push(Step::ReportResumed);
             }
             // Late: the grace ended before it reached its gate, or it was woken for another order.
             _ => {}

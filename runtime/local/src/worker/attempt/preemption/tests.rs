@@ -76,7 +76,12 @@ fn every_transition_of_the_table() {
             Stopping { epoch: 1, again: true },
             &[Step::Stop],
         ),
-        (Stopping { epoch: 1, again: false }, Input::Stopped, Suspended { epoch: 1 }, &[Step::TellSuspended]),
+        (
+            Stopping { epoch: 1, again: false },
+            Input::Stopped,
+            Suspended { epoch: 1 },
+            &[Step::ReportSuspended],
+        ),
         (Stopping { epoch: 1, again: true }, Input::Stopped, Suspended { epoch: 1 }, &[]),
         (Suspended { epoch: 1 }, Input::Continued, Stopping { epoch: 1, again: true }, &[Step::Stop]),
         (Suspended { epoch: 1 }, RESUME, Resuming { epoch: 1 }, &[Step::Continue { epoch: 1 }]),
@@ -86,7 +91,7 @@ fn every_transition_of_the_table() {
             Checkpointing,
             &[Step::Send(ToTask::Checkpoint), Step::Continue { epoch: 1 }],
         ),
-        (Resuming { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::TellResumed]),
+        (Resuming { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::ReportResumed]),
     ];
     for stage in STAGES {
         for input in INPUTS {
@@ -129,7 +134,7 @@ fn resume_waits_for_confirmed_stop() {
     let (epoch, resume) = (1, Step::Continue { epoch: 1 });
     check(
         &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
-        &[ask_to_suspend(epoch), Step::Stop, Step::TellSuspended, resume],
+        &[ask_to_suspend(epoch), Step::Stop, Step::ReportSuspended, resume],
         Stage::Resuming { epoch },
     );
 }
@@ -142,7 +147,7 @@ fn checkpoint_during_suspend_wakes_the_attempt() {
         &[
             ask_to_suspend(epoch),
             Step::Stop,
-            Step::TellSuspended,
+            Step::ReportSuspended,
             Step::Send(ToTask::Checkpoint),
             Step::Continue { epoch },
         ],
@@ -157,9 +162,9 @@ fn resumed_attempt_is_suspended_in_next_epoch() {
         &[
             ask_to_suspend(1),
             Step::Stop,
-            Step::TellSuspended,
+            Step::ReportSuspended,
             Step::Continue { epoch: 1 },
-            Step::TellResumed,
+            Step::ReportResumed,
             ask_to_suspend(2),
         ],
         Stage::Suspending { epoch: 2 },
