@@ -2,6 +2,7 @@
 //! has its own thread, so a slow reader does not hold up others.
 
 mod indexes;
+mod pieces;
 mod session;
 
 use std::collections::BTreeMap;
