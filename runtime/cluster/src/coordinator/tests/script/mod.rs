@@ -44,7 +44,7 @@ use napreduce_protocol::ToWorker;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use tokio::time::{Instant, sleep};
 
-use super::{DEADLINE, Duration, Refusal, Running, Scene, Worker};
+use super::{DEADLINE, Duration, Running, Scene, Worker};
 
 /// Orders, as they begin a line that is expected.
 const ORDERS: [&str; 8] = ["launch", "commit", "suspend", "resume", "checkpoint", "kill", "move", "tell"];
