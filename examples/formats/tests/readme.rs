@@ -6,14 +6,14 @@ use std::process::Command;
 
 const README: &str = include_str!("../README.md");
 
-/// The text of the first fenced block of a language behind a heading.
+/// Returns the first fenced block of a language after a heading.
 fn block<'a>(heading: &str, language: &str) -> &'a str {
     let section = README.split(&format!("\n## {heading}\n")).nth(1).expect("a heading of the page");
     let behind = section.split(&format!("```{language}\n")).nth(1).expect("a block of the section");
     behind.split("```").next().expect("the end of the block")
 }
 
-/// Types the lines of a section in a folder of this name, and compares what comes out.
+/// Runs the commands of a section in a folder of this name, and compares the output.
 fn prints_what_is_written_under(heading: &str, name: &str) {
     let folder: PathBuf =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));

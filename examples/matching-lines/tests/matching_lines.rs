@@ -1,4 +1,4 @@
-//! `matching-lines` prints what `examples/README.md` shows, and explains itself.
+//! `matching-lines`: output as in `examples/README.md`, help and usage errors.
 
 use std::process::{Command, Output};
 use std::{env, fs};

@@ -1,4 +1,4 @@
-//! The examples: their command lines, what the README says that they print, and preemption.
+//! The examples: command lines, output as in `examples/README.md`, and preemption.
 
 mod command_lines;
 mod preemption;

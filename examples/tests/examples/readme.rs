@@ -11,7 +11,7 @@ fn programs() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_wordcount")).parent().expect("a program lies in a folder")
 }
 
-/// The text of the first fenced block of a language behind a heading.
+/// Returns the first fenced block of a language after a heading.
 fn block<'a>(heading: &str, language: &str) -> &'a str {
     let section = README.split(&format!("\n## {heading}\n")).nth(1).expect("a heading of the page");
     let section = section.split("\n## ").next().expect("a section");
@@ -26,7 +26,7 @@ fn folder(heading: &str) -> PathBuf {
     folder
 }
 
-/// Types the lines of a section, and compares what comes out.
+/// Runs the commands of a section, and compares the output.
 fn prints_what_is_written_under(heading: &str) {
     let folder = folder(heading);
     let mut shell = Command::new("sh");

@@ -215,7 +215,7 @@ fn arrays_of_zero_size_items_are_read() {
             }
             long(0, &mut content);
         }
-        // The same counted again, with the bytes of the block behind the count.
+        // The same with a negative count, which the size of the block in bytes follows.
         [-3, 0, 0].iter().for_each(|number| long(*number, &mut content));
         let file = one_block(&schema, 4, &content);
         #[derive(Deserialize)]

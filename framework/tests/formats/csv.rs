@@ -145,7 +145,7 @@ fn odd_files_are_read_or_rejected() {
             "{text:?}"
         );
     }
-    // A row that was cut may be another row: what it says of a delay is missing then.
+    // A truncated row may be a different valid row, without its delay.
     let intact =
         ["LH Some(7)", "U2 None", "Ü Some(-3)", "LH Some(9)", "LH None", "Ü None"].map(str::to_owned);
     for cut in 24..FLIGHTS.len() {

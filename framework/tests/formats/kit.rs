@@ -27,7 +27,7 @@ impl TestFile {
         Split::whole(&self.path, self.size)
     }
 
-    /// Cut into pieces of so many bytes.
+    /// Splits the file into pieces of this many bytes.
     pub fn pieces(&self, bytes: u64) -> Vec<Split> {
         let starts = (0..self.size).step_by(usize::try_from(bytes).expect("a size"));
         starts
@@ -98,7 +98,8 @@ fn first_difference(expected: &[String], found: &[String]) -> String {
     )
 }
 
-/// Whether a damaged file is refused with its name, or gives records of the intact one only; what was said.
+/// Reads a damaged file. It must be rejected by name or give only records of the intact file; returns the
+/// error.
 pub fn refused_or_intact<F: InputFormat>(
     format: &F,
     file: &TestFile,
@@ -124,7 +125,7 @@ pub fn refused_or_intact<F: InputFormat>(
     }
 }
 
-/// What a program makes of its standard input; `None`, and a word about it, where it is missing.
+/// Returns the output of a program for this input; `None`, with a message, if the program is missing.
 pub fn filtered(program: &str, arguments: &[&str], input: &[u8], package: &str) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("input");

@@ -36,7 +36,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a Vec takes every write")
 }
 
-/// What Hadoop calls a compression, and what it makes of bytes.
+/// Hadoop's class of a compression, and its compression function.
 type Codec<'c> = (&'c str, &'c dyn Fn(&[u8]) -> Vec<u8>);
 
 const ZLIB: Codec<'_> = ("DefaultCodec", &zlib);
@@ -131,7 +131,7 @@ fn reader_is_preemption_safe_at_every_record() {
     }
 }
 
-/// Hadoop's framing: a block for each kilobyte, and an empty one behind it.
+/// Hadoop's framing: a block per kilobyte, and an empty block at the end.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn framed(content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8]| u32::try_from(bytes.len()).expect("short").to_be_bytes();

@@ -7,7 +7,7 @@ use napreduce::input::{BadRows, TextRecords, WholeFile};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
-/// Numbers that are doubled; what was emitted before a record proves bad stays.
+/// Doubles numbers; output before a bad record stays.
 fn doubled() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), BadRecord> {
@@ -53,7 +53,7 @@ fn bad_record_quote_is_truncated() {
     let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
     let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
     assert!(message.contains("ééé\u{fffd}\"...; fix the record") && message.len() < 700, "{message}");
-    // A mark is no part of the first record.
+    // A byte order mark is not part of the first record.
     let message = refused(JobTest::new(doubled as fn() -> Job).input("\u{feff}x\r\n"));
     assert!(message.contains(" at line 1: ") && message.contains("begins with \"x\";"), "{message}");
     let message = refused(JobTest::new(doubled as fn() -> Job).input("1\n2\n3\nx").split_size(3));

@@ -30,7 +30,7 @@ fn check_order(left: &Encoded, right: &Encoded, order: Ordering) {
     }
 }
 
-/// A key is found again in the bytes, with whatever behind it, and written again as the same bytes.
+/// A key is decoded in front of any bytes, and encodes to the same bytes.
 fn check_again<K: Key>(owned: &K::Owned, tail: &[u8])
 where
     K::Owned: Debug,

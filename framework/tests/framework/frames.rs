@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const HELLO: &str = r#"printf '\0\0\0\034H{"version":1,"input":"text"}'; "#;
 
-/// What a map task says of a program that goes on so after a right hello.
+/// Returns the error of a map task whose program continues with `rest` after a valid hello.
 fn failure(rest: &str) -> String {
     failure_of_lines(rest, 6)
 }
@@ -94,7 +94,7 @@ fn changed_description_fails_job() {
 }
 
 proptest! {
-    /// Also what the fuzz target `frames` looks for.
+    /// The fuzz target `frames` checks the same.
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), size in 1..20usize) {
         let mut decoder = FrameDecoder::new(64);

@@ -12,12 +12,12 @@ use napreduce::input::{
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-/// What the zstd program makes of `one`, `two` and `three`, with a checksum.
+/// `one`, `two` and `three`, compressed by the zstd program with a checksum.
 const BY_ZSTD_PROGRAM: [u8; 27] = [
     0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x68, 0x71, 0x00, 0x00, 0x6f, 0x6e, 0x65, 0x0a, 0x74, 0x77, 0x6f, 0x0a,
     0x74, 0x68, 0x72, 0x65, 0x65, 0x0a, 0xa4, 0x58, 0x89, 0x34,
 ];
-/// What the gzip program makes of `one`.
+/// `one`, compressed by the gzip program.
 const BY_GZIP_PROGRAM: [u8; 24] = [
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0xcb, 0xcf, 0x4b, 0xe5, 0x02, 0x00, 0x9f,
     0xa8, 0x17, 0xf8, 0x04, 0x00, 0x00, 0x00,
@@ -49,7 +49,7 @@ impl TestFile {
         Split::whole(&self.path, self.size)
     }
 
-    /// All lines, and what went wrong after them.
+    /// Returns all lines and the error after them.
     fn lines(&self, memory: usize) -> (Vec<Vec<u8>>, Option<InputError>) {
         let mut lines = Vec::new();
         let mut reader = match ByteLines.open(&self.whole(), memory) {
@@ -160,7 +160,7 @@ fn reader_resumes_anywhere() {
     }
 }
 
-/// Damaged bytes give an error that names the file, or what was there before the damage, or did no harm.
+/// Damaged bytes give an error that names the file, a prefix of the lines, or all lines.
 fn check_damaged(file: &TestFile, intact: &[Vec<u8>]) -> Option<String> {
     let (lines, error) = file.lines(1 << 18);
     assert!(intact.starts_with(&lines), "lines were read that are not there: {lines:?}");

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// What ends the reading of a test before the end.
+/// Stops reading early.
 enum Stop {
     Wanted,
     Input(InputError),

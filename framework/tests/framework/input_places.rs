@@ -9,7 +9,7 @@ use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 use proptest::prelude::*;
 
-/// Each line with its byte and its line, as they are told.
+/// Emits each line with its byte and line number.
 fn places() -> Job {
     Job::bytes().map_only(|line: &[u8], out| {
         let place = out.input();

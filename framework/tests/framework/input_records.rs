@@ -37,7 +37,7 @@ impl TestFile {
     }
 }
 
-/// The records of a split; a new reader goes on after every batch.
+/// Reads the records of a split with a new reader after every batch.
 fn records(length: usize, split: &Split, memory: usize) -> Result<Vec<Vec<u8>>, InputError> {
     let format = FixedRecords { length };
     let mut records = Vec::new();
@@ -101,7 +101,7 @@ fn invalid_record_lengths_are_rejected() {
     assert_eq!(message(200, 100), "a record of 200 bytes is longer than 100B; raise --task-memory");
 }
 
-/// What a file is read as, in how many records.
+/// The record type of a file, and the number of records.
 fn whole_file(file: &TestFile, memory: usize) -> Result<(Vec<u8>, usize), InputError> {
     let mut found = (Vec::new(), 0);
     let split = file.whole();

@@ -7,7 +7,7 @@ use napreduce::records::Records;
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
-/// Numbers, and what is none; the lines' lengths as bytes.
+/// Writes numbers, other lines, and the lengths of lines as bytes to three outputs.
 fn sorted_out() -> Job {
     let (errors, lengths) =
         (NamedOutput::new("errors", Text), NamedOutput::new("lengths", FixedBytes { length: 1 }));

@@ -42,7 +42,7 @@ fn job_with_combiner_is_preemption_safe() {
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
 }
 
-/// What the fold of the combiner makes of a group is all that the reduce sees; here its order matters.
+/// The reduce sees only the combiner's fold of a group, whose order matters here.
 #[test]
 fn fold_follows_value_order() {
     let chains = || {
@@ -145,7 +145,7 @@ fn map_only_job_is_preemption_safe() {
 
 #[test]
 fn spilling_map_is_preemption_safe() {
-    // A megabyte of memory, of which the sort has less than half at once.
+    // Less than half of the megabyte is for the sort.
     let wide = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<String, Vec<u8>>| {

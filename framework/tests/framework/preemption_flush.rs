@@ -5,7 +5,7 @@ use napreduce::output::Text;
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Values};
 
-/// Holds so many back.
+/// Number of records held back.
 const HELD_MOST: usize = 3;
 
 #[derive(Clone, Default)]

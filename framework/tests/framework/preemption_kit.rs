@@ -10,7 +10,7 @@ use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Values, cou
 
 const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
-/// What the kit says of a job that is not safe.
+/// Returns the kit's message about a job that is not preemption-safe.
 fn complaint(job: impl Fn() -> Job) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(|| assert_preemption_safe(job, LINES)));
     let payload = panicked.expect_err("the job is not safe");
@@ -19,7 +19,7 @@ fn complaint(job: impl Fn() -> Job) -> String {
     })
 }
 
-/// Numbers its lines, and says of itself what it is told to say.
+/// Numbers its lines, and returns a given result from `save`.
 #[derive(Clone)]
 struct Numbering {
     next: u64,
@@ -132,7 +132,7 @@ fn reducer_ignoring_resumed_group_fails_kit() {
     assert!(message.contains("part 0 has"), "{message}");
 }
 
-/// Counts what it is told about being stopped.
+/// Counts suspends and resumes.
 #[derive(Clone, Default)]
 struct Listening {
     stopped: bool,

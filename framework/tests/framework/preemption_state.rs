@@ -9,7 +9,7 @@ const POEM: &str = "the owl and the pussycat went to sea\nin a beautiful pea gre
                     they took some honey and plenty of money\nwrapped up in a five pound note\n\
                     the owl looked up to the stars above";
 
-/// Writes a running number with the sum of each group; what it has of a group is part of its state.
+/// Writes a running number with the sum of each group. The partial sum of a group is part of the state.
 #[derive(Clone, Default)]
 struct Ledger {
     groups: u64,
@@ -163,7 +163,7 @@ fn anything_anywhere() {
     test(false).reduces(2).assert_safe_at_random(seed, 40);
 }
 
-/// What `Ledger` does, by a closure whose state is saved for it.
+/// `Ledger` as a closure with a state.
 #[test]
 fn closure_state_is_restored_inside_group() {
     let numbered = || {

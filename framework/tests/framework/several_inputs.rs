@@ -41,7 +41,7 @@ fn id(number: u8) -> String {
     format!("{number:02}")
 }
 
-/// What the join of some users and orders is, worked out by hand.
+/// The join of some users and orders by nested loops.
 fn joined(users: &BTreeMap<u8, String>, orders: &[(u8, u8)]) -> String {
     let mut text = String::new();
     for (user, name) in users {

@@ -60,7 +60,7 @@ fn lengths() -> Job {
     Job::whole_files().map_only(|file: WholeFile<'_>, out| out.emit(file.bytes.len() as u64, ()))
 }
 
-/// So many files, some of which are empty or end without a newline.
+/// Returns this many files, some of them empty or without a final newline.
 fn test<J: Fn() -> Job>(job: J, files: usize) -> JobTest<J> {
     (0..files).fold(JobTest::new(job), |test, number| {
         let lines = if number % 7 == 3 { 0 } else { 1 + number % 2 };

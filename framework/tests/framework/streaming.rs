@@ -16,7 +16,7 @@ fn mapped(command: &str) -> impl Fn() -> Job + use<> {
     move || job(&commands)
 }
 
-/// What a job says when it fails.
+/// Returns the error of a failing job.
 fn failure(test: JobTest<impl Fn() -> Job>) -> String {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run()));
     let panic = ended.expect_err("the job fails");

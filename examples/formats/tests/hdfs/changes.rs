@@ -29,7 +29,7 @@ fn lost_requests_do_not_change_output() {
     assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
 }
 
-/// Runs the job until its map wants to read; changes the file; what the job says then.
+/// Runs the job until its map is about to read, changes the file, and returns the error of the job.
 fn said_after(name: &'static str, change: impl FnOnce(&Files)) -> Option<String> {
     let files = Files::create(name)?;
     let folder = Folder::new();

@@ -10,10 +10,10 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::Files;
 
-/// What daemons are told, so that tasks find HDFS.
+/// Environment of daemons whose tasks use HDFS.
 const PASSED: &str = "[worker]\npass-environment = [\"HADOOP_*\"]\n";
 
-/// `nap` that knows stores, beside the one that does not.
+/// A `nap` with stores; there is also one without.
 fn nap_with_stores() -> PathBuf {
     program("nap-with-stores").get_program().into()
 }

@@ -7,7 +7,7 @@ use napreduce_tests::{Folder, counter, joined, parts, run};
 
 use super::server::Files;
 
-/// Text of which every line is another one.
+/// Returns a text of distinct lines.
 pub fn text(lines: usize) -> String {
     (0..lines).map(|line| format!("line {line} of {lines} with word{}\n", line % 97)).collect()
 }
@@ -30,7 +30,7 @@ fn books(folder: &Folder, files: &Files) {
     files.put_all(&folder.path("books"), "books/");
 }
 
-/// What both make of an argument is the same, byte for byte.
+/// The output for HDFS and for files is byte-identical.
 fn check_same(folder: &Folder, files: &Files, argument: &str, more: &[&str]) {
     let local = folder.path(argument);
     let (of_folder, of_hdfs) = (folder.path("of-folder"), folder.path("of-hdfs"));
@@ -102,7 +102,7 @@ fn hdfs_arguments_resolve_like_files() {
         2,
         &["arguments/deep/a contains the directory hdfs://books/arguments/deep/a/b", "--recursive"],
     );
-    // By its address, and beside a file.
+    // By address, and together with a local file.
     let local = folder.path("books/b.txt");
     let both = [&files.uri_at("books/b.txt"), local.to_str().expect("text"), "--output", output];
     files.words(&both).succeeded();

@@ -10,19 +10,19 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use napreduce_tests::wait_until;
 
-/// What is done to one request.
+/// The treatment of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
     Pass,
     /// The connection ends instead.
     Refuse,
-    /// It waits until the test lets it pass, and all that come behind it.
+    /// This request and all later ones wait until the test releases them.
     Hold,
     /// It is carried out, and the connection ends before its answer.
     Lose,
 }
 
-/// On which requests tricks are played: by the name of the method, and what a path in it has.
+/// The affected requests: the name of the method, and a part of the path.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind(pub &'static str, pub &'static str);
 
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// What becomes of requests that were held.
+/// The fate of held requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Passed,
@@ -62,7 +62,7 @@ pub struct Proxy {
 struct State {
     kind: Kind,
     tricks: Mutex<VecDeque<Trick>>,
-    /// Whether what waits passes, or is dropped; how many do.
+    /// Whether held requests are forwarded or dropped, and how many.
     held: Mutex<(Option<Way>, usize)>,
     released: Condvar,
 }
@@ -96,12 +96,12 @@ impl Proxy {
         wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
     }
 
-    /// Lets what waits pass, and all that follows.
+    /// Forwards the held requests and all later ones.
     pub fn release(&self) {
         self.state.release(Way::Passed);
     }
 
-    /// Drops what waits, whose sender is gone, and lets pass all that follows.
+    /// Drops the held requests, whose sender was killed, and forwards all later ones.
     pub fn drop_held(&self) {
         self.state.release(Way::Dropped);
     }
@@ -123,7 +123,7 @@ impl State {
         let mut server = TcpStream::connect(server)?;
         let is_lost = Arc::new(AtomicBool::new(false));
         answer(server.try_clone()?, client.try_clone()?, Arc::clone(&is_lost));
-        // What a connection begins with: it is not one of its messages.
+        // The preamble of a connection is not a message.
         let mut begin = [0; 7];
         client.read_exact(&mut begin)?;
         server.write_all(&begin)?;
@@ -164,7 +164,7 @@ impl State {
 
     fn next_trick(&self) -> Trick {
         let mut tricks = self.tricks.lock().expect("not poisoned");
-        // What is held holds what comes behind it.
+        // A held request holds later ones of its connection.
         match tricks.front() {
             Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
             _ => tricks.pop_front().unwrap_or(Trick::Pass),

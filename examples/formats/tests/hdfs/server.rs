@@ -14,7 +14,7 @@ use napreduce_tests::{Ended, run};
 const NAMESERVICE: &str = "books";
 /// Two servers in Java, on a machine that does other things, too.
 const START_MAX: Duration = Duration::from_secs(300);
-/// What Hadoop 2.7 wants of a Java that is younger than it.
+/// Options for Hadoop 2.7 on a newer Java.
 const OPENED: [&str; 5] = ["lang", "net", "nio", "util", "sun.nio.ch"];
 
 /// A directory of one test.
@@ -35,7 +35,7 @@ struct Server {
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
 impl Files {
-    /// A new directory; `None` where there are no jars, which is said.
+    /// Creates a directory; returns `None` with a message if there are no jars.
     pub fn create(name: &'static str) -> Option<Files> {
         let mut server = SERVER.lock().expect("no test panicked in here");
         let server = match &*server {
@@ -57,7 +57,7 @@ impl Files {
         put(&self.client, &self.path(key), bytes.as_ref()).expect("a file");
     }
 
-    /// Puts what is in a folder under the same names.
+    /// Uploads the files of a folder under the same names.
     pub fn put_all(&self, folder: &Path, below: &str) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -74,12 +74,12 @@ impl Files {
         assert!(self.client.delete(&self.path(key), true).expect("the NameNode answers"));
     }
 
-    /// Lets nobody but its owner into a directory.
+    /// Makes a directory accessible to its owner only.
     pub fn close(&self, key: &str) {
         self.client.set_permission(&self.path(key), 0o700).expect("it is there");
     }
 
-    /// What is in a file.
+    /// Returns the content of a file.
     pub fn get(&self, key: &str) -> Vec<u8> {
         let mut file = self.client.read(&self.path(key)).expect("it is there");
         file.read_bytes(file.file_length()).expect("it can be read").to_vec()
@@ -105,7 +105,7 @@ impl Files {
         format!("hdfs://{}{}", self.address, self.path(key))
     }
 
-    /// What programs are told, so that they find the NameNode, or what stands before it.
+    /// Environment of programs that connect to the NameNode or to the proxy.
     pub fn environment(&self, address: &str) -> Vec<(&'static str, String)> {
         let settings = self.root.join(format!("client-{}", address.replace(':', "-")));
         write_site(

@@ -14,7 +14,7 @@ fn hdfs() -> &'static dyn ObjectStores {
     stores_of("hdfs://".as_ref())
 }
 
-/// What all of them make of it at once.
+/// The results of concurrent writers.
 fn race<T: Send>(act: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(RACERS);
     std::thread::scope(|scope| {

@@ -9,12 +9,12 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::{ARGUMENTS, Scene};
 use super::server::{Server, on_each_server};
 
-/// What daemons are told, so that tasks find the store.
+/// Environment of daemons whose tasks use the store.
 fn passed(server: Server) -> String {
     format!("[worker]\npass-environment = [\"{}\"]\n", server.dialect().passed)
 }
 
-/// `nap` that knows stores, beside the one that does not.
+/// A `nap` with stores; there is also one without.
 fn nap_with_stores() -> PathBuf {
     program("nap-with-stores").get_program().into()
 }
@@ -115,7 +115,7 @@ fn coordinator_without_stores_or_credentials_is_reported(server: Server) {
     refused(&plain, &[&in_store, &format!("build it with the feature {}", dialect.feature)]);
     drop(plain);
     variables.retain(|(name, _)| !dialect.credentials.contains(name));
-    // Nobody listens there, as nobody does where no role is given.
+    // No server listens at this address, as on a host without a role.
     variables.extend(dialect.elsewhere.iter().map(|(name, value)| (*name, (*value).to_owned())));
     std::fs::remove_dir_all(scene.folder.path("cluster")).expect("it has ended");
     let poor = OwnCluster::start_program(&nap_with_stores(), &scene.folder, 1, "fifo", &passed, &variables);

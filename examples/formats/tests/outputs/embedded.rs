@@ -101,7 +101,7 @@ fn held_while_writing(scene: &Scene) -> (Proxy, Child) {
     held_after(scene, &[])
 }
 
-/// The same when so many parts were sent.
+/// The same after this many parts were sent.
 fn held_after(scene: &Scene, sent: &[Trick]) -> (Proxy, Child) {
     let tricks = [sent, &[Trick::Hold]].concat();
     let proxy = Proxy::on(Kind::SendPart, &scene.bucket.address, &tricks);

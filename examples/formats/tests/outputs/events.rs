@@ -12,7 +12,7 @@ const EVENTS: usize = 40;
 const KILLS_MAX: u32 = 3;
 const COORDINATORS_MAX: u32 = 2;
 
-/// What all of a test's choices are from. `NAPREDUCE_SEED` chooses its seed, which is printed.
+/// The source of all random choices of a test. `NAPREDUCE_SEED` sets its seed, which is printed.
 pub fn random() -> Pcg64Mcg {
     let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_124);
     println!("seed {seed} (set NAPREDUCE_SEED to choose)");
@@ -35,7 +35,7 @@ pub fn endure(cluster: &OwnCluster, job: String, random: Pcg64Mcg) {
     cluster.wait(&[&events.job]).succeeded();
 }
 
-/// A job, and what was done to its cluster so far.
+/// A job, and the events of its cluster so far.
 struct Events<'a> {
     cluster: &'a OwnCluster,
     job: String,
@@ -45,7 +45,7 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    /// Runs a command of operators. It may come too late, or while nobody answers.
+    /// Runs an operator's command, which may be too late or find no coordinator.
     fn command(&self, arguments: &[&str]) -> Option<Value> {
         let said = run(self.cluster.nap().args(arguments));
         said.status.success().then(|| serde_json::from_str(&said.stdout).unwrap_or(Value::Null))

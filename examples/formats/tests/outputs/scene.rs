@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::server::{Bucket, Server};
 
-/// What a run of a test is given, but for the output.
+/// Arguments of a run without the output.
 pub const ARGUMENTS: [&str; 6] = ["in.txt", "--reduces", "3", "--split-size", "20000", "--quiet"];
 
 pub struct Scene {
@@ -16,7 +16,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// One with the words of a text in the directory `expected`; `None` where there is no server.
+    /// Creates a scene with the words of a text in the directory `expected`; `None` if there is no server.
     pub fn new(server: Server, name: &'static str) -> Option<Scene> {
         let scene = Scene { bucket: Bucket::create(server, name)?, folder: Folder::new() };
         let line = |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
@@ -57,7 +57,7 @@ impl Scene {
         parts.map(|name| (name.clone(), self.bucket.get(&format!("out/{name}")))).collect()
     }
 
-    /// What `_SUCCESS` says.
+    /// Returns the content of `_SUCCESS`.
     pub fn report(&self) -> Value {
         serde_json::from_slice(&self.bucket.get("out/_SUCCESS")).expect("JSON")
     }
@@ -84,7 +84,7 @@ impl Scene {
         let listed = self.report();
         let listed = listed["parts"].as_array().expect("parts");
         assert_eq!(listed.len(), found.len());
-        // S3 says by it of how many parts an upload was.
+        // The ETag of S3 contains the number of parts of an upload.
         let is_version = |etag: &str| match self.bucket.server {
             Server::Moto => etag.contains('-'),
             Server::Azurite => etag.starts_with("0x"),

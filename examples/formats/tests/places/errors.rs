@@ -47,7 +47,7 @@ fn denied_access_is_reported(server: Server) {
     let dialect = server.dialect();
     let denied = words(&bucket, &input, &[(dialect.unsigned, "true")], &[]);
     denied.failed(2, &[&format!("access to {input} is denied (403"), "check the credentials"]);
-    // Nobody listens there, as nobody does where no role is given.
+    // No server listens at this address, as on a host without a role.
     let none = words(&bucket, &input, dialect.elsewhere, dialect.credentials);
     none.failed(2, &[&format!("no credentials for {input}"), dialect.remedy]);
 }

@@ -34,11 +34,11 @@ fn server_faults_do_not_change_output(server: Server) {
     assert!(parts(&expected) == parts(&found));
     assert_eq!(counter(&expected, "STORAGE_READ_RETRIES"), 0);
     assert_eq!(counter(&found, "STORAGE_READ_RETRIES"), tricks.len() as u64);
-    // What had come before an answer broke off was not asked for again.
+    // Bytes received before a response broke off are not requested again.
     assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
 }
 
-/// Runs the job until its map wants to read; changes the object; what the job says then.
+/// Runs the job until its map is about to read, changes the object, and returns the error of the job.
 fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String> {
     let bucket = Bucket::create(server, name)?;
     let folder = Folder::new();

@@ -7,7 +7,7 @@ use napreduce_tests::{Folder, counter, joined, parts};
 
 use super::server::{Bucket, Server, on_each_server};
 
-/// Text of which every line is another one.
+/// Returns a text of distinct lines.
 pub fn text(lines: usize) -> String {
     (0..lines).map(|line| format!("line {line} of {lines} with word{}\n", line % 97)).collect()
 }
@@ -30,7 +30,7 @@ fn books(folder: &Folder, bucket: &Bucket) {
     bucket.put_all(&folder.path("books"), "books/");
 }
 
-/// What both make of an argument is the same, byte for byte.
+/// The output for objects and for files is byte-identical.
 fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
     let local = folder.path(argument);
     let (files, objects) = (folder.path("of-files"), folder.path("of-objects"));

@@ -7,15 +7,15 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use napreduce_tests::wait_until;
 
-/// What is done to one request.
+/// The treatment of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
     Pass,
     /// It is answered with this status.
     Status(u16),
-    /// The answer ends after so many bytes of the object.
+    /// The response ends after this many bytes of the object.
     Cut(usize),
-    /// It waits until the test lets it pass, and all that come behind it.
+    /// This request and all later ones wait until the test releases them.
     Hold,
     /// It is carried out, and its answer lost.
     Lose,
@@ -41,11 +41,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a request is one, by its head in small letters, and what follows.
+    /// Returns whether a request has this kind, by its head in lower case and its body.
     fn is(self, head: &str, body: &[u8]) -> bool {
         let target = head.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        // What asks Google writes every other sign of a key so.
+        // Requests to Google encode every special character of a key.
         let path = path.replace("%2f", "/").replace("%2e", ".").replace("%5f", "_");
         match self {
             Kind::Read => head.starts_with("get ") && head.contains("\r\nrange:"),
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// What becomes of requests that were held.
+/// The fate of held requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Passed,
@@ -84,7 +84,7 @@ pub struct Proxy {
 struct State {
     kind: Kind,
     tricks: Mutex<VecDeque<Trick>>,
-    /// Whether what waits passes, or is dropped; how many do.
+    /// Whether held requests are forwarded or dropped, and how many.
     held: Mutex<(Option<Way>, usize)>,
     released: Condvar,
 }
@@ -123,12 +123,12 @@ impl Proxy {
         wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
     }
 
-    /// Lets what waits pass, and all that follows.
+    /// Forwards the held requests and all later ones.
     pub fn release(&self) {
         self.state.release(Way::Passed);
     }
 
-    /// Drops what waits, whose sender is gone, and lets pass all that follows.
+    /// Drops the held requests, whose sender was killed, and forwards all later ones.
     pub fn drop_held(&self) {
         self.state.release(Way::Dropped);
     }
@@ -180,7 +180,7 @@ impl State {
             }
         }
         let mut server = TcpStream::connect(server)?;
-        // The server ends each connection behind its answer.
+        // The server closes each connection after its response.
         let end = head.len() - 2;
         server.write_all(&[&head[..end], b"Connection: close\r\n\r\n", &body].concat())?;
         let mut answer = Vec::new();
@@ -196,7 +196,7 @@ impl State {
 
     fn next_trick(&self) -> Trick {
         let mut tricks = self.tricks.lock().expect("not poisoned");
-        // What is held holds what comes behind it.
+        // A held request holds later ones of its connection.
         match tricks.front() {
             Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
             _ => tricks.pop_front().unwrap_or(Trick::Pass),

@@ -44,7 +44,7 @@ fn lines_of(content: &[u8]) -> Vec<String> {
     lines
 }
 
-/// What the program makes of the content is read as that, in one piece and resumed.
+/// The output of the command-line tool is read in one piece and with resumes.
 fn read_whole(name: &str, compressed: &[u8], content: &[u8]) {
     let file = TestFile::new(name, compressed);
     let expected = lines_of(content);

@@ -1,4 +1,4 @@
-//! Every way to lay out the same content: empty members, frames and blocks, and what may stand between them.
+//! Every layout of the same content: empty members, frames and blocks, and data that may be between them.
 //!
 //! A seed decides the layout. Whatever it is, the content is the one that the programs of the field read.
 
@@ -22,7 +22,7 @@ impl Choice {
         usize::try_from((self.0 >> 11) % most).expect("a small number")
     }
 
-    /// Content in pieces, of which some are empty, some are part of a line and some are many lines.
+    /// The content in pieces: some are empty, some part of a line, some several lines.
     fn pieces(&mut self) -> Vec<Vec<u8>> {
         let piece = |choice: &mut Choice| match choice.below(5) {
             0 | 1 => Vec::new(),
@@ -41,7 +41,7 @@ struct Layout {
     ends: Vec<usize>,
 }
 
-/// Lays out pieces, each made by `piece`, with `between` before, between and behind them.
+/// Lays out pieces, each made by `piece`, with `between` before, between and after them.
 fn lay_out(
     seed: u64,
     piece: &dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
@@ -68,7 +68,7 @@ fn lay_out(
     layout
 }
 
-/// What the format has between two of its parts; none, one or two of them.
+/// Zero to two pieces of data that the format allows between its parts.
 fn some(choice: &mut Choice, mut one: impl FnMut(&mut Choice) -> Vec<u8>) -> Vec<Vec<u8>> {
     (0..choice.below(3)).map(|_| one(choice)).collect()
 }
@@ -139,7 +139,7 @@ fn check_all(
     }
 }
 
-/// What a program makes of standard input, as `decompress` of a script.
+/// Decompresses standard input with the function `decompress` of a script.
 fn by_program(program: &str) -> String {
     format!(
         "def decompress(data):\n    return subprocess.run([\"{program}\", \"-dc\"], input=data, check=True, \
@@ -253,7 +253,7 @@ fn snappy_padding_is_skipped_everywhere() {
             [&[kind, one, two, three][..], &vec![7; length]].concat()
         })
     };
-    // A frame's chunks can be told from a whole file at each of their ends.
+    // A file truncated at the end of a chunk cannot be detected.
     for seed in 1..=CASES {
         let mut layout = lay_out(seed, &frame, &padding, false);
         layout.ends.extend(chunk_ends(&layout.bytes));
@@ -285,7 +285,7 @@ fn hadoop_block(choice: &mut Choice, content: &[u8], compress: &dyn Fn(&[u8]) ->
     block
 }
 
-/// The framing as Python reads it, with Arrow's `codec` for what is in a chunk.
+/// The framing in Python, with Arrow's `codec` for the content of chunks.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn hadoop_script(codec: &str) -> String {
     format!(

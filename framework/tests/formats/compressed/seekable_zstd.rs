@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Frames of so many bytes of content and the table of zstd's `contrib/seekable_format`.
+/// Frames of this many bytes of content, and the table of zstd's `contrib/seekable_format`.
 fn seekable(content: &[u8], frame: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut entries = Vec::new();

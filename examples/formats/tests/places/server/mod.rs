@@ -27,11 +27,11 @@ pub enum Server {
 
 /// How a kind of server is started, found and spoken to.
 pub struct Dialect {
-    /// What `NAPREDUCE_REQUIRE` calls it, how it is found, and what to do where it is not.
+    /// Its name in `NAPREDUCE_REQUIRE`, its command, and the remedy if it is missing.
     name: &'static str,
     program: fn() -> String,
     install: &'static str,
-    /// What it is given; `PORT` stands for its port.
+    /// Its arguments; `PORT` is replaced by its port.
     arguments: &'static [&'static str],
     variables: &'static [(&'static str, &'static str)],
     /// What stands before a bucket in a request, what is added to its question, and lines of its head.
@@ -54,7 +54,7 @@ pub struct Dialect {
     pub service: &'static str,
     pub feature: &'static str,
     pub passed: &'static str,
-    /// What credentials of tests are: no error, log or journal may hold it.
+    /// Secrets of the tests: no error, log or journal may contain them.
     pub secret: &'static str,
     /// The variables with the credentials, one that says that there are none, what has others asked for where
     /// nobody listens, and what errors say to set.
@@ -84,7 +84,7 @@ impl Server {
         variables
     }
 
-    /// What a bucket is called with all that stands before a key.
+    /// Returns the URI of a bucket, with the slash before a key.
     pub fn root_of(self, bucket: &str) -> String {
         let dialect = self.dialect();
         format!("{}{bucket}{}", dialect.scheme, dialect.host)
@@ -118,7 +118,7 @@ pub struct Bucket {
 static SERVERS: Mutex<BTreeMap<Server, (Child, String)>> = Mutex::new(BTreeMap::new());
 
 impl Bucket {
-    /// A new bucket; `None` where there is no server, which is said.
+    /// Creates a bucket; returns `None` with a message if there is no server.
     pub fn create(server: Server, name: &'static str) -> Option<Bucket> {
         let mut servers = SERVERS.lock().expect("no test panicked in here");
         let (_, address) = match servers.entry(server) {
@@ -135,7 +135,7 @@ impl Bucket {
         self.ask("PUT", key, "", bytes.as_ref());
     }
 
-    /// Puts what is in a folder under the same names.
+    /// Uploads the files of a folder under the same names.
     pub fn put_all(&self, folder: &Path, below: &str) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -152,7 +152,7 @@ impl Bucket {
         self.ask("DELETE", key, "", b"");
     }
 
-    /// The name of an object, or of what begins with it.
+    /// Returns the URI of an object or prefix.
     pub fn uri(&self, key: &str) -> String {
         format!("{}/{key}", self.root())
     }
@@ -175,7 +175,7 @@ impl Bucket {
         run(self.program(env!("CARGO_BIN_EXE_stored-words"), &self.address).args(arguments))
     }
 
-    /// What is in an object.
+    /// Returns the content of an object.
     pub fn get(&self, key: &str) -> Vec<u8> {
         self.ask("GET", key, "", b"")
     }
@@ -229,7 +229,7 @@ impl Bucket {
     }
 }
 
-/// What stands in every element of this name.
+/// Returns the content of every element of this name.
 fn texts(body: &[u8], element: &str) -> Vec<String> {
     let (begin, end) = (format!("<{element}>"), format!("</{element}>"));
     let text = String::from_utf8_lossy(body);
@@ -237,7 +237,7 @@ fn texts(body: &[u8], element: &str) -> Vec<String> {
     texts.map(|(text, _)| text.to_owned()).collect()
 }
 
-/// As a key stands in the first line of a request.
+/// Encodes a key for the first line of a request.
 fn escaped(key: &str) -> String {
     let letter = |byte: u8| match byte {
         b'/' | b'.' | b'_' | b'-' => char::from(byte).to_string(),

@@ -12,7 +12,7 @@ pub static DIALECT: Dialect = Dialect {
     variables: &[],
     root: "",
     question: "",
-    // The server does not look at signatures; what has none is of a stranger.
+    // The server does not check signatures; a request without one counts as foreign.
     head: "Authorization: AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, \
            Signature=0\r\n",
     create: "",
