@@ -101,7 +101,6 @@ impl Cluster {
                 phase.done -= 1;
                 let task = &phase.tasks[id.index as usize];
                 phase.worked.0 = phase.worked.0.saturating_sub(task.took.0);
-                job.map_output_bytes = job.map_output_bytes.saturating_sub(task.output_bytes);
                 job.add_pending(id);
             }
         }
@@ -145,12 +144,12 @@ impl Cluster {
         self.demand.list(job);
         // A job may have a slot kept on every worker: skip the scan while it can use each of them.
         let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
-        if job.reserved_on.is_empty()
-            || TaskKind::ALL.into_iter().all(|kind| job.promised[kind] == 0 || uses_any(kind))
+        if job.slots.reserved_on().is_empty()
+            || TaskKind::ALL.into_iter().all(|kind| job.slots.promised(kind) == 0 || uses_any(kind))
         {
             return;
         }
-        for worker in job.reserved_on.clone() {
+        for worker in job.slots.reserved_on().clone() {
             self.drop_reservations(worker, |cluster, kept| {
                 kept.job == id && !cluster.job(id).wants_on(kept.kind, worker)
             });

@@ -17,7 +17,7 @@ impl Cluster {
         });
         let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
         self.slots.occupy(known, kind);
-        self.job_mut(job).holding[kind] += 1;
+        self.job_mut(job).slots.occupy(kind);
         self.touch(job);
         used.flatten()
     }
@@ -26,7 +26,7 @@ impl Cluster {
     pub fn vacate(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
         let known = self.workers.get_mut(&worker).expect("workers are never forgotten");
         self.slots.vacate(known, kind);
-        self.job_mut(job).holding[kind] -= 1;
+        self.job_mut(job).slots.vacate(kind);
         self.touch(job);
     }
 
@@ -41,8 +41,7 @@ impl Cluster {
         self.deadlines.set(reservation.until, Deadline::Reservation(worker));
         self.worker_mut(worker).reserve(reservation);
         let job = self.job_mut(reservation.job);
-        job.reserved_on.insert(worker);
-        job.promised[reservation.kind] += 1;
+        job.slots.reserve(reservation.kind, worker);
         self.touch(reservation.job);
     }
 
@@ -63,10 +62,7 @@ impl Cluster {
             }
             let last = !kept.iter().any(|one| one.job == gone.job);
             if let Some(job) = self.jobs.get_mut(&gone.job) {
-                job.promised[gone.kind] -= 1;
-                if last {
-                    job.reserved_on.remove(&worker);
-                }
+                job.slots.drop_reservation(gone.kind, worker, last);
                 self.touch(gone.job);
             }
         }

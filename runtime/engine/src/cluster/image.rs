@@ -141,9 +141,9 @@ impl Cluster {
         }
         if attempt.holds_slot {
             self.slots.restore_held(worker, kind);
+            job.slots.occupy(kind);
         }
         job.live.insert(id);
-        job.holding[kind] += u32::from(attempt.holds_slot);
         match self.attempts.insert(id, attempt) {
             Some(_) => Err(format!("{id} is there twice")),
             None => {
@@ -157,7 +157,7 @@ impl Cluster {
     fn check_references(&self) -> Result<(), String> {
         for job in self.jobs.values() {
             let is_nowhere = |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
-            if let Some((worker, _)) = job.outputs.iter().find(|(on, _)| is_nowhere(on)) {
+            if let Some((worker, _)) = job.outputs.held().iter().find(|(on, _)| is_nowhere(on)) {
                 return Err(format!("{} has outputs on {worker}, which is unknown", job.id));
             }
             let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);

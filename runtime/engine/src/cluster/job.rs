@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::demand::Listed;
+use crate::cluster::job_slots::JobSlots;
 use crate::cluster::looks::looked;
+use crate::cluster::map_outputs::MapOutputs;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::{Phase, Task};
 use crate::cluster::task_set::TaskSet;
@@ -39,21 +41,10 @@ pub struct Job {
     pub(crate) racks: Arc<Racks>,
     pub(crate) live: BTreeSet<AttemptId>,
     pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
-    pub(crate) holding: ByKind<u32>,
+    pub(crate) slots: JobSlots,
     /// Live reduces that were launched before every map output was ready, or that cannot read some.
     pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
-    /// Map tasks with the worker that holds their output.
-    pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
-    /// How many maps were done once and are not done now.
-    pub(crate) maps_lost: u32,
-    /// Workers that keep a free slot for this job.
-    pub(crate) reserved_on: BTreeSet<WorkerId>,
-    /// Open requests to free a slot for it, and free slots that are kept for it.
-    pub(crate) promised: ByKind<u32>,
-    /// Open requests for slots that it holds.
-    pub(crate) requested: ByKind<u32>,
-    /// Bytes its finished maps wrote for reduces.
-    pub(crate) map_output_bytes: u64,
+    pub(crate) outputs: MapOutputs,
     pub(crate) listed: ByKind<Listed>,
     /// The policy has not yet been notified of a change.
     pub(crate) changed: bool,
@@ -73,14 +64,9 @@ impl Job {
             racks: Arc::default(),
             live: BTreeSet::new(),
             suspended: ByKind::default(),
-            holding: ByKind::default(),
             awaiting_inputs: BTreeSet::new(),
-            outputs: BTreeSet::new(),
-            maps_lost: 0,
-            reserved_on: BTreeSet::new(),
-            promised: ByKind::default(),
-            requested: ByKind::default(),
-            map_output_bytes: 0,
+            slots: JobSlots::default(),
+            outputs: MapOutputs::default(),
             listed: ByKind::default(),
             changed: false,
         }
@@ -135,15 +121,15 @@ impl Job {
             map: Phase::of_tasks(tasks.map, |index| preferred(&spec, task(TaskKind::Map, index))),
             reduce: Phase::of_tasks(tasks.reduce, |_| &[]),
         };
-        let mut outputs = BTreeSet::new();
+        let mut outputs = MapOutputs::default();
         for (index, task) in (0..).zip(&phases.map.tasks) {
             if let Some((_, worker)) = task.output {
-                outputs.insert((worker, index));
+                outputs.add(index, worker, task.output_bytes, false);
+            }
+            if task.lost {
+                outputs.restore_lost();
             }
         }
-        let maps_lost = phases.map.tasks.iter().filter(|task| task.lost).count() as u32;
-        let map_output_bytes =
-            phases.map.done_tasks().fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
         let nothing = JobSpec { maps: Vec::new(), reduces: 0, ..spec.clone() };
         Ok(Job {
             spec,
@@ -153,8 +139,6 @@ impl Job {
             phases,
             awaiting_inputs,
             outputs,
-            maps_lost,
-            map_output_bytes,
             ..Job::new(id, nothing, submitted)
         })
     }
@@ -206,7 +190,7 @@ impl Job {
 
     /// Returns how many attempts of a kind hold a slot.
     pub fn holding(&self, kind: TaskKind) -> u32 {
-        self.holding[kind]
+        self.slots.held(kind)
     }
 
     /// Returns its pause, if it is paused; then none of its attempts is launched or resumed.
@@ -299,13 +283,13 @@ impl Job {
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
         let goes_on = self.state == JobState::Active && self.pause.is_none();
-        goes_on && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
+        goes_on && has_inputs && self.slots.held(kind) > 0 && self.phases[kind].done > 0
     }
 
     /// Returns whether its reduces hold slots while they wait for maps, none of which has a slot.
     pub(crate) fn waits_for_itself(&self) -> bool {
-        let maps_wait = self.holding.map == 0 && self.wants(TaskKind::Map);
-        self.state == JobState::Active && self.holding.reduce > 0 && maps_wait
+        let maps_wait = self.slots.held(TaskKind::Map) == 0 && self.wants(TaskKind::Map);
+        self.state == JobState::Active && self.slots.held(TaskKind::Reduce) > 0 && maps_wait
     }
 
     /// Returns whether it could use a slot of a kind on some worker.
@@ -332,7 +316,7 @@ impl Job {
                 TaskKind::Map => true,
                 TaskKind::Reduce => {
                     let needed = u64::from(self.spec.slowstart_permille) * u64::from(maps.total());
-                    self.maps_lost == 0 && u64::from(maps.done) * 1000 >= needed
+                    self.outputs.lost() == 0 && u64::from(maps.done) * 1000 >= needed
                 }
             }
     }
@@ -355,7 +339,7 @@ impl Job {
 
     /// Returns whether every map was done once; a reduce may have read an output that was lost later.
     pub(crate) fn has_had_every_map(&self) -> bool {
-        self.phases.map.done + self.maps_lost == self.phases.map.total()
+        self.phases.map.done + self.outputs.lost() == self.phases.map.total()
     }
 
     pub(crate) fn task(&self, task: TaskId) -> Option<&Task> {
@@ -368,7 +352,7 @@ impl Job {
 
     /// Returns the maps whose output is on a worker.
     pub(crate) fn outputs_on(&self, worker: WorkerId) -> impl Iterator<Item = u32> + '_ {
-        self.outputs.range((worker, 0)..=(worker, u32::MAX)).map(|(_, index)| *index)
+        self.outputs.on(worker)
     }
 
     /// Returns the available map outputs, in task order.

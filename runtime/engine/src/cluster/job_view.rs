@@ -54,12 +54,12 @@ impl Job {
 
     /// Returns how many slots of a kind are being freed or kept for it.
     pub fn promised(&self, kind: TaskKind) -> u32 {
-        self.promised[kind]
+        self.slots.promised(kind)
     }
 
     /// Returns how many open requests there are for slots of a kind that it holds.
     pub fn requested(&self, kind: TaskKind) -> u32 {
-        self.requested[kind]
+        self.slots.requested(kind)
     }
 
     /// Returns how many of its tasks of a kind are done, and the total work time for them.
@@ -69,7 +69,7 @@ impl Job {
 
     /// Returns the bytes that its finished maps wrote for reduces, as far as they were counted.
     pub fn map_output_bytes(&self) -> u64 {
-        self.map_output_bytes
+        self.outputs.bytes()
     }
 
     /// Returns a task to launch on a worker that holds its input or checkpoint.

@@ -9,15 +9,22 @@ impl Cluster {
     /// Adds or removes an open request in the counts of its victim's job and its beneficiary.
     pub fn list_request(&mut self, request: &PreemptRequest, there: bool) {
         let (kind, victim) = (request.attempt.task.kind, request.attempt.task.job);
-        let counted = |count: &mut u32| *count = if there { *count + 1 } else { *count - 1 };
         if let Some(job) = self.jobs.get_mut(&victim) {
-            counted(&mut job.requested[kind]);
+            if there {
+                job.slots.add_requested(kind);
+            } else {
+                job.slots.remove_requested(kind);
+            }
             self.touch(victim);
         }
         if let Some(id) = request.beneficiary
             && let Some(job) = self.jobs.get_mut(&id)
         {
-            counted(&mut job.promised[kind]);
+            if there {
+                job.slots.add_promised(kind);
+            } else {
+                job.slots.remove_promised(kind);
+            }
             self.touch(id);
         }
     }

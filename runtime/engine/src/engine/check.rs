@@ -92,7 +92,8 @@ fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
     }
     for kept in worker.reservations() {
         let job = cluster.jobs.get(&kept.job);
-        let wanted = job.is_some_and(|job| job.wants_on(kept.kind, id) && job.reserved_on.contains(&id));
+        let wanted =
+            job.is_some_and(|job| job.wants_on(kept.kind, id) && job.slots.reserved_on().contains(&id));
         ensure!(wanted, "{id}: a {} slot is kept for {}, which does not want it", kept.kind, kept.job);
         let timed = cluster.deadlines.contains(kept.until, Deadline::Reservation(id));
         ensure!(timed && kept.until > cluster.now, "{id}: a reservation without a deadline");
@@ -159,8 +160,8 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
     ensure!(waiting, "{id}: a reduce that is gone awaits inputs");
     let maps = &job.phases.map.tasks;
     let lost = maps.iter().filter(|task| task.lost).count() as u32;
-    ensure!(job.maps_lost == lost, "{id}: {} maps lost by count, {lost} by task", job.maps_lost);
-    let held = job.outputs.len();
+    ensure!(job.outputs.lost() == lost, "{id}: {} maps lost by count, {lost} by task", job.outputs.lost());
+    let held = job.outputs.held().len();
     ensure!(held == maps.iter().filter(|task| task.output.is_some()).count(), "{id}: outputs miscounted");
     for kind in TaskKind::ALL {
         check_phase(cluster, job, kind)?;
@@ -176,17 +177,17 @@ fn check_job(cluster: &Cluster, job: &Job) -> Result<(), String> {
         let kept = cluster.workers.values().flat_map(Worker::reservations);
         let kept = kept.filter(|kept| kept.job == id && kept.kind == kind).count();
         ensure!(
-            job.requested[kind] == victims,
+            job.slots.requested(kind) == victims,
             "{id}: {} {kind} slots wanted back, {victims} asked for",
-            job.requested[kind]
+            job.slots.requested(kind)
         );
         ensure!(
-            job.promised[kind] as usize == for_it + kept,
+            job.slots.promised(kind) as usize == for_it + kept,
             "{id}: {} {kind} slots promised, {for_it} + {kept} by count",
-            job.promised[kind]
+            job.slots.promised(kind)
         );
         let holding = job.live.iter().filter(|one| one.task.kind == kind && cluster.attempts[one].holds_slot);
-        ensure!(job.holding[kind] == holding.count() as u32, "{id}: {kind} slots held are miscounted");
+        ensure!(job.slots.held(kind) == holding.count() as u32, "{id}: {kind} slots held are miscounted");
     }
     Ok(())
 }
@@ -234,7 +235,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         if let Some((_, worker)) = task.output {
             let there = worker == WorkerId::STORAGE || cluster.workers[&worker].state() != WorkerState::Lost;
             ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
-            let indexed = job.outputs.contains(&(worker, index));
+            let indexed = job.outputs.held().contains(&(worker, index));
             ensure!(indexed, "{id}: its output is not indexed");
         }
         ensure!(

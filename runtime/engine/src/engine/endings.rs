@@ -96,9 +96,6 @@ impl Engine {
         let job = self.cluster.job_mut(id.task.job);
         job.set_checkpoint(id.task, None);
         job.phases[id.task.kind].worked = job.phases[id.task.kind].worked + took;
-        if feeds_reduces {
-            job.map_output_bytes = job.map_output_bytes.saturating_add(attempt.output_bytes);
-        }
         let task = self.cluster.task_mut(id.task);
         task.took = took;
         task.output_bytes = attempt.output_bytes;
@@ -109,8 +106,7 @@ impl Engine {
         if feeds_reduces {
             task.output = Some((id.number, attempt.worker));
             let job = self.cluster.job_mut(id.task.job);
-            job.outputs.insert((attempt.worker, id.task.index));
-            job.maps_lost -= u32::from(was_lost);
+            job.outputs.add(id.task.index, attempt.worker, attempt.output_bytes, was_lost);
         }
         self.record(Record::TaskDone(id));
         for &number in beside.iter() {

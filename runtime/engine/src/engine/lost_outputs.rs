@@ -187,12 +187,8 @@ impl Engine {
         let task = self.cluster.task_mut(id);
         task.lost = true;
         task.lost_at = event;
-        let held = task.output.take();
-        let job = self.cluster.job_mut(id.job);
-        job.maps_lost += 1;
-        if let Some((_, worker)) = held {
-            job.outputs.remove(&(worker, id.index));
-        }
+        let (holder, bytes) = (task.output.take().map(|(_, worker)| worker), task.output_bytes);
+        self.cluster.job_mut(id.job).outputs.lose(id.index, holder, bytes);
         self.record(Record::OutputLost(id));
     }
 

@@ -55,8 +55,7 @@ impl Engine {
         }
         self.cluster.task_mut(id.task).output = Some((id.number, WorkerId::STORAGE));
         let job = self.cluster.job_mut(id.task.job);
-        job.outputs.remove(&(worker, id.task.index));
-        job.outputs.insert((WorkerId::STORAGE, id.task.index));
+        job.outputs.move_to_storage(id.task.index, worker);
         self.record(Record::OutputMoved(id));
         self.feed_waiting_reduces(id.task);
     }

@@ -280,7 +280,7 @@ impl Engine {
             .cluster
             .jobs
             .get(&job)
-            .is_none_or(|job| TaskKind::ALL.iter().all(|kind| job.promised[*kind] == 0))
+            .is_none_or(|job| TaskKind::ALL.iter().all(|kind| job.slots.promised(*kind) == 0))
         {
             return;
         }
@@ -303,7 +303,7 @@ impl Engine {
     fn drop_beneficiary(&mut self, id: AttemptId) {
         let beneficiary = self.cluster.requests.take_beneficiary(&id);
         if let Some(known) = beneficiary.and_then(|job| self.cluster.jobs.get_mut(&job)) {
-            known.promised[id.task.kind] -= 1;
+            known.slots.remove_promised(id.task.kind);
             let job = known.id;
             self.cluster.touch(job);
         }

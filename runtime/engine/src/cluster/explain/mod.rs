@@ -173,8 +173,9 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
             Reason::new(ReasonCode::HeldByOperator, gone),
         ];
     }
-    if task.kind == TaskKind::Reduce && job.maps_lost > 0 {
-        let text = format!("it waits for {} map outputs that were lost and are made again", job.maps_lost);
+    if task.kind == TaskKind::Reduce && job.outputs.lost() > 0 {
+        let text =
+            format!("it waits for {} map outputs that were lost and are made again", job.outputs.lost());
         return vec![Reason::new(ReasonCode::OutputsLost, text)];
     }
     if !job.is_open(task.kind) {
