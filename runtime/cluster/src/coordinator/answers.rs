@@ -113,7 +113,7 @@ impl ClusterCoordinator {
 
     /// Returns all details of a job that has not moved to the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let known = self.local.state().jobs().get(&job).ok_or_else(|| Refusal::NoSuchJob(job))?;
+        let known = self.local.state().jobs().get(&job).ok_or(Refusal::NoSuchJob(job))?;
         Ok(Box::new(self.local.detail(known)))
     }
 

@@ -49,7 +49,7 @@ impl ClusterCoordinator {
         let CommandTask { task, attempt, command, reason } = asked;
         self.check_active(task.job)?;
         let view = self.local.state().view();
-        let job = view.job(task.job).ok_or_else(|| Refusal::NoSuchJob(task.job))?;
+        let job = view.job(task.job).ok_or(Refusal::NoSuchJob(task.job))?;
         if job.task_state(task).is_none() {
             return Err(Refusal::NoSuchTask(task));
         }
