@@ -12,7 +12,7 @@ const READ_ELSEWHERE: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
 /// Words that end a command line in a shell.
 const ENDS: [&str; 8] = ["#", "--", "|", "||", "&", "&&", ">", ";"];
 
-/// Whether a word stands for subcommands, such as `<COMMAND>` or `JOB`.
+/// Whether a word is a placeholder, such as `<COMMAND>` or `JOB`.
 fn stands_for_more(word: &str) -> bool {
     word.starts_with(['-', '<', '[', '.']) || word.chars().any(char::is_uppercase)
 }

@@ -117,7 +117,7 @@ impl JobSelector {
     }
 }
 
-/// The jobs that are meant.
+/// Returns the selected jobs of the cluster.
 pub fn select(
     selectors: &[JobSelector],
     client: &mut ClusterClient,
@@ -126,12 +126,12 @@ pub fn select(
     JobSelector::select(selectors, &existing(selectors, client)?, failures)
 }
 
-/// The one job that is meant; `what` names what takes no more.
+/// Returns the one selected job; `what` is the command in the error for several.
 pub fn select_one(selector: JobSelector, what: &str, client: &mut ClusterClient) -> Result<JobId> {
     selector.one_among(&existing(&[selector], client)?, what)
 }
 
-/// The jobs of the cluster, if a selector needs them.
+/// Lists the jobs of the cluster if a selector depends on them.
 fn existing(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
     if selectors.iter().any(JobSelector::needs_listing) {
         Ok(client.ask(ListJobs { limit: JOBS_MAX })?.iter().map(|job| job.job).collect())

@@ -222,7 +222,11 @@ fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
     let programs = Path::new(nap.get_program()).parent().expect("the folder of programs");
     // A line that is valid by mistake could start a daemon.
     let mut shell = Command::new("timeout");
-    shell.args(["30", "sh", "-c", line]).current_dir(folder.root()).env("HOME", folder.path("home"));
+    shell
+        .args(["30", "sh", "-c", line])
+        .current_dir(folder.root())
+        .env("HOME", folder.path("home"))
+        .env("TZ", "UTC");
     for (name, value) in nap.get_envs() {
         match value {
             Some(value) => shell.env(name, value),

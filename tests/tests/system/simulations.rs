@@ -105,7 +105,7 @@ fn numbers_out_of_range_are_refused() {
             "too many machines: 4294967295 (limit 100000)",
         ),
         (&["--workload", "three.toml", "--map-slots", "4294967295"], "(limit 10000000)"),
-        (&["--workload", "three.toml", "--runs", "4294967295"], "give at most 100000 runs"),
+        (&["--workload", "three.toml", "--runs", "4294967295"], "must be at most 100000 runs"),
         (&["--workload", "three.toml", "--seed", "18446744073709551615", "--runs", "2"], "seeds below 2^64"),
         (&["--trace", "huge.tsv"], "(limit 1000000); increase block, or scale the trace"),
     ] {

@@ -18,7 +18,7 @@ use crate::ids::{JobSelector, select_one};
 
 #[derive(Debug, Clone, Args)]
 pub struct HoldArguments {
-    /// job_0007, 7, 3-7, last; all means those that have not ended
+    /// job_0007, 7, 3-7, last, or all for unfinished jobs
     #[arg(value_name = "JOB", required = true)]
     pub jobs: Vec<JobSelector>,
 
@@ -29,7 +29,7 @@ pub struct HoldArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct SetArguments {
-    /// job_0007, 7, 3-7, last; all means those that have not ended
+    /// job_0007, 7, 3-7, last, or all for unfinished jobs
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
@@ -64,6 +64,16 @@ pub struct RerunArguments {
         hide_default_value = true
     )]
     reason: String,
+}
+
+impl SetArguments {
+    /// Fails if there is nothing to change.
+    pub fn check(&self) -> Result<()> {
+        if self.priority.is_none() && self.queue.is_none() {
+            return Err(usage(anyhow!("nothing to change; give --priority or --queue")));
+        }
+        Ok(())
+    }
 }
 
 impl HoldArguments {
@@ -101,9 +111,6 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
 
 pub fn set(arguments: &SetArguments, client: &mut ClusterClient) -> Result<()> {
     let change = JobChange { priority: arguments.priority, queue: arguments.queue.clone() };
-    if change == JobChange::default() {
-        return Err(usage(anyhow!("nothing to change; give --priority or --queue")));
-    }
     for_each_live(&arguments.jobs, client, |client, job| {
         let (change, reason) = (change.clone(), arguments.reason.clone());
         let changed = format!("{job} now has {}", change.in_words());

@@ -139,6 +139,11 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
 }
 
 impl JobListArguments {
+    /// Fails if the times are invalid.
+    pub fn check(&self) -> Result<()> {
+        self.filter().map(drop).map_err(usage)
+    }
+
     fn filter(&self) -> Result<JobFilter> {
         let zone = if self.format.utc { TimeZone::UTC } else { TimeZone::system() };
         let millis = |moment: WrittenMoment| moment.millis(Timestamp::now(), &zone);

@@ -93,7 +93,7 @@ enum Command {
     },
     /// Kill jobs
     Kill {
-        /// job_0007, 7, 3-7, last; all means those that have not ended
+        /// job_0007, 7, 3-7, last, or all for unfinished jobs
         #[arg(value_name = "JOB", required = true)]
         jobs: Vec<JobSelector>,
 
@@ -127,7 +127,20 @@ enum Command {
     Explain(Selected),
 }
 
+impl Command {
+    /// Fails, before connecting, if flags are invalid together.
+    fn check(&self) -> Result<()> {
+        match self {
+            Command::List(arguments) => arguments.check(),
+            Command::Logs(arguments) => arguments.check(),
+            Command::Set(arguments) => arguments.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    arguments.command.check()?;
     let mut client = cluster.connect()?;
     match &arguments.command {
         Command::List(arguments) => listing::list(arguments, &mut client),

@@ -116,8 +116,8 @@ mod tests {
     use super::*;
 
     /// Jobs `P` pending, `R` running without a worker yet, `U` with a worker that is up and busy, `I` with
-    /// one that has been idle for six minutes, `N` for one minute, `E` ending; job and worker are called by
-    /// their place.
+    /// one that has been idle for six minutes, `N` for one minute, `E` ending. The index is the name of job and
+    /// worker.
     fn decide(min: u32, max: u32, wanted: u64, waits: bool, slots_each: u64, queue: &str) -> Plan {
         let (mut jobs, mut members) = (Vec::new(), Vec::new());
         for (at, letter) in queue.chars().enumerate() {

@@ -31,7 +31,7 @@ const WORKERS_MAX: u32 = 1000;
 const SLOTS_MAX: u32 = 4096;
 /// How long daemons may take to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(15);
-/// How long until the end of a daemon is noticed whose output is held open by somebody else.
+/// Interval of checks for daemons whose output is held open by another process.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Run a cluster on this machine, in the foreground

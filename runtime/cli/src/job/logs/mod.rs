@@ -53,6 +53,16 @@ pub struct LogArguments {
     format: FormatArguments,
 }
 
+impl LogArguments {
+    /// Fails for JSON without an end.
+    pub fn check(&self) -> Result<()> {
+        if self.follow && self.format.format == Format::Json {
+            return Err(usage(anyhow!("--follow: not possible with --format json; leave out one of them")));
+        }
+        Ok(())
+    }
+}
+
 /// A log to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WantedLog {
@@ -63,10 +73,6 @@ struct WantedLog {
 }
 
 pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
-    let is_json = arguments.format.format == Format::Json;
-    if arguments.follow && is_json {
-        return Err(usage(anyhow!("--follow: not possible with --format json; leave out one of them")));
-    }
     let job = select_one(arguments.job, "nap job logs", client)?;
     let detail = client.ask(GetJob { job })?;
     let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };

@@ -30,7 +30,7 @@ struct Luck {
     naps: Option<(u64, u64)>,
     /// How far into its work a checkpoint is written, in percent.
     saved_at: Option<u64>,
-    /// A reduce was there so long before the last map was done.
+    /// Time that a reduce starts before the end of the last map.
     early: u64,
 }
 
