@@ -32,7 +32,7 @@ pub struct WaitArguments {
 
 /// Attempts that received a command.
 #[derive(Debug)]
-pub struct Ordered {
+pub struct CommandTarget {
     pub job: JobId,
     /// Empty for a command to a whole job, which means its live attempts.
     pub attempts: Vec<AttemptId>,
@@ -40,14 +40,14 @@ pub struct Ordered {
 
 /// Waits for the outcome of each attempt and prints it. Fails, after printing, unless all are done.
 pub fn settle(
-    ordered: &[Ordered],
+    ordered: &[CommandTarget],
     command: TaskCommand,
     wait: &WaitArguments,
     client: &mut ClusterClient,
 ) -> Result<()> {
     let mut all_done = true;
     let until = Instant::now() + wait.timeout;
-    for Ordered { job, attempts } in ordered {
+    for CommandTarget { job, attempts } in ordered {
         let outcomes = wait_for(*job, attempts, command, until, client)?;
         for (attempt, outcome) in &outcomes {
             print_error(format_args!(

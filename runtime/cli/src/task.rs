@@ -16,7 +16,7 @@ use crate::format::FormatArguments;
 use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks};
 use crate::job::of_each;
 use crate::screen::Screen;
-use crate::settling::{Ordered, WaitArguments, settle};
+use crate::settling::{CommandTarget, WaitArguments, settle};
 
 /// List, suspend, resume, checkpoint, kill and explain tasks
 #[derive(Debug, Clone, Args)]
@@ -62,13 +62,13 @@ enum Command {
         format: FormatArguments,
     },
     /// Stop running attempts until `resume`: they keep their memory and free their slots
-    Suspend(Commanded),
+    Suspend(CommandArguments),
     /// Continue suspended attempts, each in the next free slot of its worker
-    Resume(Commanded),
+    Resume(CommandArguments),
     /// Save the work of attempts and end them; their tasks continue on any worker
-    Checkpoint(Commanded),
+    Checkpoint(CommandArguments),
     /// Kill attempts, whose work is lost; their tasks run again
-    Kill(Commanded),
+    Kill(CommandArguments),
     /// Print why tasks do not run
     Explain {
         /// job_0007_m_0003, or last_m_0003
@@ -81,7 +81,7 @@ enum Command {
 }
 
 #[derive(Debug, Clone, Args)]
-struct Commanded {
+struct CommandArguments {
     /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt; last_m_0003 of the last job
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskName>,
@@ -144,14 +144,14 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 /// Applies the command to each task in order, waits, and prints the outcomes. A refusal stops neither the
 /// other commands nor the wait.
-fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
+fn command(commanded: &CommandArguments, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
     let default = || format!("asked for by nap task {}", command.in_words());
     let reason = commanded.reason.clone().unwrap_or_else(default);
     let (mut ordered, mut failures) = (Vec::new(), Failures::default());
     for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {
         let request = CommandTask { task, attempt, command, reason: reason.clone() };
         let attempts = failures.check(client.ask(request))?;
-        ordered.extend(attempts.map(|attempts| Ordered { job: task.job, attempts }));
+        ordered.extend(attempts.map(|attempts| CommandTarget { job: task.job, attempts }));
     }
     if commanded.wait.no_wait {
         for attempt in ordered.iter().flat_map(|ordered| &ordered.attempts) {

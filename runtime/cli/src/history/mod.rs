@@ -15,7 +15,7 @@ use crate::cluster::WebAddress;
 use crate::failure::usage;
 use crate::ids::JobSelector;
 use crate::job::ReportFile;
-use crate::web::{Running, ServeArguments, settings, wait, what_if_settings};
+use crate::web::{Dashboard, ServeArguments, settings, wait, what_if_settings};
 
 /// Serve, export and convert the history of ended jobs, without a cluster
 #[derive(Debug, Clone, Args)]
@@ -103,7 +103,7 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
         Ok([(_, source)]) => WebServer::start(&settings, source)?,
         Err(several) => WebServer::start_recordings(&settings, several)?,
     };
-    wait(&Running::new(server).line()?)
+    wait(&Dashboard::new(server).line()?)
 }
 
 /// Opens every history, named by its folder; a number is appended to a name that is taken.

@@ -30,7 +30,7 @@ use crate::failure::Failures;
 use crate::format::FormatArguments;
 use crate::ids::{JOBS_MAX, JobSelector, select};
 use crate::screen::Screen;
-use crate::settling::{Ordered, WaitArguments, settle};
+use crate::settling::{CommandTarget, WaitArguments, settle};
 
 /// List, follow, suspend, resume, kill and explain jobs, and read their logs
 #[derive(Debug, Clone, Args)]
@@ -68,7 +68,7 @@ struct Selected {
 }
 
 #[derive(Debug, Clone, Args)]
-struct Commanded {
+struct CommandArguments {
     #[command(flatten)]
     which: changing::HoldArguments,
     #[command(flatten)]
@@ -102,9 +102,9 @@ enum Command {
         reason: String,
     },
     /// Stop the running tasks of jobs, which keep their memory, and start none until `resume`
-    Suspend(Commanded),
+    Suspend(CommandArguments),
     /// Continue suspended jobs
-    Resume(Commanded),
+    Resume(CommandArguments),
     /// Start no more tasks of jobs until `release`; running ones finish
     Hold(changing::HoldArguments),
     /// Release held jobs
@@ -233,7 +233,7 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
     failures.finish()
 }
 
-fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
+fn command(commanded: &CommandArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
     let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
     let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
@@ -244,7 +244,7 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
             JobCommand::Hold => "is held",
         };
         print_error(format_args!("{job} {state}"));
-        ordered.push(Ordered { job, attempts: Vec::new() });
+        ordered.push(CommandTarget { job, attempts: Vec::new() });
         Ok(())
     })?;
     // Resumed attempts may wait for slots for any time.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use napreduce_engine::{JobId, Span};
 use serde_json::{Value, json};
 
-use super::recorded::{Happened, Recorded};
+use super::recorded::{Recorded, RecordedTimes};
 use super::report::number;
 use super::runs::Outcome;
 use crate::format::table;
@@ -17,10 +17,10 @@ const DEVIATION_MAX: f64 = 0.1;
 /// A recorded history and its simulation under the recorded policy.
 pub struct Fidelity<'a> {
     recorded: &'a Recorded,
-    compared: Option<Compared<'a>>,
+    compared: Option<Comparison<'a>>,
 }
 
-struct Compared<'a> {
+struct Comparison<'a> {
     /// The label of the simulated variant.
     label: String,
     /// Recorded and simulated, in seconds.
@@ -31,7 +31,7 @@ struct Compared<'a> {
 }
 
 struct ComparedJob<'a> {
-    happened: &'a Happened,
+    times: &'a RecordedTimes,
     /// In seconds.
     simulated: f64,
 }
@@ -39,7 +39,7 @@ struct ComparedJob<'a> {
 impl ComparedJob<'_> {
     /// Returns the relative deviation of the simulated sojourn from the recorded one.
     fn deviation(&self) -> f64 {
-        let real = self.happened.sojourn();
+        let real = self.times.sojourn();
         if real > 0.0 { (self.simulated - real).abs() / real } else { 0.0 }
     }
 }
@@ -48,7 +48,7 @@ impl<'a> Fidelity<'a> {
     /// Compares with the variant of the recorded policy, if it is among the outcomes.
     pub fn of(recorded: &'a Recorded, outcomes: &[Outcome]) -> Fidelity<'a> {
         let outcome = recorded.variant().and_then(|own| outcomes.iter().find(|one| one.label == own.label));
-        Fidelity { recorded, compared: outcome.map(|outcome| Compared::of(recorded, outcome)) }
+        Fidelity { recorded, compared: outcome.map(|outcome| Comparison::of(recorded, outcome)) }
     }
 
     /// Formats the head of the report.
@@ -78,43 +78,43 @@ impl<'a> Fidelity<'a> {
             "first_submitted": first,
             "last_submitted": last,
             "remarks": self.recorded.remarks,
-            "fidelity": self.compared.as_ref().map(Compared::value),
+            "fidelity": self.compared.as_ref().map(Comparison::value),
         })
     }
 }
 
-impl<'a> Compared<'a> {
-    fn of(recorded: &'a Recorded, outcome: &Outcome) -> Compared<'a> {
+impl<'a> Comparison<'a> {
+    fn of(recorded: &'a Recorded, outcome: &Outcome) -> Comparison<'a> {
         // Simulated jobs are numbered in order of submission.
-        let numbered = (1..).map(JobId).zip(&recorded.happened);
-        let by_number: BTreeMap<JobId, &Happened> = numbered.collect();
+        let numbered = (1..).map(JobId).zip(&recorded.times);
+        let by_number: BTreeMap<JobId, &RecordedTimes> = numbered.collect();
         let ended = outcome.first.jobs.iter();
         let pair = |job: &napreduce_sim::JobResult| {
-            let happened = *by_number.get(&job.job)?;
-            Some((ComparedJob { happened, simulated: seconds(job.sojourn()) }, job.ended))
+            let times = *by_number.get(&job.job)?;
+            Some((ComparedJob { times, simulated: seconds(job.sojourn()) }, job.ended))
         };
         let (jobs, ends): (Vec<ComparedJob<'_>>, Vec<_>) = ended.filter_map(pair).unzip();
         let mean = |of: &dyn Fn(&ComparedJob<'_>) -> f64| {
             jobs.iter().map(of).sum::<f64>() / jobs.len().max(1) as f64
         };
-        let sojourn = [mean(&|job| job.happened.sojourn()), mean(&|job| job.simulated)];
-        let first = jobs.iter().map(|job| job.happened.submitted).min().unwrap_or_default();
-        let real_end = jobs.iter().map(|job| job.happened.ended).max().unwrap_or_default();
+        let sojourn = [mean(&|job| job.times.sojourn()), mean(&|job| job.simulated)];
+        let first = jobs.iter().map(|job| job.times.submitted).min().unwrap_or_default();
+        let real_end = jobs.iter().map(|job| job.times.ended).max().unwrap_or_default();
         let end = ends.into_iter().max().unwrap_or_default();
         let makespan = [seconds(real_end.since(first)), seconds(end.since(first))];
-        let unfinished = recorded.happened.len() - jobs.len();
-        Compared { label: outcome.label.clone(), sojourn, makespan, jobs, unfinished }
+        let unfinished = recorded.times.len() - jobs.len();
+        Comparison { label: outcome.label.clone(), sojourn, makespan, jobs, unfinished }
     }
 
     /// Returns the median and largest deviation, and the job of the latter.
     fn deviations(&self) -> (f64, f64, Option<&ComparedJob<'a>>) {
         let mut sorted: Vec<&ComparedJob<'_>> = self.jobs.iter().collect();
         sorted.sort_by(|one, other| {
-            one.deviation().total_cmp(&other.deviation()).then(one.happened.job.cmp(&other.happened.job))
+            one.deviation().total_cmp(&other.deviation()).then(one.times.job.cmp(&other.times.job))
         });
         let median = sorted.get(sorted.len().saturating_sub(1) / 2).map_or(0.0, |job| job.deviation());
         let worst = self.jobs.iter().max_by(|one, other| {
-            one.deviation().total_cmp(&other.deviation()).then(other.happened.job.cmp(&one.happened.job))
+            one.deviation().total_cmp(&other.deviation()).then(other.times.job.cmp(&one.times.job))
         });
         (median, worst.map_or(0.0, ComparedJob::deviation), worst)
     }
@@ -139,8 +139,8 @@ impl<'a> Compared<'a> {
         let (median, largest, worst) = self.deviations();
         let _ = write!(text, "sojourns of jobs are off by {:.1} % (median)", median * 100.0);
         if let Some(job) = worst {
-            let Happened { job: id, name, .. } = job.happened;
-            let (real, simulated) = (number(job.happened.sojourn()), number(job.simulated));
+            let RecordedTimes { job: id, name, .. } = job.times;
+            let (real, simulated) = (number(job.times.sojourn()), number(job.simulated));
             let _ = write!(
                 text,
                 " and {:.1} % at most ({id} {name}: {real} s recorded, {simulated} s simulated)",
@@ -164,9 +164,9 @@ impl<'a> Compared<'a> {
         let (median, largest, worst) = self.deviations();
         let of = |job: &ComparedJob<'_>| {
             json!({
-                "job": job.happened.job.to_string(),
-                "name": job.happened.name,
-                "recorded": job.happened.sojourn(),
+                "job": job.times.job.to_string(),
+                "name": job.times.name,
+                "recorded": job.times.sojourn(),
                 "simulated": job.simulated,
                 "deviation": job.deviation(),
             })
@@ -179,7 +179,7 @@ impl<'a> Compared<'a> {
             "makespan": both(self.makespan),
             "deviation_median": median,
             "deviation_largest": largest,
-            "largest_of": worst.map(|job| job.happened.job.to_string()),
+            "largest_of": worst.map(|job| job.times.job.to_string()),
             "doubtful": self.doubts(),
             "jobs": self.jobs.iter().map(of).collect::<Vec<_>>(),
         })

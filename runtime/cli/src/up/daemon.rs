@@ -26,7 +26,7 @@ struct Running {
 }
 
 /// How a daemon has ended.
-pub struct Ended {
+pub struct DaemonExit {
     pub how: String,
     /// With status 0.
     pub well: bool,
@@ -61,7 +61,7 @@ impl Daemon {
     }
 
     /// Returns once how the daemon has ended; waits if its output has ended.
-    pub fn ended(&mut self, silent: bool) -> Result<Option<Ended>> {
+    pub fn ended(&mut self, silent: bool) -> Result<Option<DaemonExit>> {
         let Some(running) = &mut self.running else { return Ok(None) };
         // The output may be that of the process before a restart.
         let status = if silent && running.lines.is_finished() {
@@ -73,7 +73,7 @@ impl Daemon {
         let status = status.with_context(|| format!("cannot wait for {}", self.name))?;
         let lived = running.since.elapsed();
         self.running = None;
-        Ok(Some(Ended {
+        Ok(Some(DaemonExit {
             how: describe(status),
             well: status.success(),
             wrongly: status.code() == Some(2),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser};
-use daemon::{Daemon, Ended};
+use daemon::{Daemon, DaemonExit};
 use napreduce_cluster::{ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration};
 use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
@@ -24,7 +24,7 @@ use signal_hook::iterator::Signals;
 
 use crate::cluster::{ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables};
 use crate::failure::usage;
-use crate::web::Running;
+use crate::web::Dashboard;
 use crate::worker::{DaemonArguments, LeaveArguments};
 
 const WORKERS_MAX: u32 = 1000;
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let page = match arguments.web.or(web.bind).unwrap_or(WebAddress::Usual) {
         WebAddress::Off => None,
         address => {
-            Some(Running::start(ClusterPlace::Directory(directory.clone()), address, web.hosts, cluster)?)
+            Some(Dashboard::start(ClusterPlace::Directory(directory.clone()), address, web.hosts, cluster)?)
         }
     };
     let readiness = Readiness { directory, workers: count, map_slots, reduce_slots };
@@ -264,7 +264,7 @@ struct Up {
     restarts: Restarts,
     events: Sender<Event>,
     arriving: Receiver<Event>,
-    page: Option<Running>,
+    page: Option<Dashboard>,
     ready: bool,
 }
 
@@ -279,7 +279,7 @@ impl Up {
             match self.arriving.recv_timeout(self.restarts.next().unwrap_or(LOOK).min(LOOK)) {
                 Ok(Event::Ready(line)) => {
                     self.ready = true;
-                    let page = self.page.as_ref().map_or(Ok(String::new()), Running::line)?;
+                    let page = self.page.as_ref().map_or(Ok(String::new()), Dashboard::line)?;
                     print(line + &page);
                 }
                 Ok(Event::NotReady(reason)) => bail!("cannot start the cluster: {reason}"),
@@ -311,7 +311,7 @@ impl Up {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
         let name = daemon.name.clone();
-        let Some(Ended { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
+        let Some(DaemonExit { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
         if is_coordinator && !self.ready {
             bail!("the coordinator ended before the cluster was up ({how}); see its messages above");
         }

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use running::secret_of;
-pub use running::{Running, settings, what_if_settings};
+pub use running::{Dashboard, settings, what_if_settings};
 
 use crate::cluster::{ClusterArguments, WebAddress};
 use crate::failure::usage;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let table = cluster.configuration()?.web;
             let address = WebAddress::chosen(arguments.bind, table.bind);
             let hosts = [arguments.host.clone(), table.hosts].concat();
-            let running = Running::start(cluster.place()?, address, hosts, cluster)?;
+            let running = Dashboard::start(cluster.place()?, address, hosts, cluster)?;
             wait(&running.line()?)
         }
         Command::Token { role, name, days } => {

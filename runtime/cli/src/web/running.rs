@@ -27,19 +27,19 @@ struct WebRecord {
 
 /// A dashboard that is served until this is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct Dashboard {
     server: WebServer,
     record: Option<(PathBuf, WebRecord)>,
 }
 
-impl Running {
+impl Dashboard {
     /// Serves the dashboard of a cluster, even if the cluster is not up yet.
     pub fn start(
         place: ClusterPlace,
         address: WebAddress,
         hosts: Vec<String>,
         cluster: &ClusterArguments,
-    ) -> Result<Running> {
+    ) -> Result<Dashboard> {
         let secret = secret_of(&place)?;
         let directory = match &place {
             ClusterPlace::Directory(directory) => Some(directory.clone()),
@@ -52,7 +52,7 @@ impl Running {
         });
         let settings = WebSettings { hosts, revocations, what_if, ..settings(secret, address) };
         let server = WebServer::start(&settings, Arc::new(ClusterSource::new(place)))?;
-        let mut running = Running { server, record: None };
+        let mut running = Dashboard { server, record: None };
         if let Some(directory) = directory {
             let record = WebRecord { address: running.server.address(), process: std::process::id() };
             let file = record_file(&directory);
@@ -63,8 +63,8 @@ impl Running {
     }
 
     /// A server for something other than a cluster.
-    pub fn new(server: WebServer) -> Running {
-        Running { server, record: None }
+    pub fn new(server: WebServer) -> Dashboard {
+        Dashboard { server, record: None }
     }
 
     /// Returns the line to print, with a link.
@@ -76,7 +76,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Dashboard {
     fn drop(&mut self) {
         let Some((file, ours)) = &self.record else { return };
         let is_ours = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -177,7 +177,7 @@ mod tests {
         let place = ClusterPlace::Directory(directory.clone());
         let address = WebAddress::At("127.0.0.1:0".parse().expect("an address"));
         let running =
-            Running::start(place, address, Vec::new(), &ClusterArguments::default()).expect("a page");
+            Dashboard::start(place, address, Vec::new(), &ClusterArguments::default()).expect("a page");
         assert_eq!(address_in(&directory).expect("it runs"), running.server.address());
         assert!(
             running.line().expect("a link").contains(&format!("http://{}/#code=", running.server.address()))

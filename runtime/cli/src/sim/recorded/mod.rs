@@ -17,8 +17,8 @@ use napreduce_sim::{ClusterShape, Overheads, SimulatedJob, SimulationSettings};
 
 use self::costs::MeasuredCosts;
 use self::place::RecordedPlace;
-pub use self::plan::Happened;
-use self::plan::{LeftOut, rebuild};
+pub use self::plan::RecordedTimes;
+use self::plan::{Omission, rebuild};
 use self::surroundings::{RecordedPolicy, Surroundings};
 use super::variants::{Subject, Variant};
 use crate::format::moment;
@@ -34,7 +34,7 @@ pub struct Recorded {
     /// In order of submission; the first submission is time 0.
     pub jobs: Vec<SimulatedJob>,
     /// The recorded times of each job.
-    pub happened: Vec<Happened>,
+    pub times: Vec<RecordedTimes>,
     policy: Option<RecordedPolicy>,
     machines: Vec<Slots>,
     pub overheads: Overheads,
@@ -50,7 +50,7 @@ impl Recorded {
         let place = RecordedPlace::parse(text)?;
         let folder = HistoryFolder::open(&place.directory)?;
         let (mut window, before) = submissions(&folder, &place)?;
-        let mut gathered = Gathered { still_running: before, ..Gathered::default() };
+        let mut gathered = Reading { still_running: before, ..Reading::default() };
         if !chosen.is_empty() {
             gathered.not_chosen = choose(&mut window, chosen, folder.path())?;
         }
@@ -151,12 +151,12 @@ fn choose(window: &mut Vec<Submission>, chosen: &[JobId], folder: &Path) -> Resu
 
 /// The jobs read so far.
 #[derive(Default)]
-struct Gathered {
+struct Reading {
     jobs: Vec<SimulatedJob>,
-    happened: Vec<Happened>,
+    times: Vec<RecordedTimes>,
     tasks: usize,
     work: u64,
-    left_out: BTreeMap<LeftOut, Vec<JobId>>,
+    left_out: BTreeMap<Omission, Vec<JobId>>,
     /// Slot time of the jobs left out, in milliseconds, and of all jobs.
     lost_millis: u64,
     held_millis: u64,
@@ -168,7 +168,7 @@ struct Gathered {
     costs: MeasuredCosts,
 }
 
-impl Gathered {
+impl Reading {
     fn add(&mut self, ended: &EndedJob, begin_millis: u64) -> Result<()> {
         let held = ended.detail.attempts.iter().map(|attempt| {
             attempt.ended_millis.unwrap_or(attempt.launched_millis).saturating_sub(attempt.launched_millis)
@@ -193,7 +193,7 @@ impl Gathered {
                      @FROM..UNTIL"
                 );
                 self.jobs.push(plan);
-                self.happened.push(rebuilt.happened);
+                self.times.push(rebuilt.times);
             }
             Err(why) => {
                 self.lost_millis = self.lost_millis.saturating_add(held);
@@ -237,17 +237,8 @@ impl Gathered {
         );
         remarks.extend(self.costs.in_words());
         let overheads = self.costs.overheads();
-        let Gathered { jobs, happened, .. } = self;
-        Ok(Recorded {
-            name: name.to_owned(),
-            jobs,
-            happened,
-            policy,
-            machines,
-            overheads,
-            submitted,
-            remarks,
-        })
+        let Reading { jobs, times, .. } = self;
+        Ok(Recorded { name: name.to_owned(), jobs, times, policy, machines, overheads, submitted, remarks })
     }
 }
 

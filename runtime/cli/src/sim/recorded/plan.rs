@@ -12,21 +12,21 @@ use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 const SPAN_MAX: Span = Span::from_secs(366 * 24 * 3600);
 
 /// A job of the window.
-pub struct Rebuilt {
+pub struct RebuiltJob {
     pub plan: SimulatedJob,
-    pub happened: Happened,
+    pub times: RecordedTimes,
 }
 
 /// The recorded times of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Happened {
+pub struct RecordedTimes {
     pub job: JobId,
     pub name: String,
     pub submitted: Time,
     pub ended: Time,
 }
 
-impl Happened {
+impl RecordedTimes {
     /// Returns the time from submission to end, in seconds.
     pub fn sojourn(&self) -> f64 {
         self.ended.since(self.submitted).0 as f64 / 1e6
@@ -35,7 +35,7 @@ impl Happened {
 
 /// Why a job is left out of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftOut {
+pub enum Omission {
     /// It failed or was killed: the lengths of its tasks are incomplete.
     NotSucceeded,
     /// A task has no successful attempt.
@@ -43,25 +43,25 @@ pub enum LeftOut {
     NoTasks,
 }
 
-impl LeftOut {
+impl Omission {
     pub fn in_words(self) -> &'static str {
         match self {
-            LeftOut::NotSucceeded => "failed or were killed, so that task lengths are unknown",
-            LeftOut::Incomplete => "have tasks without a recorded successful attempt",
-            LeftOut::NoTasks => "had no tasks",
+            Omission::NotSucceeded => "failed or were killed, so that task lengths are unknown",
+            Omission::Incomplete => "have tasks without a recorded successful attempt",
+            Omission::NoTasks => "had no tasks",
         }
     }
 }
 
 /// Returns the plan of a job in a window that starts at this time, in milliseconds since 1970.
-pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Result<Rebuilt, LeftOut>> {
+pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Result<RebuiltJob, Omission>> {
     let summary = &ended.detail.summary;
     if summary.phase != JobPhase::Succeeded {
-        return Ok(Err(LeftOut::NotSucceeded));
+        return Ok(Err(Omission::NotSucceeded));
     }
-    let Ok(lengths) = TaskLengths::of(&ended.detail) else { return Ok(Err(LeftOut::Incomplete)) };
+    let Ok(lengths) = TaskLengths::of(&ended.detail) else { return Ok(Err(Omission::Incomplete)) };
     if lengths.maps.is_empty() && lengths.reduces.is_empty() {
-        return Ok(Err(LeftOut::NoTasks));
+        return Ok(Err(Omission::NoTasks));
     }
     let since = |millis: u64| Span(millis.saturating_sub(begin_millis).saturating_mul(1_000));
     let (submitted, ended_at) =
@@ -114,11 +114,11 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
             SimulatedReduce { shuffle: Span(0), reduce, bytes }
         })
         .collect();
-    let happened = Happened {
+    let times = RecordedTimes {
         job: summary.job,
         name: summary.name.clone(),
         submitted: Time(submitted.0),
         ended: Time(ended_at.0.max(submitted.0)),
     };
-    Ok(Ok(Rebuilt { plan, happened }))
+    Ok(Ok(RebuiltJob { plan, times }))
 }
