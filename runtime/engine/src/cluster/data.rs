@@ -1,5 +1,5 @@
-//! The cluster state and its indices. The submodules `slots`, `preempted`, `rack_index`, `exclusion` and
-//! `gone` keep further indices consistent; `view` and `explain` contain the queries.
+//! The cluster state, composed of parts. The submodules `held_slots`, `preempted`, `rack_index`, `exclusion`
+//! and `gone` change several parts together; `view` and `explain` contain the queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The cluster state: jobs, workers, live attempts, open requests, and the indices over them.
 //!
-//! `data` contains the state with its indices, composed of `job`, `task`, `attempt`, `worker` and their
-//! parts; `view` and `explain` contain the queries. The rules for state changes are in the engine.
+//! `data` composes jobs, workers, attempts and the parts with private fields (`requests`, `slots`, `demand`,
+//! `quarantine` and others); `view` and `explain` contain the queries. The rules for state changes are in the
+//! engine.
 
 mod attempt;
 mod by_bytes;
