@@ -47,8 +47,8 @@ pub fn settle(
 ) -> Result<()> {
     let mut all_done = true;
     let until = Instant::now() + wait.timeout;
-    for CommandTarget { job, attempts } in ordered {
-        let outcomes = wait_for(*job, attempts, command, until, client)?;
+    for target in ordered {
+        let outcomes = wait_for(target, command, until, client)?;
         for (attempt, outcome) in &outcomes {
             print_error(format_args!(
                 "{attempt} {}",
@@ -58,7 +58,7 @@ pub fn settle(
         let done = |outcome: &CommandOutcome| match outcome {
             CommandOutcome::Done | CommandOutcome::Queued => true,
             // For a whole job, attempts that ended by themselves are fine.
-            CommandOutcome::Overtaken(_) => attempts.is_empty(),
+            CommandOutcome::Overtaken(_) => target.attempts.is_empty(),
             CommandOutcome::Pending | CommandOutcome::Refused(_) => false,
         };
         all_done &= outcomes.iter().all(|(_, outcome)| done(outcome));
@@ -68,15 +68,15 @@ pub fn settle(
 
 /// Returns the outcomes when none is pending, or at the deadline.
 fn wait_for(
-    job: JobId,
-    attempts: &[AttemptId],
+    target: &CommandTarget,
     command: TaskCommand,
     until: Instant,
     client: &mut ClusterClient,
 ) -> Result<Vec<(AttemptId, CommandOutcome)>> {
+    let CommandTarget { job, attempts } = target;
     let (began, mut look, mut print_after) = (Instant::now(), LOOK_FIRST, PRINT_FIRST);
     loop {
-        let outcomes = client.ask(GetOutcomes { job, attempts: attempts.to_owned(), command })?;
+        let outcomes = client.ask(GetOutcomes { job: *job, attempts: attempts.clone(), command })?;
         let open = outcomes.iter().filter(|(_, outcome)| *outcome == CommandOutcome::Pending).count();
         if open == 0 || Instant::now() >= until {
             return Ok(outcomes);

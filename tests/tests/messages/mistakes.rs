@@ -184,7 +184,6 @@ const WITH_CLUSTER: &[&str] = &[
     "nap worker drain somebody",
     "nap worker undrain 1",
     "nap worker list --wait 5 --timeout 1s",
-    "nap worker --name local-a --directory used",
     "nap queue list",
     "nap history convert .",
     "wordcount input --output out",

@@ -140,10 +140,10 @@ impl Plan {
         }
         let directory = cluster.directory()?;
         let Configuration { up: file, worker, web, .. } = cluster.configuration()?;
-        let count = chosen("[up] workers", arguments.workers, file.workers, 2, WORKERS_MAX)?;
-        let slots = |name: &str, flag, of_up: Option<u32>, of_worker: Option<u32>, default| {
+        let count = chosen("[up] workers", arguments.workers.or(file.workers), 2, WORKERS_MAX)?;
+        let slots = |name: &str, flag: Option<u32>, of_up: Option<u32>, of_worker: Option<u32>, default| {
             let table = if of_up.is_some() { "up" } else { "worker" };
-            chosen(&format!("[{table}] {name}"), flag, of_up.or(of_worker), default, SLOTS_MAX)
+            chosen(&format!("[{table}] {name}"), flag.or(of_up).or(of_worker), default, SLOTS_MAX)
         };
         let map_slots = slots("map-slots", arguments.map_slots, file.map_slots, worker.map_slots, 2)?;
         let reduce_slots =
@@ -219,9 +219,9 @@ fn parse<P: Parser>(line: &[OsString]) -> Result<P> {
     Ok(P::from_arg_matches(&matches)?)
 }
 
-/// Returns the flag, the value of the file, or the default. Fails if the value of the file is out of range.
-fn chosen(setting: &str, flag: Option<u32>, in_file: Option<u32>, default: u32, max: u32) -> Result<u32> {
-    let chosen = flag.or(in_file).unwrap_or(default);
+/// Returns a given value or the default. Fails if it is out of range, which only the file can cause.
+fn chosen(setting: &str, given: Option<u32>, default: u32, max: u32) -> Result<u32> {
+    let chosen = given.unwrap_or(default);
     if !(1..=max).contains(&chosen) {
         bail!("{setting} = {chosen} in the configuration file: must be 1 to {max} for nap up");
     }
@@ -373,12 +373,11 @@ mod tests {
 
     #[test]
     fn file_value_out_of_range_is_rejected() {
-        assert_eq!(chosen("workers", None, None, 2, 9).expect("the default"), 2);
-        assert_eq!(chosen("workers", Some(3), Some(0), 2, 9).expect("the flag"), 3);
+        assert_eq!(chosen("workers", None, 2, 9).expect("the default"), 2);
+        assert_eq!(chosen("workers", Some(3), 2, 9).expect("the flag"), 3);
         for in_file in [0, 10] {
-            let error = chosen("[up] map-slots", None, Some(in_file), 2, 9)
-                .expect_err("it makes no sense")
-                .to_string();
+            let error =
+                chosen("[up] map-slots", Some(in_file), 2, 9).expect_err("it makes no sense").to_string();
             let expected =
                 format!("[up] map-slots = {in_file} in the configuration file: must be 1 to 9 for nap up");
             assert_eq!(error, expected);
