@@ -31,7 +31,7 @@ fn without_common_options(help: &str) -> String {
     let mut in_common = false;
     for line in help.lines() {
         in_common = match line {
-            "Which cluster:" => true,
+            "Cluster:" => true,
             _ => in_common && (line.is_empty() || line.starts_with(' ')),
         };
         if !in_common {

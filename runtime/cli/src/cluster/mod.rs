@@ -24,7 +24,7 @@ pub use options::{
 
 /// Flags that name a cluster.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which cluster")]
+#[command(next_help_heading = "Cluster")]
 pub struct ClusterArguments {
     /// Cluster directory [default: napreduce in the user's state directory]
     #[arg(long, global = true, value_name = "DIR", env = "NAPREDUCE_DIR")]
