@@ -98,7 +98,7 @@ impl ObjectStores for HdfsStores {
             })?);
         }
         if condition != PutCondition::Always {
-            let message = format!("{object} conditional writes need a path in _temporary");
+            let message = format!("{object}: conditional writes need a path in _temporary");
             return Err(StoreError { message, is_passing: false });
         }
         let (writing, path, bytes) = (places.writing(&draw()), places.path, Arc::<[u8]>::from(bytes));
