@@ -1,8 +1,8 @@
 //! Runs jobs on one machine: the loops of coordinator and worker, attempts and their processes, output and commit.
 //!
 //! An embedded run uses only this crate. `napreduce-cluster` wraps the coordinator and the worker through the public
-//! modules `coordinator`, `worker`, `chain` and `output`. `napreduce-engine` contains the rules about jobs, tasks and
-//! slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
+//! modules `chain`, `clock`, `coordinator`, `output`, `process` and `worker`. `napreduce-engine` contains the rules about
+//! jobs, tasks and slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
 //!
 //! A program is its own driver and its own task process:
 //!
