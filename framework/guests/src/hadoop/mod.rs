@@ -176,7 +176,7 @@ mod tests {
         fs::create_dir_all(home.join("bin")).expect("made");
         fs::write(home.join("bin/hadoop"), "").expect("written");
         let error = found(&unnamed, &[("HADOOP_HOME", home)]).expect_err("no jar");
-        assert!(error.contains("no hadoop-streaming*.jar") && error.contains(JAR), "{error}");
+        assert!(error.contains("hadoop-streaming*.jar not found") && error.contains(JAR), "{error}");
         fs::create_dir_all(&tools).expect("made");
         for name in
             ["hadoop-streaming-3.4.0-sources.jar", "hadoop-streaming-3.4.0.jar", "hadoop-archives.jar"]
