@@ -50,7 +50,7 @@ fn multiline_rows_are_read_by_one_task() {
     let line_by_line = read(&CsvRows::<(String, u64)>::default(), &file.whole(), false, show);
     let error = line_by_line.expect_err("the quote is not closed on its line").to_string();
     assert!(
-        error.contains("a bad row at line 2: a quoted field is not closed on its line; where fields"),
+        error.contains("a bad row at line 2: a quoted field does not end on its line; if fields"),
         "{error}"
     );
 }
@@ -105,13 +105,13 @@ fn invalid_row_is_quoted_with_line() {
     assert_eq!(
         message("carrier,delay\nLH\n"),
         format!(
-            "a.csv has a bad row at line 2: it has 1 fields where the header has 2; the row is \"LH\"{remedy}"
+            "a.csv has a bad row at line 2: it has 1 fields, but the header has 2; the row is \"LH\"{remedy}"
         )
     );
     assert!(message("delay\n1\n").starts_with("a.csv has a bad row at line 2: missing field `carrier`; "));
     assert_eq!(
         message("a;b\nLH;1\n"),
-        "a.csv cannot be read as rows at byte 0: none of the columns carrier, delay is in its header, which begins \
+        "a.csv cannot be read as rows at byte 0: its header has none of the columns carrier, delay but begins \
          \"a;b\"; check the names, the separator, and whether there is a header"
     );
     assert_eq!(
@@ -153,7 +153,10 @@ fn odd_files_are_read_or_rejected() {
     }
     let huge = format!("carrier,delay\n{},1\n", "x".repeat(9 << 20));
     assert!(message(&huge).starts_with("line at byte 14 of a.csv is longer than 8MiB"));
-    assert!(message(&"\0,".repeat(3000)).contains("cannot be read as rows at byte 0: none of the columns"));
+    assert!(
+        message(&"\0,".repeat(3000))
+            .contains("cannot be read as rows at byte 0: its header has none of the columns")
+    );
 }
 
 proptest! {
@@ -230,7 +233,7 @@ fn header_after_empty_lines_names_columns() {
     }
     assert_eq!(
         message("\n\na;b\nLH;1\n"),
-        "a.csv cannot be read as rows at byte 2: none of the columns carrier, delay is in its header, which begins \
+        "a.csv cannot be read as rows at byte 2: its header has none of the columns carrier, delay but begins \
          \"a;b\"; check the names, the separator, and whether there is a header"
     );
 }
@@ -268,7 +271,7 @@ fn lone_carriage_return_is_bad_row() {
     let text = message("carrier,delay\nLH,1\rU2,2\nLH,3\n");
     assert!(
         text.starts_with(
-            "a.csv has a bad row at line 2: a carriage return outside quotes ends it before its line"
+            "a.csv has a bad row at line 2: a carriage return outside quotes ends the row inside a line"
         ),
         "{text}"
     );

@@ -118,7 +118,7 @@ fn large_integer_is_not_rounded_for_untyped_number() {
             row_of::<serde_json::Value>(&format!("[{integer}]")),
         ] {
             let error = error.expect_err("digits would be lost");
-            assert!(error.contains(&format!("the integer {integer} has more than 64 bits")), "{error}");
+            assert!(error.contains(&format!("the integer {integer} exceeds 64 bits")), "{error}");
         }
     }
     // They fit, are not integers, or are not read.

@@ -172,7 +172,7 @@ fn missing_and_mistyped_columns_are_named() {
     assert!(none.starts_with("a.parquet cannot be read as rows at byte "), "{none}");
     assert!(
         none.ends_with(
-            "none of the columns colour, size is in it, which has gates, delay, carrier, kind; check the names"
+            "it has none of the columns colour, size but gates, delay, carrier, kind; check the names"
         ),
         "{none}"
     );
@@ -219,8 +219,8 @@ fn damaged_files_are_rejected_by_name() {
     let said = |bytes: &[u8]| message::<Written>(bytes);
     assert!(said(b"").ends_with("an empty file is not a Parquet file; write it again"));
     assert!(said(b"carrier,delay\n").ends_with("not a Parquet file"));
-    assert!(said(b"PAR1").ends_with("so that it is incomplete; write it again"));
-    assert!(said(&bytes[..bytes.len() - 1]).ends_with("so that it is incomplete; write it again"));
+    assert!(said(b"PAR1").ends_with("it is incomplete, so write it again"));
+    assert!(said(&bytes[..bytes.len() - 1]).ends_with("it is incomplete, so write it again"));
     assert!(said(b"PAR1 PARE").ends_with("it is encrypted, which is not supported; decrypt it first"));
     assert!(said(b"PAR1\xff\xff\xff\x7fPAR1").starts_with("a.parquet cannot be read as rows at byte 12: "));
 }

@@ -196,7 +196,7 @@ fn record_types_come_from_header() {
     let error = error.expect_err("its keys are longs").to_string();
     assert!(
         error.ends_with(
-            "its keys are org.apache.hadoop.io.LongWritable, and this job reads org.apache.hadoop.io.IntWritable"
+            "its keys are org.apache.hadoop.io.LongWritable, but this job reads org.apache.hadoop.io.IntWritable"
         ),
         "{error}"
     );
@@ -236,7 +236,9 @@ fn damaged_files_are_rejected_by_name() {
     assert!(with(b"\x7f\xff\xff\xff\0\0\0\x08").ends_with("it ends early; the file is incomplete"));
     assert!(with(b"\0\0\0\x01\0\0\0\x08a").ends_with("it is damaged: a key of 8 bytes in a record of 1"));
     assert!(with(&[0xff; 20]).ends_with("it is damaged: a sync marker is missing"));
-    assert!(said(b"SEQ\x05").ends_with("it is a SequenceFile of version 5, this program reads version 6"));
+    assert!(
+        said(b"SEQ\x05").ends_with("it is a SequenceFile of version 5, but this program reads version 6")
+    );
     assert!(said(b"text\n").ends_with("not a SequenceFile"));
     assert!(numbers().check(&TestFile::new("a", begin).path).is_ok());
 }

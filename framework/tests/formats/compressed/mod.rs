@@ -153,7 +153,7 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let block = hadoop(b"one\ntwo\n", &compress);
     assert!(ByteLines.check(&TestFile::new(name, &block).path).is_ok());
     let error = said(&[&block[..], b"a line of text\n"].concat(), 1 << 20);
-    assert!(error.contains(&format!("no block begins at byte {}", block.len())), "{error}");
+    assert!(error.contains(&format!("no block at byte {}", block.len())), "{error}");
     for lie in [1_u32, 7, 9, 1000] {
         let lying = [&lie.to_be_bytes()[..], &block[4..]].concat();
         said(&lying, 1 << 20);
