@@ -1,3 +1,5 @@
+//! Rows that do not have the requested type.
+
 /// A row that does not have the requested type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
