@@ -122,7 +122,7 @@ pub fn assert_interrupted_leaves_nothing(
     let ended = program.wait_with_output().expect("its end");
     let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
     let ended = Ended { status: ended.status, stdout: String::new(), stderr };
-    ended.failed(130, &["interrupted by signal 2; the job left nothing in out"]);
+    ended.failed(130, &["interrupted by signal 2; the job left no files in out"]);
     assert_nothing_is_left(folder, "out");
     let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
     wait_until("the guest has ended", || !runs());

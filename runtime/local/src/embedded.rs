@@ -142,7 +142,7 @@ pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>
     let left = match ended {
         Ok(_) => format!("the job was already complete; its output is in {output}"),
         Err(JobError::Failed { .. } | JobError::Killed { .. }) => {
-            format!("the job left nothing in {output}")
+            format!("the job left no files in {output}")
         }
         Err(other) => other.to_string(),
     };

@@ -82,11 +82,11 @@ fn unsafe_output_paths_are_refused_untouched() {
         run(command.args(["--output", output, "--quiet"])).failed(2, &[says]);
     };
     for (output, says) in [
-        ("/", "it is a directory of the system"),
-        ("/etc", "it is a directory of the system"),
+        ("/", "it is a system directory"),
+        ("/etc", "it is a system directory"),
         ("ftp://host/x", "ftp:// is not supported"),
-        ("books", "the job reads books/in, which is in it"),
-        (".", "the job reads books/in, which is in it"),
+        ("books", "it is or contains the job's input books/in;"),
+        (".", "it is or contains the job's input books/in;"),
     ] {
         refused(output, &format!("{output} cannot be an output directory: {says}"));
     }

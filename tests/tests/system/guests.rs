@@ -91,7 +91,10 @@ fn missing_or_extra_guest_output_fails_job() {
         ("lost", "the engine lost some, or a retried map emitted different output"),
         ("reported twice", "the engine reported job_0001_r_0000 twice"),
         ("unreported", "the engine completed the job without a report of job_0001_r_0000"),
-        ("foreign part", "has reported /etc/hostname as its part, which is no file of this job's guests"),
+        (
+            "foreign part",
+            "reported the part /etc/hostname, which is outside the directory of this job's guests",
+        ),
     ] {
         let broken = format!("break={broken}");
         let ended = run(&mut broken_wordcount(&folder, &broken));
@@ -142,7 +145,7 @@ fn interrupted_job_leaves_nothing() {
     let ended = program.wait_with_output().expect("its end");
     let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
     let ended = Ended { status: ended.status, stdout: String::new(), stderr };
-    ended.failed(130, &["interrupted by signal 2; the job left nothing in out"]);
+    ended.failed(130, &["interrupted by signal 2; the job left no files in out"]);
     assert_nothing_is_left(&folder, "out");
     wait_until("the guest has ended", || Process::of(guest.number.cast_unsigned()) != Some(guest));
 }

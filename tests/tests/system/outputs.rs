@@ -153,14 +153,14 @@ fn overwrite_of_input_is_refused_in_any_spelling() {
     for input_name in inputs {
         for output in [".", "./", "../w", "../link", "../link/.", w_text.as_str()] {
             let ended = count_in(&w, &[input_name, "--output", output]);
-            ended.failed(2, &["the job reads"]);
+            ended.failed(2, &["it is or contains the job's input"]);
             assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
             assert_eq!(std::fs::read_dir(&w).expect("a folder").count(), 1, "{input_name} to {output}");
         }
     }
     let side_file = ["../other", "--files", "part-r-00000#stop.txt", "--output", "."];
     folder.write("other", "alpha\n");
-    count_in(&w, &side_file).failed(2, &["the job reads", "part-r-00000"]);
+    count_in(&w, &side_file).failed(2, &["it is or contains the job's input", "part-r-00000"]);
     assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
     count_in(&w, &["part-r-00000", "--output", "out"]).succeeded();
 }

@@ -97,7 +97,7 @@ fn coordinator_without_hdfs_names_missing_feature() {
     let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", PASSED, &scene.files.environment(&address));
     let mut command = scene.command(&address, &scene.out());
     let says =
-        ["the coordinator says: hdfs://books/lacking/out is in HDFS", "build it with the feature hdfs"];
+        ["the coordinator reported: hdfs://books/lacking/out is in HDFS", "build it with the feature hdfs"];
     run(command.arg("--cluster").arg(plain.directory())).failed(2, &says);
     assert_eq!(scene.files.keys(), Vec::<String>::new());
 }

@@ -74,13 +74,13 @@ fn invalid_output_locations_are_rejected() {
     let Some(scene) = Scene::new("places-refused") else { return };
     let address = scene.files.address.clone();
     let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
-    refused("hdfs://books", &["name a place in it"]);
+    refused("hdfs://books", &["add a path inside the bucket"]);
     refused("hdfs://books/a//b", &["//"]);
     refused("hdfs://nobody/out", &["nobody is neither HOST:PORT nor a nameservice"]);
     scene.files.put("out/in.txt", "to be\n");
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     let arguments = [&scene.files.uri("out/in.txt"), "--output", &scene.out(), "--overwrite"];
-    run(command.args(arguments)).failed(2, &["/places-refused/out/in.txt, which is in it"]);
+    run(command.args(arguments)).failed(2, &["the job's input", "/places-refused/out/in.txt;"]);
     assert_eq!(scene.files.keys(), ["out/", "out/in.txt"]);
     scene.files.put("closed/in.txt", "to be\n");
     scene.files.close("closed");

@@ -111,7 +111,7 @@ fn coordinator_without_stores_or_credentials_is_reported(server: Server) {
     let (dialect, out, passed) = (server.dialect(), scene.out(), passed(server));
     let mut variables = server.environment(&scene.bucket.address);
     let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", &passed, &variables);
-    let in_store = format!("the coordinator says: {out} is in {}", dialect.service);
+    let in_store = format!("the coordinator reported: {out} is in {}", dialect.service);
     refused(&plain, &[&in_store, &format!("build it with the feature {}", dialect.feature)]);
     drop(plain);
     variables.retain(|(name, _)| !dialect.credentials.contains(name));
@@ -119,7 +119,7 @@ fn coordinator_without_stores_or_credentials_is_reported(server: Server) {
     variables.extend(dialect.elsewhere.iter().map(|(name, value)| (*name, (*value).to_owned())));
     std::fs::remove_dir_all(scene.folder.path("cluster")).expect("it has ended");
     let poor = OwnCluster::start_program(&nap_with_stores(), &scene.folder, 1, "fifo", &passed, &variables);
-    let no_credentials = format!("the coordinator says: cannot read output: no credentials for {out}");
+    let no_credentials = format!("the coordinator reported: cannot read output: no credentials for {out}");
     refused(&poor, &[&no_credentials, dialect.remedy]);
 }
 

@@ -84,7 +84,7 @@ fn invalid_output_locations_are_rejected(server: Server) {
     let Some(scene) = Scene::new(server, "places-refused") else { return };
     let address = scene.bucket.address.clone();
     let refused = |output: &str, says: &[&str]| drop(scene.words(&address, output, &[]).failed(2, says));
-    refused(&scene.bucket.root(), &["a whole bucket; name a place in it"]);
+    refused(&scene.bucket.root(), &["a whole bucket; add a path inside the bucket"]);
     refused(&scene.bucket.uri("a//b"), &["//"]);
     refused(&format!("{}/out", server.root_of("no-such-bucket")), &[" no-such-bucket", "does not exist"]);
     refused("ftp://host/out", &["ftp:// is not supported"]);
@@ -92,7 +92,7 @@ fn invalid_output_locations_are_rejected(server: Server) {
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     let input = scene.bucket.uri("out/in.txt");
     let arguments = [&input, "--output", &scene.out(), "--overwrite"];
-    run(command.args(arguments)).failed(2, &[&format!("the job reads {input}, which is in it")]);
+    run(command.args(arguments)).failed(2, &[&format!("it is or contains the job's input {input};")]);
     assert_eq!(scene.bucket.keys(), ["out/in.txt"]);
 }
 

@@ -44,7 +44,7 @@ fn settle(
     };
     let id = job.id();
     let outcome =
-        job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "it was not decided".to_owned() });
+        job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "no outcome was recorded".to_owned() });
     let Some(end) = JobEnd::without_report(id, outcome) else { return settle_success(job, resumed, wall) };
     if let Ok(Resumed::Claimed(claim)) = resumed {
         match claim.discard() {
@@ -72,7 +72,7 @@ fn settle_success(
         Ok(Resumed::Claimed(mut claim)) => match commit(&mut claim, &manifest) {
             Ok(()) => claim.clean_up().err().map(|trouble| {
                 let left = trouble.in_words(&plan.output);
-                format!("the output of {id} is complete, but not all of its work is removed: {left}")
+                format!("the output of {id} is complete, but some temporary files remain: {left}")
             }),
             Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
             Err(trouble) => {
@@ -85,7 +85,7 @@ fn settle_success(
         },
         Ok(Resumed::Settled) => None,
         Ok(Resumed::Gone) => {
-            return failed(format!("all that it wrote to {} was removed", plan.output.display()));
+            return failed(format!("all files that it wrote to {} were removed", plan.output.display()));
         }
         Err(why) => return failed(why),
     };
@@ -107,7 +107,7 @@ fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
     if let Some(end) = job.outcome.clone().and_then(|outcome| JobEnd::without_report(id, outcome)) {
         return and_also(end, why);
     }
-    let left = if job.commit_begun { ", and may be there in part, without _SUCCESS" } else { "" };
+    let left = if job.commit_begun { " and may be incomplete, without _SUCCESS" } else { "" };
     let uncommitted = format!("its output was not committed{left}: {why}");
     match killed.filter(|_| job.outcome.is_some()) {
         Some(reason) => JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") },
@@ -198,7 +198,7 @@ impl Coordinator {
                 let end = give_up(known, &why, killed);
                 self.try_to_end(job, None, Some(end));
             }
-            Failed::Retry { is_new: true } => self.say(&format!("{job} is held: {why}; it is tried again")),
+            Failed::Retry { is_new: true } => self.say(&format!("{job} is held: {why}; retrying")),
             Failed::Retry { is_new: false } => {}
         }
     }
@@ -234,14 +234,14 @@ impl Coordinator {
         let ending = self.endings.get(job)?;
         let known = self.state.jobs().get(&job)?;
         let what = match known.outcome {
-            Some(JobOutcome::Succeeded) => "its output is being put into place",
-            _ => "what it wrote is being removed",
+            Some(JobOutcome::Succeeded) => "its output is being committed",
+            _ => "its files are being removed",
         };
-        let text = format!("{job} has done its tasks; {what}");
+        let text = format!("the tasks of {job} have ended; {what}");
         let mut reasons = vec![Reason::new(ReasonCode::State, text)];
         if let Some((why, tries, time)) = ending.trouble(now()) {
             let text =
-                format!("it is held and tried again, {tries} times in {} s so far: {why}", time.as_secs());
+                format!("it is held and retried ({tries} times in {} s so far): {why}", time.as_secs());
             reasons.push(Reason::new(ReasonCode::Ending, text));
             let remedy = format!("end it without its output with: nap job kill {job}");
             reasons.push(Reason::new(ReasonCode::Remedy, remedy));
@@ -255,7 +255,7 @@ impl Coordinator {
         self.submitters.unpin(job);
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
         if let Err(error) = kept {
-            self.say(&format!("{job} is left out of the history: {error}"));
+            self.say(&format!("{job} is missing from the history: {error}"));
         }
         if self.cluster.is_some() {
             self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));

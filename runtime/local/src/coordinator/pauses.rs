@@ -40,7 +40,7 @@ impl Coordinator {
                 && coordinator.state.engine().can_resume_job(job).is_ok()
         };
         for job in self.jobs_that(is_paused) {
-            self.enter(Event::JobResumeRequested { job, reason: "its program goes on".to_owned() });
+            self.enter(Event::JobResumeRequested { job, reason: "its program continues".to_owned() });
         }
     }
 

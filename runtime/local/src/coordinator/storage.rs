@@ -53,7 +53,7 @@ impl Coordinator {
                 return;
             }
             Ok(Resumed::Settled | Resumed::Gone) => {
-                format!("what it wrote to {} was removed while no coordinator ran", output.display())
+                format!("its files in {} were removed while no coordinator ran", output.display())
             }
             Err(trouble) => trouble.in_words(&output),
         };
@@ -100,7 +100,7 @@ impl Coordinator {
             }
             Some(waiting) => {
                 self.claims.set(job, waiting);
-                return Err(Trouble::Passing { what: "it is being looked for".to_owned(), away: true });
+                return Err(Trouble::Passing { what: "waiting for an earlier check".to_owned(), away: true });
             }
             None => return Ok(()),
         };
@@ -128,7 +128,7 @@ impl Coordinator {
             }
             Err(_) => {
                 self.claims.set(job, Claim::Coming { tries: 0 });
-                let what = format!("it did not answer for {} ms", LOOK_MAX.as_millis());
+                let what = format!("no response within {} ms", LOOK_MAX.as_millis());
                 Err(Trouble::Passing { what, away: true })
             }
         }
@@ -138,9 +138,9 @@ impl Coordinator {
     fn hold(&mut self, job: JobId, what: &str) {
         let kind = PauseKind::OutputUnreachable;
         if self.state.engine().can_pause_job(job, kind).is_ok() {
-            let why = format!("its output directory is out of reach: {what}");
+            let why = format!("its output directory is unreachable: {what}");
             self.say(&format!("{job} is held: {why}"));
-            let pause = Pause { kind, reason: format!("{why}; it is tried again") };
+            let pause = Pause { kind, reason: format!("{why}; retrying") };
             self.enter(Event::JobPauseRequested { job, pause });
         }
     }
@@ -150,8 +150,8 @@ impl Coordinator {
         let view = self.state.view();
         let pause = view.job(job).and_then(Job::pause);
         if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
-            self.say(&format!("{job} is not held any more: its output directory is back"));
-            let reason = "its output directory is back".to_owned();
+            self.say(&format!("{job} is released: its output directory is reachable again"));
+            let reason = "its output directory is reachable again".to_owned();
             self.enter(Event::JobResumeRequested { job, reason });
         }
     }

@@ -64,7 +64,7 @@ impl DirectoryClaim {
             }
             Whose::Gone => {
                 let what = format!(
-                    "{} is not the directory that was claimed; is its storage mounted?",
+                    "{} is not the claimed directory; check that its storage is mounted",
                     output.display()
                 );
                 return Err(Trouble::Passing { what, away: true });
@@ -75,12 +75,12 @@ impl DirectoryClaim {
         let lock = match storage.lock(temporary).map_err(|error| Trouble::io(doing(), &error))? {
             Locked::Now(lock) => lock,
             Locked::Busy => {
-                let what = format!("cannot {}: another process holds it", doing());
+                let what = format!("cannot {}: another process holds the lock", doing());
                 return Err(Trouble::Passing { what, away: false });
             }
         };
         record.holder =
-            ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
+            ProcessIdentity::this().map_err(|error| Trouble::io("identify this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(mark.token);
         let reads = files_read(request.splits);
@@ -130,7 +130,8 @@ impl DirectoryClaim {
             }
             Err(error) => return Err(Trouble::io(format!("open {output}"), &error)),
             Ok(false) => {
-                let what = format!("{output} is another directory than the one that was claimed");
+                let what =
+                    format!("{output} is no longer the claimed directory; check that its storage is mounted");
                 return Err(Trouble::Passing { what, away: true });
             }
         }

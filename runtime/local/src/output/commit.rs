@@ -53,9 +53,7 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
         let found = storage.find(place).map_err(|error| failed("find", storage, place, &error))?;
         if found.is_some_and(|found| found.is_directory) {
             let place = storage.shown(place);
-            return Err(Trouble::Final(format!(
-                "cannot move a part to {place}: a directory is in its place"
-            )));
+            return Err(Trouble::Final(format!("cannot move a part to {place}: it is a directory")));
         }
     }
     let here: BTreeSet<&str> =
@@ -67,7 +65,7 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     check_replaced(claim, to_replace.iter().chain(&removed))?;
     let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
     let intent = serde_json::to_vec(&intent)
-        .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;
+        .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
     let committed = paths.committed();
     storage.sync_directory(&committed).map_err(|error| failed("sync", storage, &committed, &error))?;
     for (path, bytes) in [(paths.staged_success(), text), (paths.intent(), intent)] {

@@ -37,8 +37,8 @@ impl GuestOutput {
     /// Fails if the output is in a store or is not allowed for this job.
     pub fn claim(job: JobId, plan: &JobPlan) -> Result<GuestOutput, JobError> {
         if StorageScheme::of(&plan.output).is_some() {
-            let why = "what guests of another engine write goes into a directory that all of its hosts see, not into a \
-                       store; give --output one";
+            let why = "jobs on another engine cannot write to an object store; give --output a \
+                       directory that all hosts of the engine see";
             return Err(JobError::OutputUnusable {
                 path: plan.output.display().to_string(),
                 source: std::io::Error::other(why),
@@ -85,7 +85,7 @@ impl GuestOutput {
             // Nothing is left, or the content belongs to another claim.
             Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => Ok(()),
             Err(trouble @ Trouble::Passing { .. }) => Err(JobError::io(
-                format!("remove what the job has left in {}", output.display()),
+                format!("remove the remaining files of the job in {}", output.display()),
                 std::io::Error::other(trouble.in_words(output)),
             )),
         }
@@ -118,7 +118,7 @@ impl GuestOutput {
         if let Err(trouble) = self.claim.clean_up() {
             let left = trouble.in_words(&self.output);
             print_error(format_args!(
-                "warning: the output of {job} is complete, but not all of its work is removed: {left}"
+                "warning: the output of {job} is complete, but some temporary files remain: {left}"
             ));
         }
         Ok(manifest.report(began.elapsed(), &self.output))
@@ -156,15 +156,13 @@ fn promote_guest(
     let name = written.file_name().filter(|_| written.parent() == Some(&storage.path().join(&guests)));
     let Some(name) = name else {
         let what = format!(
-            "{attempt} has reported {} as its part, which is no file of this job's guests",
+            "{attempt} reported the part {}, which is outside the directory of this job's guests",
             written.display()
         );
         return Err(Trouble::Final(what));
     };
     if !output.has_sound_names() {
-        return Err(Trouble::Final(format!(
-            "{attempt} has reported outputs whose names cannot be those of files"
-        )));
+        return Err(Trouble::Final(format!("{attempt} reported outputs with invalid names")));
     }
     let (from, to) = (guests.join(name), paths.committed().join(paths.promoted_name(attempt)));
     for NamedPart { name, bytes, .. } in &output.named {

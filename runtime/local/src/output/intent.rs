@@ -77,7 +77,7 @@ fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), 
     match whose(storage, paths, token)? {
         Whose::Own(_) => Ok(()),
         Whose::Settled | Whose::Gone => {
-            Err(Trouble::Final(format!("{} was removed while it was committed", storage.shown(paths.work()))))
+            Err(Trouble::Final(format!("{} was removed during the commit", storage.shown(paths.work()))))
         }
     }
 }
@@ -85,16 +85,16 @@ fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), 
 fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Intent, Trouble> {
     let path = paths.intent();
     let unusable = |what: String| {
-        Trouble::Final(format!("cannot go on with the commit in {}: {what}", storage.shown(&path)))
+        Trouble::Final(format!("cannot continue the commit in {}: {what}", storage.shown(&path)))
     };
     let Some(text) = read(storage, &path)? else {
         // What was not found may only be away.
         verify(storage, paths, token)?;
-        return Err(unusable("it is gone".to_owned()));
+        return Err(unusable("the file is missing".to_owned()));
     };
     let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
     if intent.version != INTENT_VERSION {
-        let what = format!("it has version {}, and this program reads {INTENT_VERSION}", intent.version);
+        let what = format!("it has version {}, but this program reads {INTENT_VERSION}", intent.version);
         return Err(unusable(what));
     }
     Ok(intent)
@@ -129,7 +129,7 @@ fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &Intended
 }
 
 pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
-    let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
+    let found = found.map_or_else(|| "missing".to_owned(), |found| format!("{} bytes long", found.bytes));
     Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
 }
 

@@ -30,7 +30,7 @@ fn in_store(output: &Path) -> Option<Result<Bucket, Trouble>> {
 fn said_by_coordinator(error: JobError, owner: Owner) -> JobError {
     match error {
         JobError::OutputUnusable { path, source } if owner == Owner::Cluster => {
-            let source = io::Error::other(format!("the coordinator says: {source}"));
+            let source = io::Error::other(format!("the coordinator reported: {source}"));
             JobError::OutputUnusable { path, source }
         }
         other => other,

@@ -90,33 +90,41 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
     }
     if let Some(scheme) = scheme(output) {
         return refuse(format!(
-            "{scheme}:// is not supported; name a directory that this machine sees, or an object's place in a store"
+            "{scheme}:// is not supported; use a directory on this machine or a path in an object store"
         ));
     }
     let place = resolved(output);
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| resolved(home.as_ref()));
     let is_home = home.as_ref() == Some(&place) || place.parent() == Some(Path::new("/home"));
     if SYSTEM.iter().any(|system| place == Path::new(system)) {
-        return refuse("it is a directory of the system; name one of your own".to_owned());
+        return refuse("it is a system directory; choose a directory of your own".to_owned());
     }
     if is_home {
-        return refuse("it is somebody's home directory; name one below it".to_owned());
+        return refuse("it is a home directory; choose a directory inside it".to_owned());
     }
     let within = |system: &&&str| place.starts_with(system) && !place.starts_with(SHARED_MEMORY);
     if let Some(system) = SYSTEM_WHOLLY.iter().find(within) {
-        return refuse(format!("{system} belongs to the system; name a directory of your own"));
+        return refuse(format!("{system} is reserved for the system; choose a directory of your own"));
     }
     let own = surroundings.cluster.iter().map(|directory| resolved(directory)).chain(cluster_around(&place));
     for cluster in own {
         if place.starts_with(&cluster) {
-            return refuse(format!("it is in {}, which is the cluster's own", cluster.display()));
+            return refuse(format!(
+                "it is inside the cluster's directory {}; choose another",
+                cluster.display()
+            ));
         }
         if cluster.starts_with(&place) {
-            return refuse(format!("{}, which is the cluster's own, is in it", cluster.display()));
+            return refuse(format!(
+                "it contains the cluster's directory {}; choose another",
+                cluster.display()
+            ));
         }
     }
     match input_within(&place, &surroundings.inputs) {
-        Some(input) => refuse(format!("the job reads {}, which is in it", input.display())),
+        Some(input) => {
+            refuse(format!("it is or contains the job's input {}; choose another", input.display()))
+        }
         None => Ok(()),
     }
 }
@@ -125,10 +133,10 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
 fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
     let place = trimmed(rest);
     let Some(key) = place.iter().position(|byte| *byte == b'/').map(|slash| &place[slash + 1..]) else {
-        return Err("it is a whole bucket; name a place in it".to_owned());
+        return Err("it is a whole bucket; add a path inside the bucket".to_owned());
     };
     if key.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
-        return Err("keys with //, /./ or /../ are not written".to_owned());
+        return Err("keys with //, /./ or /../ are not supported".to_owned());
     }
     let is_in = |input: &&PathBuf| {
         let input = StorageScheme::split(input).map(|(_, rest)| rest);
@@ -137,7 +145,7 @@ fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
             .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     };
     match inputs.iter().find(is_in) {
-        Some(input) => Err(format!("the job reads {}, which is in it", input.display())),
+        Some(input) => Err(format!("it is or contains the job's input {}; choose another", input.display())),
         None => Ok(()),
     }
 }
@@ -286,9 +294,9 @@ mod tests {
             ("s3://b//", "a whole bucket"),
             ("s3://b/a//c", "//"),
             ("s3://b/a/../c", "//"),
-            ("s3://b/in", "the job reads s3://b/in/a.txt, which is in it"),
-            ("s3://b/in/a.txt/", "the job reads"),
-            ("s3://b/deep/", "the job reads s3a://b/deep/b.txt"),
+            ("s3://b/in", "it is or contains the job's input s3://b/in/a.txt;"),
+            ("s3://b/in/a.txt/", "the job's input"),
+            ("s3://b/deep/", "the job's input s3a://b/deep/b.txt"),
         ] {
             let said = refused(Path::new(output), &surroundings);
             assert!(said.contains(why), "{said}");
@@ -315,13 +323,16 @@ mod tests {
         for name in
             ["some/cluster", "some/cluster/coordinator/x", "link/cluster/out", "elsewhere/worker/jobs"]
         {
-            assert!(refused(&path(name), &surroundings).contains("is the cluster's own"), "{name}");
+            assert!(
+                refused(&path(name), &surroundings).contains("it is inside the cluster's directory"),
+                "{name}"
+            );
         }
-        assert!(refused(&path("elsewhere"), &surroundings).contains("is in it"));
+        assert!(refused(&path("elsewhere"), &surroundings).contains("it contains the cluster's directory"));
         for name in ["some/in/deep", "some/in", "link/in", "some/in/deep/a.txt", "some/out/../in"] {
-            assert!(refused(&path(name), &surroundings).contains("the job reads "), "{name}");
+            assert!(refused(&path(name), &surroundings).contains("the job's input "), "{name}");
         }
-        assert!(refused(&path("some/cluster/out"), &Surroundings::default()).contains("is in "));
+        assert!(refused(&path("some/cluster/out"), &Surroundings::default()).contains("it is inside "));
         for name in ["some/out", "some/in-out", "some/in/deep/out", "new"] {
             check_place(&path(name), &surroundings).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -359,7 +370,7 @@ mod tests {
             for output in ["out", "out/", "out/.", "link-out", "out/../out", "outside/up/out"] {
                 let error = check_reads(&folder.join(output), vec![input.clone()]);
                 let error = error.expect_err(&format!("{} in {output}", input.display())).to_string();
-                assert!(error.contains("the job reads "), "{error}");
+                assert!(error.contains("the job's input "), "{error}");
             }
             check_reads(&folder.join("other"), vec![input]).expect("a place beside it");
         }

@@ -83,13 +83,16 @@ impl ClaimRecord {
             version: u32,
         }
         let unreadable = |what: String| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{} is no claim: {what}", path.display()))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{} is not a valid claim: {what}", path.display()),
+            )
         };
         let Versioned { version } =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
         if version != CLAIM_VERSION {
             return Err(unreadable(format!(
-                "it has version {version}, and this program reads {CLAIM_VERSION}"
+                "it has version {version}, but this program reads {CLAIM_VERSION}"
             )));
         }
         serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))
@@ -127,6 +130,6 @@ mod text {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JobId, D::Error> {
         let text = String::deserialize(deserializer)?;
         let number = text.strip_prefix("job_").and_then(|number| number.parse().ok());
-        number.map(JobId).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no job")))
+        number.map(JobId).ok_or_else(|| serde::de::Error::custom(format!("invalid job id {text:?}")))
     }
 }

@@ -156,7 +156,9 @@ fn faults_of(stat: &str) -> Option<u64> {
 /// Returns the OOM score adjustment of a process, from -1000 to 1000.
 pub fn oom_score_adjustment(process: Pid) -> io::Result<i32> {
     let text = fs::read_to_string(oom_file(process))?;
-    text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no number in oom_score_adj"))
+    text.trim()
+        .parse()
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "invalid number in oom_score_adj"))
 }
 
 /// Sets the OOM score adjustment; lowering it below its initial value requires a privilege.

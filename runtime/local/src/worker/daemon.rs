@@ -261,7 +261,7 @@ impl Worker {
 
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
-            let error = TaskError::fatal(format!("the worker was not reported what {} is", attempt.task.job));
+            let error = TaskError::fatal(format!("the worker has no description of {}", attempt.task.job));
             return self.report(attempt, error.into());
         };
         let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };

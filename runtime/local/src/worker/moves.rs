@@ -58,7 +58,7 @@ impl Moves {
         match done {
             Ok(()) => Some(attempt),
             Err(error) => {
-                tracing::warn!(target: "worker", %attempt, "its output was not copied and is computed again when this worker has left: {error}");
+                tracing::warn!(target: "worker", %attempt, "its output was not copied and will be recomputed when this worker has left: {error}");
                 None
             }
         }

@@ -25,7 +25,7 @@ fn assert_ends_everything(signal: Signal, status: i32) {
     let moments = two_moments(&running);
     running.signal(signal);
     let ended = running.end();
-    ended.assert_failure(status, &["interrupted by signal", "the job left nothing in"]);
+    ended.assert_failure(status, &["interrupted by signal", "the job left no files in"]);
     for moment in &moments {
         moment.assert_gone();
     }

@@ -132,7 +132,7 @@ fn drained_worker_gets_no_tasks_and_leaves() {
          drain w now: a new disk         > kill m0.1
          killed m0.1                     > w: leave
          disconnect w
-         until workers                   > 1 w left: nothing of it was needed any more (drained: a new disk)
+         until workers                   > 1 w left: no longer needed (drained: a new disk)
          drain w now                     > refused: there is no worker_0001; see: nap worker list",
     );
 }

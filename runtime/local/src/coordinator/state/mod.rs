@@ -253,9 +253,11 @@ impl CoordinatorState {
             }
             // The history needs its name until the engine has processed the loss.
             Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
-            Extra::DrainAsked { worker, reason } => self.note_drain(worker, "is to leave", Some(reason)),
+            Extra::DrainAsked { worker, reason } => {
+                self.note_drain(worker, "is asked to drain", Some(reason))
+            }
             Extra::UndrainAsked { worker, reason } => {
-                self.note_drain(worker, &format!("is to stay: {reason}"), None);
+                self.note_drain(worker, &format!("is no longer draining: {reason}"), None);
             }
             Extra::Received { worker, number } => {
                 if let Some(link) = self.links.get_mut(&worker) {
@@ -426,28 +428,26 @@ impl CoordinatorState {
     fn keep_of_worker(&mut self, record: &Record) {
         let notice = match record {
             Record::WorkerDraining(worker) => format!("{worker} is draining"),
-            Record::WorkerUndrained(worker) => format!("{worker} gets work again"),
+            Record::WorkerUndrained(worker) => format!("{worker} receives tasks again"),
             Record::WorkerLeft(worker) => {
                 let asked = self.links.get(worker).and_then(Link::drain_reason);
                 let why = asked.map_or_else(String::new, |asked| format!(" (drained: {asked})"));
-                self.remember_gone(
-                    *worker,
-                    Parting::Left,
-                    &format!("nothing of it was needed any more{why}"),
-                );
+                self.remember_gone(*worker, Parting::Left, &format!("no longer needed{why}"));
                 format!("{worker} may leave")
             }
             Record::WorkerExcluded { worker, until } => {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
-                format!("{worker} gets nothing new for {seconds} s: too much failed there")
+                format!("{worker} is excluded for {seconds} s: too many attempts failed there")
             }
-            Record::WorkerShort { worker, lacks: None, .. } => format!("{worker} has again what it lacked"),
+            Record::WorkerShort { worker, lacks: None, .. } => {
+                format!("{worker} receives tasks again: its shortage is over")
+            }
             Record::WorkerShort { worker, lacks: Some(lacks), until: None } => {
-                format!("{worker} gets nothing new until it has what it lacks: {lacks}")
+                format!("{worker} receives no tasks until its shortage is over: {lacks}")
             }
             Record::WorkerShort { worker, lacks: Some(lacks), until: Some(until) } => {
                 let seconds = until.0.saturating_sub(self.last.0) / 1_000_000;
-                format!("{worker} gets nothing new for {seconds} s: {lacks}")
+                format!("{worker} receives no tasks for {seconds} s: {lacks}")
             }
             _ => return,
         };
@@ -516,7 +516,7 @@ fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptI
 
 /// Returns the event for a launch that cannot be ordered.
 fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
-    let reason = "this runtime cannot launch an attempt of a task that is unknown".to_owned();
+    let reason = "cannot launch an attempt of an unknown task".to_owned();
     let (class, place) = (FailureClass::Fatal, FaultPlace::Host);
     Event::Reported {
         worker,

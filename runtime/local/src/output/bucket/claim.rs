@@ -131,8 +131,7 @@ impl BucketClaim {
             Whose::Gone => return Ok(Resumed::Gone),
         };
         let mut claim = BucketClaim::hold(bucket, request, record, Holding::new(token));
-        let holder =
-            ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
+        let holder = ProcessIdentity::this().map_err(|error| Trouble::io("identify this process", &error))?;
         claim.change(|record| record.holder = holder.clone())?;
         Ok(Resumed::Claimed(Box::new(claim)))
     }
@@ -216,7 +215,7 @@ fn rewrite(
         }
     }
     verify(bucket, token)?;
-    let what = format!("cannot write {}: somebody else writes it, too", bucket.shown(CLAIM));
+    let what = format!("cannot write {}: another process keeps changing it", bucket.shown(CLAIM));
     Err(Trouble::Passing { what, away: false })
 }
 

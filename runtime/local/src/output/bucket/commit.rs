@@ -72,7 +72,7 @@ fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     let (version, token) = (INTENT_VERSION, claim.record.token);
     let intent = Intent { version, claim: token, manifest: manifest.clone(), replaced, removed };
     let intent = serde_json::to_vec(&intent)
-        .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;
+        .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
     bucket.put(INTENT, &intent, PutCondition::Always)?;
     claim.verify()?;
     claim.advance()
@@ -128,8 +128,8 @@ fn complete(
     match found {
         Some(found) if is_it(&found.version, found.bytes) => Ok(found.version),
         _ => Err(Trouble::Final(format!(
-            "cannot complete {}: its upload is gone, and it is not there; was it dropped by somebody, or by a lifecycle rule \
-             of the bucket?",
+            "cannot complete {}: both the object and its upload are missing; check whether a lifecycle rule \
+             of the bucket aborts uploads",
             bucket.shown(name)
         ))),
     }
@@ -138,25 +138,25 @@ fn complete(
 fn upload_of<'a>(bucket: &Bucket, part: &'a CommittedPart) -> Result<&'a PendingUpload, Trouble> {
     part.upload.as_ref().ok_or_else(|| {
         let name = bucket.shown(&part.report.name);
-        Trouble::Final(format!("cannot complete {name}: {} has not said which upload it is", part.attempt))
+        Trouble::Final(format!("cannot complete {name}: {} did not report its upload", part.attempt))
     })
 }
 
 fn read_intent(bucket: &Bucket, token: ClaimToken) -> Result<Intent, Trouble> {
     let unusable = |what: String| {
-        Trouble::Final(format!("cannot go on with the commit in {}: {what}", bucket.shown(INTENT)))
+        Trouble::Final(format!("cannot continue the commit in {}: {what}", bucket.shown(INTENT)))
     };
     let Some((text, _)) = bucket.get(INTENT)? else {
         verify(bucket, token)?;
-        return Err(unusable("it is gone".to_owned()));
+        return Err(unusable("the file is missing".to_owned()));
     };
     let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
     if intent.version != INTENT_VERSION {
-        let what = format!("it has version {}, and this program reads {INTENT_VERSION}", intent.version);
+        let what = format!("it has version {}, but this program reads {INTENT_VERSION}", intent.version);
         return Err(unusable(what));
     }
     if intent.claim != token {
-        return Err(unusable(format!("it is of claim {}", intent.claim)));
+        return Err(unusable(format!("it belongs to claim {}", intent.claim)));
     }
     Ok(intent)
 }

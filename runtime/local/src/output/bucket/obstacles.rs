@@ -102,7 +102,7 @@ fn is_in_use(
     renewed: i64,
 ) -> Result<bool, Trouble> {
     let life = life_of(&older.holder, older.token);
-    Ok(match life.map_err(|error| Trouble::io("find out about another process", &error))? {
+    Ok(match life.map_err(|error| Trouble::io("look up the process of an older claim", &error))? {
         Life::Alive => true,
         Life::Dead => false,
         Life::Unknown => now(bucket, request)? - renewed < LEASE_SECONDS,

@@ -89,7 +89,7 @@ impl Bucket {
         let is_ours = |upload: &&StoredUpload| self.below(&upload.object).is_some_and(is_written_by_tasks);
         listed.iter().filter(is_ours).try_for_each(|upload| {
             let aborted = self.stores.abort_upload(upload);
-            aborted.map_err(|error| trouble("drop an upload of", &upload.object, error))
+            aborted.map_err(|error| trouble("abort an upload of", &upload.object, error))
         })
     }
 }

@@ -92,7 +92,7 @@ pub(super) enum Step {
 
 /// An order that is illegal in the present stage.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("an attempt that is {stage:?} cannot follow {order:?}; the order is ignored")]
+#[error("ignored {order:?}: the attempt is {stage:?}")]
 pub(super) struct Illegal {
     stage: Stage,
     order: Order,
