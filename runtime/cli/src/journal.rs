@@ -106,7 +106,7 @@ mod tests {
             entries: 12,
             workers: 2,
             jobs: vec![sample_summary()],
-            remarks: vec!["journal-00000003.log ended in the middle of an entry".to_owned()],
+            remarks: vec!["journal-00000003.log ends inside an entry".to_owned()],
         };
         let text_of_check = text("/srv/nap/coordinator", &check, &Screen::plain());
         let (head, table) = text_of_check.split_once("\n\n").expect("two parts");
@@ -114,7 +114,7 @@ mod tests {
             head,
             "journal    /srv/nap/coordinator\nbegun      2026-09-21T14:13:20Z, last written 2026-09-21T14:14:20Z\n\
              scheduler  fair\nholds      a snapshot and 12 entries: 2 workers, 1 unfinished jobs\n\
-             remark     journal-00000003.log ended in the middle of an entry\na coordinator can continue from it"
+             remark     journal-00000003.log ends inside an entry\na coordinator can continue from it"
         );
         assert!(table.starts_with("JOB") && table.contains("job_0007"), "{table}");
         assert_eq!(answer(&check)["jobs"][0]["job"], "job_0007");

@@ -36,8 +36,7 @@ listed! {
 pub enum DirectoryMarkError {
     /// It contains files but no mark.
     #[error(
-        "{} is not empty (it holds {found:?}) and no {}: there is no {MARK} in it; choose one that is empty or \
-         missing, since what is in it could be lost",
+        "{} contains {found:?} and is not a {} (it has no {MARK}); choose an empty or new directory",
         .path.display(), .kind
     )]
     NotOurs {
@@ -59,7 +58,7 @@ pub enum DirectoryMarkError {
         is: DirectoryKind,
     },
     /// The mark is invalid.
-    #[error("{} is not understood: {reason}; choose another directory", .path.display())]
+    #[error("cannot parse {}: {reason}; choose another directory", .path.display())]
     Unknown {
         /// The mark.
         path: PathBuf,
@@ -131,7 +130,7 @@ fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     let mark: Mark = serde_json::from_slice(&text).map_err(|error| unknown(error.to_string()))?;
     match mark.version {
         VERSION => Ok(Some(mark.directory)),
-        other => Err(unknown(format!("it has version {other}, and this program knows version {VERSION}"))),
+        other => Err(unknown(format!("it has version {other}, but this program reads version {VERSION}"))),
     }
 }
 
@@ -174,8 +173,8 @@ mod tests {
         let path = place.path();
         fs::write(path.join("letters"), "").expect("written");
         let error = take(path, DirectoryKind::Worker).expect_err("it is somebody's");
-        assert!(error.contains("is not empty (it holds \"letters\") and no worker's directory"), "{error}");
-        assert!(error.contains("choose one that is empty or missing"), "{error}");
+        assert!(error.contains("contains \"letters\" and is not a worker's directory"), "{error}");
+        assert!(error.contains("choose an empty or new directory"), "{error}");
         assert_eq!(fs::read_dir(path).expect("a directory").count(), 1);
         fs::write(path.join("old"), "").expect("written");
         take(path, DirectoryKind::Worker).expect("an earlier version has made it");
@@ -189,7 +188,7 @@ mod tests {
         {
             fs::write(place.path().join(MARK), text).expect("written");
             let error = take(place.path(), DirectoryKind::Worker).expect_err("it makes no sense");
-            assert!(error.contains("napreduce.json is not understood: "), "{error}");
+            assert!(error.starts_with("cannot parse ") && error.contains("napreduce.json: "), "{error}");
         }
     }
 }

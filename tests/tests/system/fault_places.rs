@@ -123,7 +123,7 @@ fn worker_with_name_in_use_is_refused() {
     let other = folder.path("other");
     let mut second = cluster.nap();
     second.args(["worker", "--name", &name, "--directory"]).arg(&other);
-    run(&mut second).failed(2, &["is alive; give this one another with --name", "worker_0001"]);
+    run(&mut second).failed(2, &["is in use by worker_0001", "choose another with --name"]);
     let after = cluster.json(&["worker", "list", "--all"]);
     assert_eq!(after[0]["worker"], "worker_0001", "{after}");
     assert_eq!(after[0]["state"], "up", "{after}");

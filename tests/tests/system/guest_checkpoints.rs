@@ -152,7 +152,7 @@ fn unsaveable_job_and_invalid_checkpoint_place_are_refused() {
     folder.write("in.txt", "one\n");
     fs::create_dir(folder.path("saved")).expect("made");
     for (job, place, says) in [
-        ("gated-unsaved", "saved", "the mapper of gated-unsaved may keep a state that it does not save"),
+        ("gated-unsaved", "saved", "the mapper of gated-unsaved does not save its state"),
         ("gated", "missing", "is not a directory; create one that every host of the engine sees"),
         ("gated", "s3://bucket/saved", "build it with the feature s3 of napreduce"),
     ] {

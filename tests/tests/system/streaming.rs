@@ -335,7 +335,7 @@ fn checkpointing_cluster_refuses_streaming_job() {
     let mut command = streaming(&folder, "out", &["--mapper", "cat"]);
     let ended = run(command.arg("--cluster").arg(cluster.directory()));
     assert!(!ended.status.success());
-    let says = "the mapper of streaming may keep a state that it does not save";
+    let says = "the mapper of streaming does not save its state";
     assert!(ended.stderr.contains(says), "{}", ended.stderr);
 }
 

@@ -172,13 +172,10 @@ mod tests {
              worker_0001  left-hand  ada   /default-rack  up     1/2   0/1      cgroup v2  0.1 s ago\n\
              worker_0002  left-hand  ada   /row-2         up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
-        let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
+        let (state, reason) = (WorkerPhase::Lost, Some("no message for 5.0 s".to_owned()));
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
         let listing = text(&[lost], &Screen::plain());
-        assert!(
-            listing.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
-            "{listing}"
-        );
+        assert!(listing.ends_with("lost at 2026-09-21T14:13:20Z: no message for 5.0 s\n"), "{listing}");
     }
 
     #[test]

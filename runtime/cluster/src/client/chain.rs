@@ -44,7 +44,7 @@ impl ChainConnection {
             Ok(()) => Ok(ChainConnection { over, ended }),
             Err(_) => match ended.recv() {
                 Ok(Err(error)) => Err(error),
-                Ok(Ok(())) | Err(_) => Err(failed(std::io::Error::other("it has ended"))),
+                Ok(Ok(())) | Err(_) => Err(failed(std::io::Error::other("the connection has ended"))),
             },
         }
     }
@@ -56,8 +56,8 @@ impl ChainKeeper for ChainConnection {
         let _ = self.over.send(true);
         match self.ended.recv_timeout(LAST_WORD) {
             Ok(ended) => ended.map_err(|error| error.to_string()),
-            Err(RecvTimeoutError::Timeout) => Err(format!("no answer for {LAST_WORD:?}")),
-            Err(RecvTimeoutError::Disconnected) => Err("its thread has ended".to_owned()),
+            Err(RecvTimeoutError::Timeout) => Err(format!("no answer within {LAST_WORD:?}")),
+            Err(RecvTimeoutError::Disconnected) => Err("the connection's thread has ended".to_owned()),
         }
     }
 }

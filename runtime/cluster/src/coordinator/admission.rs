@@ -37,7 +37,7 @@ fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Re
     known.sort_unstable();
     known.dedup();
     Err(format!(
-        "there is no queue {queue} under the scheduler {}, only: {}; leave out --queue, or have the operator add it to \
+        "unknown queue {queue}: the scheduler {} has {}; omit --queue, or have the operator add it to \
          [coordinator] queues",
         scheduler.name(),
         known.join(", ")
@@ -64,9 +64,9 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
         TaskKind::Reduce => "reducer",
     };
     format!(
-        "this cluster checkpoints {kind}s ({why}), and the {code} of {name} may keep a state that it does not save; implement \
-         `save` and `restore` for it, or have `save` answer Save::Stateless if it keeps none, or let the cluster do something \
-         else: [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
+        "this cluster checkpoints {kind}s ({why}), but the {code} of {name} does not save its state; implement \
+         `save` and `restore`, or return Save::Stateless from `save` if it has no state, or change the cluster's \
+         preemption: [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
     )
 }
 
@@ -108,15 +108,14 @@ mod tests {
             assert_eq!(check_queue(&named(scheduler), &[], "default"), Ok(()));
             assert_eq!(check_queue(&named(scheduler), &more, "nightly"), Ok(()));
             let error = check_queue(&named(scheduler), &more, "prod").expect_err("no such queue");
-            let expected =
-                format!("there is no queue prod under the scheduler {scheduler}, only: default, nightly; ");
+            let expected = format!("unknown queue prod: the scheduler {scheduler} has default, nightly; ");
             assert!(error.starts_with(&expected), "{error}");
         }
         let mut hfsp = named(SchedulerName::Hfsp);
         hfsp.tables.hfsp.weights.insert("etl".to_owned(), 3);
         assert_eq!(check_queue(&hfsp, &[], "etl"), Ok(()));
         let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
-        assert!(error.contains("only: default, etl;"), "{error}");
+        assert!(error.contains("has default, etl;"), "{error}");
         assert_eq!(check_queue(&named(SchedulerName::Natjam), &[], "whatever"), Ok(()));
         let mut capacity = named(SchedulerName::Capacity);
         assert_eq!(check_queue(&capacity, &[], "default"), Ok(()));

@@ -75,7 +75,9 @@ impl ClusterCoordinator {
             | Asked::FetchBlob(_)
             | Asked::RerunJob(_)
             | Asked::Follow { .. }
-            | Asked::ReadLog(_) => Err(Refusal::wrong("only a connection of its own answers this")),
+            | Asked::ReadLog(_) => {
+                Err(Refusal::wrong("protocol error: this request needs its own connection"))
+            }
         };
         send(reply, answer);
     }
@@ -189,9 +191,9 @@ impl ClusterCoordinator {
         };
         let remedy = |text: String| Reason::new(ReasonCode::Remedy, text);
         let held = known.pause().map(|pause| match pause.kind {
-            PauseKind::OutputUnreachable => {
-                remedy(format!("it continues when that is back; end it with: nap job kill {job}"))
-            }
+            PauseKind::OutputUnreachable => remedy(format!(
+                "it continues when the directory is reachable; end it with: nap job kill {job}"
+            )),
             PauseKind::Hold => remedy(format!("release it with: nap job release {job}")),
             PauseKind::Suspend => remedy(format!("resume it with: nap job resume {job}")),
         });
@@ -267,7 +269,7 @@ impl ClusterCoordinator {
                 (WorkerPhase::Up, Some("but not connected".to_owned()))
             }
             WorkerState::Up if known.excluded_until().is_some() => {
-                (WorkerPhase::Excluded, Some("much failed there".to_owned()))
+                (WorkerPhase::Excluded, Some("many attempts failed there".to_owned()))
             }
             WorkerState::Up if lacks.is_some() => (WorkerPhase::Excluded, lacks),
             WorkerState::Up if known.is_cleared() => {

@@ -59,10 +59,10 @@ impl ClusterCoordinator {
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
         let held = match self.local.state().chains().get(&chain) {
             _ if !chain::is_root(&root, chain) => {
-                Err(Refusal::wrong(format!("{} is not what a chain's directory is called", root.display())))
+                Err(Refusal::wrong(format!("invalid directory name {} for a chain", root.display())))
             }
             Some(known) if known.root != root => {
-                Err(Refusal::wrong(format!("this chain's directory is {}", known.root.display())))
+                Err(Refusal::wrong(format!("the chain already has the directory {}", known.root.display())))
             }
             Some(_) => Ok(()),
             None => {
@@ -89,7 +89,7 @@ impl ClusterCoordinator {
     /// Ends a chain. The reply is sent after its data is removed, unless that has to wait for another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
         if self.local.state().chains().get(&chain).is_some_and(|known| !known.over) {
-            self.local.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
+            self.local.keep(Extra::ChainOver { chain, reason: "the program has ended".to_owned() });
         }
         if !self.local.state().chains().contains_key(&chain) || self.is_live(chain) {
             // Fails if the program is gone.
@@ -129,7 +129,7 @@ impl ClusterCoordinator {
         }
         for (chain, KnownChain { root, over }) in due {
             if !over {
-                let reason = format!("its program was not heard of for {grace:?}");
+                let reason = format!("its program was not connected for {grace:?}");
                 self.local.say(&format!("removing {}: {reason}", root.display()));
                 self.local.keep(Extra::ChainOver { chain, reason });
             }
@@ -152,7 +152,7 @@ impl ClusterCoordinator {
             Ok(removal) => {
                 self.chains.watched.remove(&chain);
                 if removal == Removal::NotOurs {
-                    self.local.say(&format!("{root} was left alone: the marker of its chain is not in it"));
+                    self.local.say(&format!("{root} was not removed: the marker of its chain is missing"));
                 }
                 self.local.keep(Extra::ChainSettled { chain });
             }

@@ -22,7 +22,7 @@ impl ClusterCoordinator {
                 let attempts = self.command_task(asked)?;
                 return Ok(FromCoordinator::Commanded(attempts));
             }
-            other => return Err(Refusal::wrong(format!("{other:?} orders nothing"))),
+            other => return Err(Refusal::wrong(format!("protocol error: {other:?} is not a command"))),
         }
         Ok(FromCoordinator::Done)
     }

@@ -26,7 +26,7 @@ impl ClusterCoordinator {
             let written = compaction.write(&snapshot);
             tracing::info!(
                 target: "coordinator",
-                "snapshot: the loop stood still for {:.1} ms, written after {:.1} ms",
+                "snapshot: copied in {:.1} ms (coordinator stalled), written after {:.1} ms",
                 copied.as_secs_f64() * 1_000.0,
                 began.elapsed().as_secs_f64() * 1_000.0
             );
@@ -45,7 +45,7 @@ impl ClusterCoordinator {
         self.compacting = None;
         if let Err(error) = written {
             self.local.say(&format!(
-                "warning: {error}; the journal's files are kept, and a snapshot is tried again when the last of them has grown"
+                "warning: {error}; the journal is kept; the snapshot is retried after the journal has grown"
             ));
         }
     }

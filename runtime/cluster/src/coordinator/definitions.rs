@@ -114,13 +114,14 @@ fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
     let path = file(folder, job);
     let text = read_regular(&path, BYTES_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Refusal::wrong(format!(
-            "what was submitted as {job} is not kept any more; that of the last {KEPT_MAX} ended jobs is. Submit it again with its program"
+            "the submission of {job} is no longer stored (limit {KEPT_MAX} ended jobs); submit the job \
+             again with its program"
         )),
         _ => Refusal::failed(format_args!("cannot read {}: {error}", path.display())),
     })?;
     serde_json::from_slice(&text).map_err(|error| {
         let remedy = "submit the job again with its program";
-        Refusal::failed(format_args!("{} cannot be read: {error}; {remedy}", path.display()))
+        Refusal::failed(format_args!("cannot parse {}: {error}; {remedy}", path.display()))
     })
 }
 
@@ -173,11 +174,14 @@ mod tests {
         assert_eq!((read.plan.priority, read.plan.queue.as_str(), read.user.as_str()), (5, "nightly", "ada"));
         let refused = super::read(folder, JobId(8)).expect_err("it is not");
         let said = refused.to_string();
-        assert!(said.starts_with("what was submitted as job_0008 is not kept any more"), "{said}");
+        assert!(said.starts_with("the submission of job_0008 is no longer stored"), "{said}");
         fs::write(file(folder, JobId(9)), "{").expect("written");
         let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
         let said = refused.to_string();
-        assert!(refused.status() == 1 && said.contains("job_0009.json cannot be read"), "{said}");
+        assert!(
+            refused.status() == 1 && said.contains("cannot parse ") && said.contains("job_0009.json: "),
+            "{said}"
+        );
     }
 
     #[test]

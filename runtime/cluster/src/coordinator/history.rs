@@ -130,8 +130,8 @@ pub(super) fn log_holder(
     workers: &BTreeMap<String, String>,
 ) -> Result<LogHolder, Refusal> {
     let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
-    let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
-    let gone = || format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name);
+    let ran = ran.ok_or_else(|| Refusal::wrong(format!("{attempt} does not exist")))?;
+    let gone = || format!("the logs of {attempt} are on {}, which is not connected", ran.worker_name);
     let address = workers.get(&ran.worker_name).cloned().ok_or_else(gone);
     let stderr = logs.iter().find(|log| log.attempt == attempt).map(|log| Arc::clone(&log.stderr));
     Ok(LogHolder { address, stderr, has_ended: ran.ended_millis.is_some() })

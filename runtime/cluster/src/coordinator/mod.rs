@@ -251,7 +251,7 @@ impl ClusterServices for JobServices {
         let cluster = recorded_cluster(state, &self.configuration);
         Box::new(move |job, ended, remarks| {
             if let Err(error) = definitions.keep(&job.accepted, &job.change) {
-                remarks.push(format!("{} cannot be run again by its number: {error}", job.id()));
+                remarks.push(format!("nap job rerun will not work for {}: {error}", job.id()));
             }
             ended.cluster = Some(cluster());
             let untidy = history.add(ended).map_err(|error| format!("cannot write {error}"))?;

@@ -33,17 +33,18 @@ pub(crate) enum RecoveryError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Blobs(#[from] BlobError),
-    #[error("the scheduler cannot be set up: {what}")]
+    #[error("cannot create the scheduler: {what}")]
     Scheduler { what: String },
     #[error("cannot draw a random number: {0}")]
     Random(std::io::Error),
     #[error("cannot read the history in {path}: {source}")]
     History { path: PathBuf, source: std::io::Error },
     #[error(
-        "the snapshot in {path} cannot be taken up: {what}; restore it, or move the directory away to begin anew"
+        "cannot restore the snapshot in {path}: {what}; restore the file, or move the directory away to \
+         start without its jobs"
     )]
     Snapshot { path: PathBuf, what: String },
-    #[error("entry {number} of the journal in {path} cannot be read: {what}; use the program that wrote it")]
+    #[error("cannot replay entry {number} of the journal in {path}: {what}; use the program that wrote it")]
     Entry { path: PathBuf, number: usize, what: String },
 }
 
@@ -71,7 +72,7 @@ impl Snapshot {
         let (settings, scheduler) = rules;
         if self.version != SNAPSHOT_VERSION {
             return Err(format!(
-                "it has version {}, and this program reads {SNAPSHOT_VERSION}",
+                "it has version {}, but this program reads {SNAPSHOT_VERSION}",
                 self.version
             ));
         }
@@ -189,18 +190,18 @@ impl ClusterCoordinator {
                 self.local.resume_claim(job, 0);
             }
             self.local.pin(job, pinned);
-            self.local.say(&format!("{job} goes on"));
+            self.local.say(&format!("{job} continues"));
         }
     }
 }
 
 /// Describes the journal that a directory has lost, if there was one.
 fn forgotten(directory: &Path, last: Option<JobId>, blobs: &BlobStore) -> Option<String> {
-    let ended = last.map(|job| format!("a history up to {job}, which numbers go on from"));
+    let ended = last.map(|job| format!("a history up to {job}, after which jobs are numbered"));
     let left = ended.or_else(|| (!blobs.is_empty()).then(|| "programs of earlier jobs".to_owned()))?;
     Some(format!(
-        "warning: there is no journal in {}, though there is {left}: jobs that had not ended are forgotten; stop the \
-         coordinator and restore the files journal-* and snapshot-* if there are copies",
+        "warning: the journal in {} is missing, but there is {left}: unfinished jobs are lost; to recover \
+         them, stop the coordinator and restore journal-* and snapshot-* from a copy",
         directory.display()
     ))
 }

@@ -15,7 +15,7 @@ use crate::journal::{Journal, JournalError};
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The directory has no journal.
-    #[error("{0} holds no journal of a coordinator; name the directory of a cluster that was used")]
+    #[error("no coordinator journal in {0}; name the directory of a cluster that has run")]
     NoJournal(String),
     /// The journal is not readable.
     #[error(transparent)]

@@ -82,7 +82,7 @@ impl ClusterCoordinator {
         samples.writing = Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = history.note(&news) {
                 // The changes are lost; jobs do not depend on them.
-                tracing::warn!(%error, "how the cluster is cannot be kept");
+                tracing::warn!(%error, "cannot record the state of the cluster");
             }
         }));
     }

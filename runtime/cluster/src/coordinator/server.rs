@@ -147,7 +147,7 @@ impl Intake {
             }
             Role::Client => drop(tokio::spawn(self.desk.clone().serve(connection, peer))),
             Role::Data | Role::Task(_) => {
-                tracing::info!(target: "coordinator", "refused {peer}: segments and logs are with the workers");
+                tracing::info!(target: "coordinator", "refused {peer}: the coordinator serves no map output and no logs");
             }
         }
     }

@@ -25,10 +25,10 @@ pub(super) async fn serve_worker(
     let (mut sender, mut receiver) = connection.split();
     let hello = match timeout(HANDSHAKE_DEADLINE, receiver.receive::<FromWorker>()).await {
         Ok(Ok(Some(FromWorker::Hello(hello)))) => hello,
-        Ok(Ok(Some(_))) => return refuse(peer, "a worker says hello first"),
+        Ok(Ok(Some(_))) => return refuse(peer, "protocol error: the first message must be Hello"),
         Ok(Ok(None)) => return,
         Ok(Err(error)) => return refuse(peer, &error.to_string()),
-        Err(_) => return refuse(peer, "it connected as a worker and said nothing"),
+        Err(_) => return refuse(peer, "timed out waiting for Hello of a worker"),
     };
     let (messages, mut outgoing) = unbounded_channel::<ToWorker>();
     let heard = LastHeard::now();
@@ -43,7 +43,7 @@ pub(super) async fn serve_worker(
             match timeout(patience, sender.send_all(&batch)).await {
                 Ok(Ok(())) => batch.clear(),
                 Ok(Err(error)) => return Err(error.to_string()),
-                Err(_) => return Err("it accepts nothing more".to_owned()),
+                Err(_) => return Err("the worker accepted no data in time".to_owned()),
             }
         }
         // The loop has dropped this connection.

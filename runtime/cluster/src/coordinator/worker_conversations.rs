@@ -22,7 +22,7 @@ impl ClusterCoordinator {
         // A new worker has received no orders under its number yet.
         let (worker, received) = match known {
             Some((worker, true)) => {
-                self.local.say(&format!("{worker} ({}) is connected again", hello.name));
+                self.local.say(&format!("{worker} ({}) reconnected", hello.name));
                 (worker, hello.received)
             }
             Some((worker, false)) => {
@@ -34,7 +34,7 @@ impl ClusterCoordinator {
                 }
                 let same = self.local.state().links().get(&worker).map(|link| link.identity().incarnation);
                 let crashed = same != Some(hello.incarnation);
-                self.lose(worker, format!("a later start of {} took its place", hello.name), crashed);
+                self.lose(worker, format!("replaced by a later start of {}", hello.name), crashed);
                 (self.join(&hello), 0)
             }
             None => (self.join(&hello), 0),
@@ -54,7 +54,7 @@ impl ClusterCoordinator {
         alive.then(|| {
             let place = directory.display();
             format!(
-                "the name {name} belongs to {worker} on {host} in {place}, which is alive; give this one another with --name"
+                "worker name {name} is in use by {worker} on {host} in {place}; choose another with --name"
             )
         })
     }
@@ -123,7 +123,7 @@ impl ClusterCoordinator {
             self.local.state_mut().remove_link(worker);
             self.local.say(&format!("{worker} has left"));
         } else {
-            self.local.say(&format!("the connection of {worker} is broken; waiting for it to come back"));
+            self.local.say(&format!("the connection of {worker} is broken; waiting for it to reconnect"));
         }
     }
 
@@ -131,7 +131,7 @@ impl ClusterCoordinator {
         let Some(&worker) = self.connections.get(&connection) else { return };
         let Some(link) = self.local.state_mut().link_mut(worker) else { return };
         match message {
-            FromWorker::Hello(_) => self.hang_up(connection, worker, "it said hello twice"),
+            FromWorker::Hello(_) => self.hang_up(connection, worker, "protocol error: second Hello"),
             FromWorker::Reported { number, report } => match link.look(number) {
                 Receipt::Fresh => {
                     let report = self.local.look_at_storage(report);
@@ -140,7 +140,7 @@ impl ClusterCoordinator {
                     self.local.add_to_batch(event, extra);
                 }
                 Receipt::Duplicate => {}
-                Receipt::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
+                Receipt::Gap => self.hang_up(connection, worker, "protocol error: a report is missing"),
             },
             FromWorker::Received { through } => {
                 if let Err(error) = link.acknowledge(through) {
@@ -182,11 +182,7 @@ impl ClusterCoordinator {
         for worker in silent {
             // A dying process closes its connection; a worker that is only silent is cut off or stopped.
             let crashed = self.local.state().links().get(&worker).is_some_and(|link| !link.is_connected());
-            self.lose(
-                worker,
-                format!("nothing was heard of it for {:.1} s", liveness.as_secs_f64()),
-                crashed,
-            );
+            self.lose(worker, format!("no message for {:.1} s", liveness.as_secs_f64()), crashed);
         }
     }
 

@@ -187,9 +187,9 @@ fn read_before_last(
         let damaged = |offset, what| JournalError::Damaged { path: path.clone(), offset, what };
         let read = JournalFile::read(&path)?;
         let content =
-            read.ok_or_else(|| damaged(0, "it is empty, and another file goes on from it".to_owned()))?;
+            read.ok_or_else(|| damaged(0, "the file is empty, but a later file continues it".to_owned()))?;
         if let Some(cut) = content.cut {
-            return Err(damaged(content.end, format!("{cut}, and another file goes on from it")));
+            return Err(damaged(content.end, format!("{cut}, but a later file continues it")));
         }
         recovered.entries.extend(content.entries);
         header = Some(content.header);
@@ -251,14 +251,14 @@ impl Generations {
             Some(_) => {
                 let how = if empty { "is empty" } else { "is missing" };
                 Some(format!(
-                    "warning: {path} {how}: what has happened since the last snapshot is forgotten; stop the coordinator and \
-                     restore the file if there is a copy"
+                    "warning: {path} {how}: events since the last snapshot are lost; to recover them, stop \
+                     the coordinator and restore the file from a copy"
                 ))
             }
             None => empty.then(|| {
                 format!(
-                    "warning: {path} was empty, and is begun anew: jobs that were in it are forgotten; stop the coordinator \
-                     and restore the file if there is a copy"
+                    "warning: {path} is empty: its jobs are lost; to recover them, stop the coordinator and \
+                     restore the file from a copy"
                 )
             }),
         }

@@ -152,7 +152,7 @@ fn read_frames(path: &Path, bytes: &[u8]) -> Result<Frames, JournalError> {
             Frame::End => return Ok((payloads, offset as u64, None)),
             Frame::Torn { what } => {
                 let cut = format!(
-                    "{} ended in the middle of an entry ({what}): its last {} bytes, from byte {offset} on, are left out",
+                    "{} ends inside an entry ({what}): dropped its last {} bytes, from byte {offset} on",
                     path.display(),
                     bytes.len() - offset
                 );

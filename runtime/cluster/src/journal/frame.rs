@@ -10,7 +10,8 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 /// Appends a frame to `buffer`.
 pub(super) fn push(buffer: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
     let length = u32::try_from(payload.len()).ok().filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
-    let length = length.ok_or_else(|| format!("an entry of {} bytes is too long", payload.len()))?;
+    let length =
+        length.ok_or_else(|| format!("an entry of {} bytes is too long (limit 1 GiB)", payload.len()))?;
     buffer.extend_from_slice(&length.to_le_bytes());
     buffer.extend_from_slice(&crc32c::crc32c(payload).to_le_bytes());
     buffer.extend_from_slice(payload);
@@ -45,18 +46,18 @@ pub(super) fn read(bytes: &[u8], offset: usize) -> Frame<'_> {
 fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
     let rest = &bytes[offset..];
     let Some((head, body)) = rest.split_first_chunk::<HEAD_BYTES>() else {
-        return Err(format!("{} bytes are no frame", rest.len()));
+        return Err(format!("only {} bytes of a frame header", rest.len()));
     };
     let (length, sum) = parse_head(head);
     // Frames are never empty, but the unwritten end of a file is full of zeros.
     if length == 0 || length > PAYLOAD_BYTES_MAX {
-        return Err(format!("a frame cannot have {length} bytes"));
+        return Err(format!("invalid frame length {length}"));
     }
     let Some(payload) = body.get(..length) else {
-        return Err(format!("{} of {length} bytes are there", body.len()));
+        return Err(format!("only {} of {length} bytes", body.len()));
     };
     if crc32c::crc32c(payload) != sum {
-        return Err("the checksum does not fit".to_owned());
+        return Err("the checksum does not match".to_owned());
     }
     Ok((payload, offset + HEAD_BYTES + length))
 }
@@ -65,20 +66,20 @@ fn whole(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), String> {
 pub(super) fn read_from(file: &mut impl Read, payload_bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact(&mut head).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => io::Error::other("it ends too early"),
+        io::ErrorKind::UnexpectedEof => io::Error::other("the file ends early"),
         _ => error,
     })?;
     let (length, sum) = parse_head(&head);
     if length == 0 || length > payload_bytes_max {
-        return Err(io::Error::other(format!("a frame cannot have {length} bytes")));
+        return Err(io::Error::other(format!("invalid frame length {length}")));
     }
     let mut payload = Vec::with_capacity(length);
     file.take(length as u64).read_to_end(&mut payload)?;
     if payload.len() < length {
-        return Err(io::Error::other(format!("{} of {length} bytes are there", payload.len())));
+        return Err(io::Error::other(format!("only {} of {length} bytes", payload.len())));
     }
     if crc32c::crc32c(&payload) != sum {
-        return Err(io::Error::other("the checksum does not fit"));
+        return Err(io::Error::other("the checksum does not match"));
     }
     Ok(payload)
 }

@@ -79,8 +79,8 @@ pub enum JournalError {
     },
     /// A frame in the middle is damaged.
     #[error(
-        "{path} is damaged at byte {offset}: {what}; what comes after cannot be trusted. Restore the file, or move the \
-         directory away to begin anew without these jobs"
+        "{path} is damaged at byte {offset}: {what}; restore the file, or move the directory away to start \
+         without its jobs"
     )]
     Damaged {
         /// The file.
@@ -92,8 +92,8 @@ pub enum JournalError {
     },
     /// The snapshot that a journal file depends on is missing.
     #[error(
-        "{snapshot} is missing, and {journal} goes on from it: the jobs before are in there. Restore the file, or move \
-         {directory} away to begin anew without these jobs"
+        "{snapshot} is missing, but {journal} continues it; restore the file, or move {directory} away to \
+         start without its jobs"
     )]
     SnapshotMissing {
         /// The missing file.
@@ -105,8 +105,8 @@ pub enum JournalError {
     },
     /// The file is of another version.
     #[error(
-        "{path} has version {found}, and this program writes {JOURNAL_VERSION}; let the jobs end with the program that wrote \
-         it, then move the directory away"
+        "{path} has version {found}, but this program writes {JOURNAL_VERSION}; finish its jobs with the \
+         program that wrote it, then move the directory away"
     )]
     Version {
         /// The file.

@@ -106,7 +106,7 @@ impl Snapshot {
         let decoded = T::deserialize(&mut decoder);
         match decoded {
             Ok(content) if self.segments.is_at_end() => Ok(content),
-            Ok(_) => Err(self.segments.refusal(&self.path, "there is more in it than was written")),
+            Ok(_) => Err(self.segments.refusal(&self.path, "data follows its content")),
             Err(error) => Err(self.segments.refusal(&self.path, &error.to_string())),
         }
     }

@@ -132,7 +132,7 @@ fn background_snapshot_loses_nothing() {
 #[test]
 fn only_last_file_may_be_torn() {
     for (how, expected) in
-        [("torn", "and another file goes on from it"), ("empty", "it is empty, and another")]
+        [("torn", "but a later file continues it"), ("empty", "the file is empty, but a later")]
     {
         let folder = folder();
         let path = with_entries(folder.path(), &["one", "two"]);
@@ -208,7 +208,7 @@ fn torn_tail_is_cut_at_any_byte() {
         assert_eq!(recovered.entries, entries(&["one"]));
         let remark = &recovered.remarks[0];
         assert!(remark.contains(&path.display().to_string()), "{remark}");
-        let left_out = format!("its last {} bytes, from byte {last} on, are left out", length - last);
+        let left_out = format!("dropped its last {} bytes, from byte {last} on", length - last);
         assert!(remark.contains(&left_out), "{remark}");
         journal.append(&entries(&["three"])).expect("appended");
         assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one", "three"]));
@@ -279,7 +279,7 @@ fn empty_or_removed_journal_is_reported() {
             damage(&first);
             let (mut journal, recovered) = open(folder.path()).expect("opened");
             assert!(
-                recovered.begun && recovered.remarks[0].contains("was empty, and is begun anew"),
+                recovered.begun && recovered.remarks[0].contains("is empty: its jobs are lost"),
                 "{recovered:?}"
             );
             journal.append(&entries(&["one"])).expect("appended");
@@ -291,8 +291,7 @@ fn empty_or_removed_journal_is_reported() {
         damage(&folder.path().join("journal-00000002.log"));
         let (_, recovered) = open(folder.path()).expect("opened");
         assert!(!recovered.begun && recovered.snapshot.is_some());
-        let expected =
-            format!("journal-00000002.log is {how}: what has happened since the last snapshot is forgotten");
+        let expected = format!("journal-00000002.log is {how}: events since the last snapshot are lost");
         assert!(recovered.remarks[0].contains(&expected), "{recovered:?}");
         assert_eq!(open(folder.path()).expect("opened").1.remarks, [""; 0], "once");
     }
@@ -306,7 +305,7 @@ fn journal_of_other_version_is_refused() {
     super::frame::push(&mut bytes, br#"{"version":9,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 9, and this program writes 8; let the jobs end with"), "{error}");
+    assert!(error.contains("has version 9, but this program writes 8; finish its jobs with"), "{error}");
 }
 
 #[test]

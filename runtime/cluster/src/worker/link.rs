@@ -225,7 +225,7 @@ impl<'a> Link<'a> {
                 }
             }
             Welcomed::Forgotten => {
-                let reason = "it lost its record of this worker, which joins again";
+                let reason = "the coordinator has no record of this worker; rejoining";
                 return Err(Apart::Lost(reason.to_owned()));
             }
         }

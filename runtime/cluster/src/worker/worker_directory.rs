@@ -270,7 +270,7 @@ mod tests {
         let error =
             WorkerDirectory::take(None, Some(&directory), place.path()).expect_err("it is somebody's");
         assert_eq!(error.exit_status(), 2);
-        assert!(error.to_string().contains("choose one that is empty or missing"), "{error}");
+        assert!(error.to_string().contains("choose an empty or new directory"), "{error}");
         for kept in ["jobs", "logs"] {
             assert!(directory.join(kept).join("mine").exists());
         }

@@ -190,7 +190,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
         return Err(damaged("it has no checksum".to_owned()));
     };
     if crc32c::crc32c(&bytes[..bytes.len() - CRC_BYTES]) != u32::from_le_bytes(*crc) {
-        return Err(damaged("the checksum does not fit".to_owned()));
+        return Err(damaged("the checksum does not match".to_owned()));
     }
     let mut rest = rest;
     let mut sections: [&[u8]; 3] = [&[]; 3];

@@ -140,7 +140,7 @@ mod tests {
         let mut remarked = worker(3, WorkerPhase::Up, 0);
         remarked.remarks = vec!["not readable from w4".to_owned()];
         let mut excluded = worker(2, WorkerPhase::Excluded, 0);
-        excluded.remarks = vec!["much failed there".to_owned()];
+        excluded.remarks = vec!["many attempts failed there".to_owned()];
         let mut lost = worker(1, WorkerPhase::Lost, 0);
         lost.reason = None;
         let quiet = [WorkerPhase::Up, WorkerPhase::Draining, WorkerPhase::Leaving, WorkerPhase::Left]
@@ -149,7 +149,7 @@ mod tests {
             warnings_of(&[lost, excluded, remarked]),
             [
                 ("worker-lost", "worker_0001 (w1) is lost: unknown reason".to_owned()),
-                ("worker-excluded", "worker_0002 (w2) is excluded, much failed there".to_owned()),
+                ("worker-excluded", "worker_0002 (w2) is excluded, many attempts failed there".to_owned()),
                 ("worker-remark", "worker_0003 (w3) is up, not readable from w4".to_owned()),
             ]
         );

@@ -59,20 +59,20 @@ fn undecodable_message_disconnects_client() {
 
 #[test]
 fn chunk_without_offer_disconnects_client() {
-    check_disconnected(&[chunk(1)], "it sent a piece of a blob where a request was due");
+    check_disconnected(&[chunk(1)], "protocol error: expected a request, got a piece of a blob");
 }
 
 #[test]
 fn request_during_upload_disconnects_client() {
     let messages = [offer(10), chunk(5), ListWorkers.into()];
-    check_disconnected(&messages, "it sent a request where a piece of a blob was due");
+    check_disconnected(&messages, "protocol error: expected a piece of a blob, got a request");
 }
 
 #[test]
 fn chunk_of_wrong_length_disconnects_client() {
-    check_disconnected(&[offer(10), chunk(11)], "a piece of a blob has 11 bytes");
-    check_disconnected(&[offer(10), chunk(0)], "a piece of a blob has 0 bytes");
-    check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "a piece of a blob has 1048577 bytes");
+    check_disconnected(&[offer(10), chunk(11)], "invalid blob piece of 11 bytes");
+    check_disconnected(&[offer(10), chunk(0)], "invalid blob piece of 0 bytes");
+    check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "invalid blob piece of 1048577 bytes");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn stalled_upload_is_disconnected_and_discarded() {
         is_closed(&mut connection).await;
     });
     let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
-    assert!(line.ends_with("it sent nothing for 50ms in the middle of an upload"), "{line}");
+    assert!(line.ends_with("the client sent nothing for 50ms during an upload"), "{line}");
     drop(coordinator);
     let blobs = std::fs::read_dir(scene.blobs()).expect("a directory");
     assert_eq!(blobs.count(), 0);
@@ -123,5 +123,8 @@ fn following_client_receives_heartbeats_and_may_not_send() {
         is_closed(&mut connection).await;
     });
     let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");
-    assert!(line.ends_with("it sent a request where nothing, while it follows a job, was due"), "{line}");
+    assert!(
+        line.ends_with("protocol error: expected nothing while following a job, got a request"),
+        "{line}"
+    );
 }

@@ -116,7 +116,7 @@ fn invalid_plan_is_refused_before_the_loop() {
     let mut contradictory = plan();
     contradictory.cuts = vec![vec![1], vec![2]];
     for (plan, says) in [
-        (relative, "output directory out is not absolute"),
+        (relative, "output directory out is not an absolute path"),
         (contradictory, "2 cut keys make 3 partitions, but the job has 1 reduces"),
     ] {
         let error = client.submit(plan, &scene.options()).expect_err("it is refused");

@@ -105,7 +105,7 @@ fn private_directory_with_foreign_files_is_refused() {
     check_refused::<()>(
         Err(error),
         &directory,
-        &["no cluster directory", "choose one that is empty or missing"],
+        &["is not a cluster directory", "choose an empty or new directory"],
     );
     assert_eq!(fs::read(directory.coordinator_file()).unwrap(), b"mine");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);

@@ -17,32 +17,33 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     plan.check().map_err(Refusal::wrong)?;
     napreduce_protocol::check_name("user", &submission.user, "USER").map_err(Refusal::wrong)?;
     if !plan.output.is_absolute() && StorageScheme::of(&plan.output).is_none() {
-        return Err(Refusal::wrong(format!("output directory {} is not absolute", plan.output.display())));
+        return Err(Refusal::wrong(format!(
+            "output directory {} is not an absolute path",
+            plan.output.display()
+        )));
     }
     if plan.splits.iter().any(|split| split.parts.is_empty()) {
-        return Err(Refusal::wrong("a split without a file".to_owned()));
+        return Err(Refusal::wrong("invalid plan: a split has no file".to_owned()));
     }
     if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_everywhere(part)) {
-        return Err(Refusal::wrong(format!("input {} is not absolute", part.path.display())));
+        return Err(Refusal::wrong(format!("input {} is not an absolute path", part.path.display())));
     }
     if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_pinned(part)) {
         return Err(Refusal::wrong(format!(
-            "input {} is without its version; submit the job by a program of this version",
+            "input {} has no version; submit with the napreduce version of the cluster",
             part.path.display()
         )));
     }
     if submission.files.len() > FILES_MAX {
         let count = submission.files.len();
-        return Err(Refusal::wrong(format!(
-            "{count} side files are more than the {FILES_MAX} a job may take along"
-        )));
+        return Err(Refusal::wrong(format!("too many side files: {count} (limit {FILES_MAX})")));
     }
     let mut names = BTreeSet::new();
     for file in &submission.files {
         check_name(&file.name).map_err(Refusal::wrong)?;
         if !names.insert(file.name.as_str()) {
             return Err(Refusal::wrong(format!(
-                "two side files are called {:?}; rename one with PATH#NAME",
+                "two side files have the name {:?}; rename one with PATH#NAME",
                 file.name
             )));
         }
@@ -53,7 +54,7 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
         program_architecture(&program.path()).map_err(|error| Refusal::wrong(error.to_string()))?;
     if architecture != submission.architecture {
         return Err(Refusal::wrong(format!(
-            "the program is for {architecture} and was said to be for {}",
+            "the program is for {architecture}, but was submitted for {}",
             submission.architecture
         )));
     }
@@ -79,13 +80,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         || name.len() > NAME_BYTES_MAX
         || name.contains(['/', '\0']);
     if wrong {
-        return Err(format!("{name:?} cannot be the name of a side file; give one with PATH#NAME"));
+        return Err(format!("invalid side file name {name:?}; use PATH#NAME"));
     }
     Ok(())
 }
 
 fn pinned<'p>(blob: &Blob, pins: &'p BTreeMap<Digest, PinnedBlob>) -> Result<&'p PinnedBlob, Refusal> {
     let digest = blob.digest;
-    pins.get(&digest)
-        .ok_or_else(|| Refusal::wrong(format!("blob {digest} was not offered before the job was submitted")))
+    pins.get(&digest).ok_or_else(|| {
+        Refusal::wrong(format!("protocol error: blob {digest} was not offered before the submission"))
+    })
 }

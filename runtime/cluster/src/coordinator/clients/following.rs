@@ -62,7 +62,7 @@ impl Client {
                 None => Err(Parting::CoordinatorEnds),
             },
             received = self.receiver.receive::<ToCoordinator>() => match received? {
-                Some(_) => Err(Parting::OutOfTurn { got: "a request", expected: "nothing, while it follows a job," }),
+                Some(_) => Err(Parting::OutOfTurn { got: "a request", expected: "nothing while following a job" }),
                 None => Ok(Next::ClientGone),
             },
             progress = changed => Ok(Next::Progress(progress)),

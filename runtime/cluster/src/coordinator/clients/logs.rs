@@ -33,7 +33,7 @@ impl Client {
             self.question(|reply| Request::LogHolder { attempt, reply }).await?;
         let holder = address.as_deref().unwrap_or_default();
         let unreadable = |why: String| {
-            Refusal::failed(format_args!("the logs of {attempt} at {holder} cannot be read: {why}"))
+            Refusal::failed(format_args!("cannot read the logs of {attempt} at {holder}: {why}"))
         };
         let begun = match &address {
             Ok(holder) => self.begin_log(holder, attempt, stream, offset).await.map_err(unreadable),
@@ -50,7 +50,7 @@ impl Client {
         while left > 0 {
             piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             if piece.is_empty() {
-                return Err(unreadable("it has become shorter".to_owned()).into());
+                return Err(unreadable("the log was truncated".to_owned()).into());
             }
             left -= piece.len() as u64;
             self.send(&FromCoordinator::Chunk(Payload(piece))).await?;
@@ -101,8 +101,8 @@ impl Client {
         match reader.ask(&ToDataServer::Open { encrypt: true }).await? {
             FromDataServer::Opened { encrypted: true } => Ok(reader),
             FromDataServer::Refused { reason } => Err(reason),
-            FromDataServer::Busy { .. } => Err("its worker is busy; try again in a moment".to_owned()),
-            other => Err(format!("its worker answered {other:?}")),
+            FromDataServer::Busy { .. } => Err("its worker is busy; retry in a moment".to_owned()),
+            other => Err(format!("protocol error: unexpected answer {other:?}")),
         }
     }
 }
@@ -115,7 +115,7 @@ impl LogReader {
         match self.ask(&ToDataServer::ReadLog { attempt, stream, offset, length }).await? {
             FromDataServer::Log { length, bytes, offset: at, .. } if at == offset => Ok((length, bytes.0)),
             FromDataServer::LogUnavailable { reason, .. } | FromDataServer::Refused { reason } => Err(reason),
-            other => Err(format!("its worker answered {other:?}")),
+            other => Err(format!("protocol error: unexpected answer {other:?}")),
         }
     }
 

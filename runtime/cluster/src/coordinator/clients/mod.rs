@@ -100,23 +100,23 @@ impl ClientDesk {
 enum Parting {
     #[error(transparent)]
     Transport(#[from] TransportError),
-    #[error("it sent {got} where {expected} was due")]
+    #[error("protocol error: expected {expected}, got {got}")]
     OutOfTurn { got: &'static str, expected: &'static str },
     #[error(
-        "a piece of a blob has {length} bytes; 1 to {} are allowed, and {left} were left",
+        "invalid blob piece of {length} bytes (limit {}); {left} bytes are left",
         napreduce_protocol::CHUNK_BYTES
     )]
     ChunkLength { length: usize, left: u64 },
-    #[error("it took nothing for {0:?}")]
+    #[error("the client received nothing for {0:?}")]
     TakesNothing(Duration),
-    #[error("it sent nothing for {0:?} in the middle of an upload")]
+    #[error("the client sent nothing for {0:?} during an upload")]
     SendsNothing(Duration),
     #[error("{0}")]
     Source(String),
     /// Reported to the client; the connection continues.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the coordinator ends")]
+    #[error("the coordinator is stopping")]
     CoordinatorEnds,
 }
 
@@ -166,7 +166,7 @@ impl Client {
             | ToCoordinator::UndrainWorker(UndrainWorker { reason, .. })
                 if reason.chars().count() > REASON_CHARS_MAX =>
             {
-                let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
+                let why = format!("the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it");
                 Err(Refusal::wrong(why).into())
             }
             ToCoordinator::RerunJob(asked) => self.rerun(asked).await,

@@ -18,14 +18,14 @@ impl Client {
         let max = self.desk.limits.blob_bytes_max;
         if blob.bytes > max {
             let reason = format!(
-                "a program or side file of {} bytes is more than the {max} that this coordinator takes; strip the \
-                 program, or put the file where every worker can read it",
+                "a program or side file of {} bytes is too large (limit {max}); strip the program, or put \
+                 the file where every worker can read it",
                 blob.bytes
             );
             return Err(Refusal::wrong(reason).into());
         }
         if self.pins.len() >= PINS_MAX && !self.pins.contains_key(&blob.digest) {
-            return Err(Refusal::wrong(format!("a job takes at most {PINS_MAX} files along")).into());
+            return Err(Refusal::wrong(format!("too many files for one job (limit {PINS_MAX})")).into());
         }
         let _turn = self.desk.uploads.turn(blob.digest).await;
         if let Some(pinned) = self.pin(blob.digest).await? {
@@ -68,7 +68,7 @@ impl Client {
     /// Sends a blob to a worker.
     pub(super) async fn hand_out(&mut self, digest: Digest) -> Result<(), Parting> {
         let pinned = self.pin(digest).await?;
-        let missing = || Refusal::wrong(format!("blob {digest} is not here; submit its job again"));
+        let missing = || Refusal::wrong(format!("blob {digest} is not stored; submit its job again"));
         let pinned = pinned.ok_or_else(missing)?;
         let (file, length) = pinned.open().map_err(Refusal::failed)?;
         self.send(&FromCoordinator::Blob(length)).await?;

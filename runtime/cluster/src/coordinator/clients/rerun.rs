@@ -23,7 +23,7 @@ impl Client {
         });
         let prepared = prepared.await.map_err(|error| Parting::Source(error.to_string()))?;
         let (submission, pins) =
-            prepared.map_err(|why| Refusal::wrong(format!("{job} cannot be run again: {why}")))?;
+            prepared.map_err(|why| Refusal::wrong(format!("cannot rerun {job}: {why}")))?;
         self.pins = pins.into_iter().map(|(blob, pinned)| (blob.digest, pinned)).collect();
         self.submit(Box::new(submission)).await
     }
@@ -31,9 +31,8 @@ impl Client {
 
 fn pin(blobs: &Arc<crate::blobs::BlobStore>, blob: Blob) -> Result<(Blob, PinnedBlob), String> {
     let pinned = blobs.pin(blob.digest).map_err(|error| error.to_string())?;
-    let pinned = pinned.ok_or(
-        "its program, or a file that it took along, is not kept any more; submit it again with its program",
-    )?;
+    let pinned =
+        pinned.ok_or("its program or a side file is no longer stored; submit it again with its program")?;
     Ok((blob, pinned))
 }
 
@@ -41,10 +40,10 @@ fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -
     let RerunJob { token, of, output } = asked;
     let Accepted { mut plan, user, program, files, .. } = definition;
     if plan.chain.is_some() {
-        return Err("it is one of several jobs of a program; start that again".to_owned());
+        return Err("it is one of several jobs of a program; rerun the program".to_owned());
     }
-    let program = program.ok_or("it has no program of its own")?;
-    let (_, pinned) = pins.first().ok_or("it has no program of its own")?;
+    let program = program.ok_or("it has no stored program")?;
+    let (_, pinned) = pins.first().ok_or("it has no stored program")?;
     let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?.to_owned();
     plan.output = output.unwrap_or(plan.output);
     if StorageScheme::of(&plan.output).is_some() {

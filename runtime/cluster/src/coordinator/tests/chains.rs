@@ -78,11 +78,11 @@ fn only_root_of_chain_is_removed() {
     const ROOT: &str = ".out.intermediate-00000000000000000000000000000007";
     check(&format!(
         "make place
-         hold chain 7 at place           > refused: ...place is not what a chain's directory is called
+         hold chain 7 at place           > refused: invalid directory name ...place for a chain
          root 7
          remove {ROOT}/.napreduce-intermediate
          hold chain 7
-         hold chain 7 at x/{ROOT}        > refused: this chain's directory is ...
+         hold chain 7 at x/{ROOT}        > refused: the chain already has the directory ...
          end chain 7
          ask root 7                      > there
          ask files place                 > nothing"

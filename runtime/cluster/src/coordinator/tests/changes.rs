@@ -34,7 +34,7 @@ fn change_unsupported_by_scheduler_is_refused() {
         "set scheduler fifo
          submit 1 maps 1
          change 1 queue nightly: ada waits
-             > refused: there is no queue nightly under the scheduler fifo...
+             > refused: unknown queue nightly: the scheduler fifo has ...
          change 1 priority -3: ada waits
          change 9 priority 1: ada waits  > refused: there is no job_0009; see: nap job list
          ask queues                      > fifo wants 1+0
@@ -100,7 +100,7 @@ async fn journal_check_changes_nothing() {
     fs::write(&file, &whole[..whole.len() - 3]).expect("written");
     let torn = check_journal(&directory, SchedulerConfiguration::read).expect("a torn end is no damage");
     assert_eq!(torn.entries, check.entries - 1);
-    assert!(torn.remarks[0].contains("ended in the middle of an entry"), "{:?}", torn.remarks);
+    assert!(torn.remarks[0].contains("ends inside an entry"), "{:?}", torn.remarks);
     assert_eq!(fs::read(&file).expect("there").len(), whole.len() - 3, "nothing is changed");
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
@@ -112,5 +112,5 @@ async fn journal_check_changes_nothing() {
     let none = check_journal(&directory.join("nowhere"), SchedulerConfiguration::read)
         .expect_err("there is none")
         .to_string();
-    assert!(none.contains("holds no journal of a coordinator"), "{none}");
+    assert!(none.contains("no coordinator journal in "), "{none}");
 }

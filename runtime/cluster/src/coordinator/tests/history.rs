@@ -47,7 +47,7 @@ async fn ended_job_is_answered_equally_without_index() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let logs = "ask log r0.1                    > 127.0.0.1:1 has it, and it grows no more
-                ask log m7.1                    > refused: there was no job_0001_m_0007.1";
+                ask log m7.1                    > refused: job_0001_m_0007.1 does not exist";
     stage.play(logs).await;
     let detail = stage.detail().await;
     stage.check_answers(&detail).await;

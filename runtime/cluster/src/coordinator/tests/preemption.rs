@@ -157,7 +157,7 @@ fn job_without_save_is_refused_or_never_checkpointed() {
     check(
         "set scheduler natjam
          submit 1 maps 1 reduces 1 keeping state
-             > refused: ...the reducer of count may keep a state...
+             > refused: ...the reducer of count does not save its state...
          stop coordinator
          set scheduler fifo
          start

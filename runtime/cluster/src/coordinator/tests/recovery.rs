@@ -133,7 +133,7 @@ async fn removed_journal_is_reported_and_numbers_continue() {
     }
     let log = stage.scene.recovered().expect("it begins anew").local.state_mut().take_notices();
     let expected =
-        format!("there is no journal in {}, though there is a history up to job_0001", directory.display());
+        format!("the journal in {} is missing, but there is a history up to job_0001", directory.display());
     assert!(log.iter().any(|line| line.contains(&expected)), "{log:?}");
     stage.play("start \n submit 2 maps 1 to other \n kill coordinator").await;
 }
@@ -153,7 +153,7 @@ async fn missing_snapshot_refuses_start() {
     let before = listed();
     let refused = stage.scene.recovered().err().expect("it is refused").to_string();
     assert!(
-        refused.contains("is missing, and ") && refused.contains("to begin anew without these jobs"),
+        refused.contains("is missing, but ") && refused.contains("to start without its jobs"),
         "{refused}"
     );
     assert_eq!(listed(), before);

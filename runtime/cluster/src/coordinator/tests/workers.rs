@@ -104,7 +104,7 @@ async fn backpressured_worker_is_not_lost() {
     while stage.worker("silent").messages.recv().await.is_some() {}
     let expected = "ask workers                     > 1 heard up
                                                     > 2 waits up
-                                                    > 3 silent lost: nothing was heard of it for 0.3 s";
+                                                    > 3 silent lost: no message for 0.3 s";
     stage.play(expected).await;
     stage.end().await;
 }
