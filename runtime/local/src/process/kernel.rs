@@ -21,8 +21,9 @@ pub fn check_kernel() -> io::Result<()> {
 }
 
 fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) -> Result<(), String> {
-    let missing =
-        |what: &str| Err(format!("Linux {release} has no {what}; napreduce needs Linux {OLDEST} or later"));
+    let missing = |what: &str| {
+        Err(format!("Linux {release} does not support {what}; napreduce needs Linux {OLDEST} or later"))
+    };
     match (opened, waited) {
         (Err(Errno::NOSYS), _) => missing("pidfd_open"),
         (Err(Errno::PERM), _) => {
@@ -30,7 +31,7 @@ fn judge(opened: Result<(), Errno>, waited: Result<(), Errno>, release: &str) ->
                  container runtime"
                 .to_owned())
         }
-        (Err(error), _) => Err(format!("pidfd_open fails: {error}")),
+        (Err(error), _) => Err(format!("pidfd_open failed: {error}")),
         (Ok(()), Err(Errno::INVAL)) => missing("waitid for a pidfd"),
         // Any other result means that the call is supported.
         (Ok(()), _) => Ok(()),
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(judged(Ok(()), Err(Errno::INVAL)), older("waitid for a pidfd"));
         assert_eq!(judged(Ok(()), Err(Errno::CHILD)), Ok(()));
         assert!(judged(Err(Errno::PERM), Ok(())).expect_err("forbidden").contains("container"));
-        assert_eq!(judged(Err(Errno::MFILE), Ok(())), Err(format!("pidfd_open fails: {}", Errno::MFILE)));
+        assert_eq!(judged(Err(Errno::MFILE), Ok(())), Err(format!("pidfd_open failed: {}", Errno::MFILE)));
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Processes for Spawner {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the spawner thread is gone")
+    io::Error::other("the spawner thread has ended")
 }
 
 impl Drop for Spawner {

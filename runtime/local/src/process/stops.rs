@@ -40,7 +40,7 @@ pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEv
         if let Some(event) = look(child, awaited)? {
             return Ok(event);
         }
-        told.recv().await.ok_or_else(|| io::Error::other("the signal handler is gone"))?;
+        told.recv().await.ok_or_else(|| io::Error::other("the signal handler has ended"))?;
     }
 }
 

@@ -27,7 +27,7 @@ pub enum CheckpointError {
         what: String,
     },
     /// Another version of this program wrote it.
-    #[error("checkpoint {} has version {found}, this program reads version {known}", path.display())]
+    #[error("checkpoint {} has version {found}, but this program reads version {known}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum CheckpointError {
         known: u32,
     },
     /// It is of another task.
-    #[error("checkpoint {} is one of {attempt}, not of {wanted}", path.display())]
+    #[error("checkpoint {} belongs to {attempt} instead of {wanted}", path.display())]
     OtherTask {
         /// The file.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum CheckpointError {
     },
     /// A state so large that no checkpoint holds it.
     #[error(
-        "{what} has {bytes} bytes, and a checkpoint holds at most {limit}; keep less, or answer Unsupported"
+        "{what} has {bytes} bytes (limit {limit}); save less state, or return Save::Unsupported from `save`"
     )]
     TooLarge {
         /// Whose state.

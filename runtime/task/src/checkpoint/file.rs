@@ -83,7 +83,7 @@ impl Checkpoint {
     pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
         let renamed = fs::rename(&path, directory.join(SET_ASIDE)).if_there().map(drop);
-        renamed.map_err(|error| CheckpointError::io("set aside", &path, error))
+        renamed.map_err(|error| CheckpointError::io("disable damaged checkpoint", &path, error))
     }
 
     /// Disables a checkpoint whose attempt has saved a later one. The files that it names stay, since the
@@ -165,7 +165,7 @@ impl Checkpoint {
 fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, CheckpointError> {
     let most = 3 * SECTION_BYTES_MAX + (HEADER_BYTES + CRC_BYTES) as u64;
     if length > most {
-        return Err(CheckpointError::damaged(path, format!("{length} bytes are more than one can have")));
+        return Err(CheckpointError::damaged(path, format!("{length} bytes are too many for a checkpoint")));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     file.take(most).read_to_end(&mut bytes).map_err(|error| CheckpointError::io("read", path, error))?;
@@ -180,7 +180,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
         return Err(damaged(format!("it has only {} bytes", bytes.len())));
     };
     if header[..8] != MAGIC {
-        return Err(damaged("it does not begin as one".to_owned()));
+        return Err(damaged("it does not begin as a checkpoint".to_owned()));
     }
     let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     if found != VERSION {
@@ -199,10 +199,10 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
         eight.copy_from_slice(length);
         let length = u64::from_le_bytes(eight);
         let split = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
-        (*section, rest) = split.ok_or_else(|| damaged(format!("a part of {length} bytes is not in it")))?;
+        (*section, rest) = split.ok_or_else(|| damaged(format!("a section of {length} bytes is missing")))?;
     }
     if !rest.is_empty() {
-        return Err(damaged(format!("{} bytes are too many", rest.len())));
+        return Err(damaged(format!("{} bytes follow its content", rest.len())));
     }
     let [description, user_state, format_state] = sections;
     let described: Described<Checkpoint> =
@@ -219,5 +219,5 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     let normal = |component| matches!(component, Some(Component::Normal(_)));
     let two = normal(components.next()) && normal(components.next()) && components.next().is_none();
     let plain = !name.contains('\0') && name.split('/').count() == 2;
-    if two && plain { Ok(()) } else { Err(format!("{name:?} is no file of a checkpoint")) }
+    if two && plain { Ok(()) } else { Err(format!("invalid checkpoint file name {name:?}")) }
 }

@@ -60,15 +60,15 @@ impl CheckpointDirectory {
         }
         match fs::rename(from, &to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(from, &to)?,
-            moved => moved.map_err(|error| CheckpointError::io("move to its checkpoint", from, error))?,
+            moved => moved.map_err(|error| CheckpointError::io("move to the checkpoint", from, error))?,
         }
-        let length = fs::metadata(&to).map_err(|error| CheckpointError::io("look at", &to, error))?.len();
+        let length = fs::metadata(&to).map_err(|error| CheckpointError::io("inspect", &to, error))?.len();
         self.bytes += length;
         Ok(length)
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<(), CheckpointError> {
-        fs::copy(from, to).map_err(|error| CheckpointError::io("copy to its checkpoint", from, error))?;
+        fs::copy(from, to).map_err(|error| CheckpointError::io("copy to the checkpoint", from, error))?;
         if self.durable {
             let synced = File::open(to).and_then(|file| file.sync_data());
             synced.map_err(|error| CheckpointError::io("sync", to, error))?;

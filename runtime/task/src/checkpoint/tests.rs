@@ -119,7 +119,7 @@ fn nothing_can_be_cut_off_or_added() {
     longer.push(0);
     scene.refusal(&longer);
     longer.extend_from_slice(&[0; 4]);
-    assert!(scene.refusal(&signed(longer)).contains("too many"));
+    assert!(scene.refusal(&signed(longer)).contains("bytes follow its content"));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn lengths_are_held_against_what_is_there() {
             let mut hostile = scene_bytes();
             hostile[12 + 8 * section..][..8].copy_from_slice(&length.to_le_bytes());
             let message = scene.refusal(&signed(hostile));
-            assert!(message.contains("is not in it"), "{message}");
+            assert!(message.contains("is missing"), "{message}");
         }
     }
 }
@@ -144,7 +144,7 @@ fn another_version_is_said_to_be_one() {
     let scene = Scene::with(&checkpoint(), false);
     let mut other = scene.bytes();
     other[8..12].copy_from_slice(&2u32.to_le_bytes());
-    assert!(scene.refusal(&signed(other)).ends_with("has version 2, this program reads version 1"));
+    assert!(scene.refusal(&signed(other)).ends_with("has version 2, but this program reads version 1"));
 }
 
 #[test]
@@ -152,7 +152,10 @@ fn a_checkpoint_of_another_task_is_none() {
     let mut other = checkpoint();
     other.attempt.task.index = 4;
     let error = Scene::with(&other, false).read().expect_err("it is another task's");
-    assert!(error.to_string().ends_with("is one of job_0001_m_0004.2, not of job_0001_m_0003"), "{error}");
+    assert!(
+        error.to_string().ends_with("belongs to job_0001_m_0004.2 instead of job_0001_m_0003"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn names_lead_to_files_of_checkpoints_only() {
         let mut hostile = checkpoint();
         name.clone_into(&mut hostile.pieces[0].file);
         let error = Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
-        assert!(error.to_string().contains("is no file of a checkpoint"), "{error}");
+        assert!(error.to_string().contains("invalid checkpoint file name"), "{error}");
         let fetched = vec![FetchedInput { attempt: attempt(1), file: name.to_owned(), bytes: 1 }];
         let hostile = Checkpoint {
             pieces: Vec::new(),

@@ -146,7 +146,7 @@ fn take_in(
 
 fn length_of(path: &Path) -> Result<u64, CheckpointError> {
     let found = std::fs::metadata(path);
-    let io = |source| CheckpointError::Io { doing: "look at", path: path.to_owned(), source };
+    let io = |source| CheckpointError::Io { doing: "inspect", path: path.to_owned(), source };
     Ok(found.map_err(io)?.len())
 }
 

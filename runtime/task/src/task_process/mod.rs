@@ -49,7 +49,7 @@ use crate::user_counters::user_counters;
 pub enum TaskProcessError {
     #[error("this command line is reserved for task processes, which the program starts itself")]
     NotStarted,
-    #[error("the parent process is gone")]
+    #[error("the parent process has ended")]
     ParentGone,
     #[error("the worker closed the control channel before it sent Start")]
     NoStart,

@@ -44,7 +44,7 @@ pub(super) fn with_stored_checkpoints(
             if let Some(damaged) = restore.filter(|directory| Checkpoint::is_set_aside(directory)) {
                 objects
                     .set_aside(damaged)
-                    .map_err(|error| failed("cannot set the damaged checkpoint aside", &error))?;
+                    .map_err(|error| failed("cannot disable the damaged checkpoint", &error))?;
             }
         }
     }

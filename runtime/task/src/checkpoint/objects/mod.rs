@@ -96,7 +96,10 @@ impl CheckpointObjects {
             files.push(match name.split_once('/') {
                 Some((folder, file)) if folder == own => sending.send(&directory.join(file), name.clone())?,
                 _ => earlier.cloned().ok_or_else(|| {
-                    self.damaged(&own, format!("it names {name}, which its attempt was not started from"))
+                    self.damaged(
+                        &own,
+                        format!("it refers to {name}, but its attempt did not start from that file"),
+                    )
                 })?,
             });
         }
@@ -141,7 +144,7 @@ impl CheckpointObjects {
         let index: Index =
             serde_json::from_slice(&index).map_err(|error| self.damaged(&own, error.to_string()))?;
         if index.version != VERSION {
-            let what = format!("it has version {}, this program reads version {VERSION}", index.version);
+            let what = format!("it has version {}, but this program reads version {VERSION}", index.version);
             return Err(self.damaged(&own, what));
         }
         let base = directory.parent().unwrap_or(Path::new(""));
@@ -172,7 +175,8 @@ impl CheckpointObjects {
             File::create(&partial).map_err(|error| CheckpointError::io("create", &partial, error))?;
         let mut bytes = 0;
         for object in &stored.objects {
-            let part = self.get(object)?.ok_or_else(|| self.damaged(object, "it is gone".to_owned()))?;
+            let part =
+                self.get(object)?.ok_or_else(|| self.damaged(object, "the object is missing".to_owned()))?;
             file.write_all(&part).map_err(|error| CheckpointError::io("write", &partial, error))?;
             bytes += part.len() as u64;
             progress();

@@ -207,12 +207,16 @@ fn what_is_not_whole_is_refused_with_its_name() {
     let text = String::from_utf8(saved[&index].clone()).expect("JSON");
     let other = |from: &str, to: &str| Some(text.replace(from, to).into_bytes());
     let cases: [(&str, Option<Vec<u8>>, &str); 6] = [
-        (&part, None, "000000 is damaged: it is gone"),
+        (&part, None, "000000 is damaged: the object is missing"),
         (&part, Some(b"ab".to_vec()), "a has 2 bytes, not 3"),
         (&index, Some(b"{".to_vec()), "EOF"),
-        (&index, other("\"version\":1", "\"version\":9"), "it has version 9, this program reads version 1"),
-        (&index, other("/a\"", "/../a\""), "is no file of a checkpoint"),
-        (&index, other("\"job_0001", "\"/job_0001"), "is no file of a checkpoint"),
+        (
+            &index,
+            other("\"version\":1", "\"version\":9"),
+            "it has version 9, but this program reads version 1",
+        ),
+        (&index, other("/a\"", "/../a\""), "invalid checkpoint file name"),
+        (&index, other("\"job_0001", "\"/job_0001"), "invalid checkpoint file name"),
     ];
     for (object, bytes, says) in cases {
         let mut objects = saved.clone();
