@@ -46,7 +46,7 @@ mod tests {
     fn kernel_without_required_call_is_named() {
         let judged = |opened, waited| judge(opened, waited, "4.19.0-generic");
         let older = |what: &str| {
-            Err(format!("Linux 4.19.0-generic has no {what}; napreduce needs Linux 5.4 or later"))
+            Err(format!("Linux 4.19.0-generic does not support {what}; napreduce needs Linux 5.4 or later"))
         };
         assert_eq!(judged(Err(Errno::NOSYS), Ok(())), older("pidfd_open"));
         assert_eq!(judged(Ok(()), Err(Errno::INVAL)), older("waitid for a pidfd"));
