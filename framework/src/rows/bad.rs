@@ -1,6 +1,6 @@
 //! Rows that are not of the job's type: they fail the job, or are skipped and counted.
 
-#[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
+#[cfg(feature = "csv")]
 use std::path::Path;
 
 use napreduce_protocol::printing::print_error;
@@ -125,7 +125,7 @@ impl BadRowGate {
 }
 
 /// Creates an error about the file as a whole.
-#[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
+#[cfg(feature = "csv")]
 pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
     InputError::BadTable { path: path.to_owned(), offset, reason }
 }

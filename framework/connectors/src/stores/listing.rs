@@ -15,6 +15,7 @@ use crate::stores::{ObjectUri, StorageError, threads};
 /// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundObject {
+    /// Its name in the store.
     pub uri: ObjectUri,
     /// Its size in bytes.
     pub length: u64,
