@@ -134,7 +134,7 @@ fn intermediate_data_is_in_named_directory(server: Server) {
     let cluster = start(&scene, &scene.bucket.address);
     let on_cluster =
         |more: &[&str]| run(program(&scene.out()).arg("--cluster").arg(cluster.directory()).args(more));
-    on_cluster(&[]).failed(2, &["several jobs", "name a directory with --intermediate DIR"]);
+    on_cluster(&[]).failed(2, &["several jobs", "name the directory with --intermediate DIR"]);
     on_cluster(&["--intermediate", "between"]).failed(2, &["--intermediate between is not a directory"]);
     assert_eq!(scene.bucket.keys(), Vec::<String>::new());
     let between = scene.folder.path("between");

@@ -93,7 +93,7 @@ mod tests {
         let refused = check_under(SchedulerName::Natjam, true, false).expect_err("it takes reduce slots");
         assert!(
             refused.starts_with(
-                "this cluster checkpoints reduces ([scheduler.natjam] primitive), and the reducer of count "
+                "this cluster checkpoints reduces ([scheduler.natjam] primitive), but the reducer of count "
             ),
             "{refused}"
         );
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(check_queue(&capacity, &[], "weekly"), Ok(()));
         for wrong in ["typo", "etl"] {
             let error = check_queue(&capacity, &[], wrong).expect_err("it takes no jobs");
-            assert!(error.contains("only: daily, default, weekly;"), "{error}");
+            assert!(error.contains("has daily, default, weekly;"), "{error}");
         }
     }
 

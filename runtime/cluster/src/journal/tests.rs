@@ -179,7 +179,7 @@ fn snapshot_is_read_as_written_or_refused() {
         }
     }
     fs::write(&path, [&whole[..], b"x"].concat()).expect("written");
-    assert!(decoded().expect_err("longer").to_string().contains("more in it than was written"));
+    assert!(decoded().expect_err("longer").to_string().contains("data follows its content"));
 }
 
 #[test]

@@ -225,9 +225,9 @@ mod tests {
         let denied = of("org.apache.hadoop.security.AccessControlException");
         assert_eq!(denied.to_string(), "403 AccessControlException");
         let starting = of("org.apache.hadoop.hdfs.server.namenode.SafeModeException");
-        assert_eq!(starting, Failure::Broken("the NameNode says SafeModeException".to_owned()));
+        assert_eq!(starting, Failure::Broken("the NameNode returned SafeModeException".to_owned()));
         let odd = of("org.apache.hadoop.fs.InvalidPathException");
-        assert_eq!(odd, Failure::Odd("the NameNode says InvalidPathException".to_owned()));
+        assert_eq!(odd, Failure::Odd("the NameNode returned InvalidPathException".to_owned()));
     }
 
     #[test]
