@@ -153,7 +153,7 @@ fn side_file_over_limit_is_refused() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let rest = |max: &'static str| ["--mapper", "cat side", "--files", "side", "--conf", max];
     run(&mut streaming(&folder, Some(&cluster), "out", &rest("side-file-max=10")))
-        .failed(2, &["side along: it has more than 10 bytes; allow more with --conf side-file-max=SIZE"]);
+        .failed(2, &["side: it has more than 10 bytes; allow more with --conf side-file-max=SIZE"]);
     run(&mut streaming(&folder, Some(&cluster), "out", &rest("side-file-max=11"))).succeeded();
     assert_eq!(said(&folder, "out"), "0123456789\n");
 }
