@@ -58,7 +58,8 @@ pub enum Receipt {
 /// The receiver acknowledges messages that were never sent; its state belongs to an earlier sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "message {through} is acknowledged, but only {sent} were sent; the other side remembers another sender"
+    "acknowledgement of message {through}, but only {sent} were sent; the peer has the state of another \
+     sender"
 )]
 pub struct NeverSent {
     /// The acknowledged number.
@@ -199,7 +200,7 @@ mod tests {
         let refused = outbox.acknowledge(3).expect_err("there is no message 3");
         assert_eq!(
             refused.to_string(),
-            "message 3 is acknowledged, but only 2 were sent; the other side remembers another sender"
+            "acknowledgement of message 3, but only 2 were sent; the peer has the state of another sender"
         );
         assert_eq!(numbers(&outbox, 0), [1, 2]);
     }

@@ -69,13 +69,13 @@ pub struct JobSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobSpecError {
     /// `attempts_max` is zero.
-    #[error("attempts_max is 0; a task needs at least 1 attempt")]
+    #[error("attempts_max must be at least 1")]
     NoAttempts,
     /// The slow-start share is above 1000.
-    #[error("slowstart_permille is {0}; give 0 to 1000")]
+    #[error("invalid slowstart_permille {0} (limit 1000)")]
     Slowstart(u32),
     /// Task numbers are 32 bits wide.
-    #[error("{0} map tasks are too many; use larger splits, for at most {max} tasks", max = u32::MAX)]
+    #[error("too many map tasks: {0} (limit {max}); use larger splits", max = u32::MAX)]
     TooManyMaps(usize),
 }
 

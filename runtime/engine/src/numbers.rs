@@ -48,7 +48,9 @@ impl TryFrom<Vec<Written>> for Numbers {
                 Written::Range(first, last) => {
                     let before = numbers.ranges.last_key_value().map(|(_, last)| *last);
                     if first > last || before.is_some_and(|before| before >= first) {
-                        return Err(format!("{first} to {last} is not behind the numbers before it"));
+                        return Err(format!(
+                            "range {first} to {last} is reversed or overlaps the one before it"
+                        ));
                     }
                     numbers.insert(first);
                     if let Some(mut range) = numbers.ranges.last_entry() {
@@ -103,7 +105,7 @@ mod tests {
     fn unordered_ranges_are_rejected() {
         for text in ["[[3,2]]", "[[1,5],[5,9]]", "[[7,9],[1,2]]"] {
             let error = serde_json::from_str::<Numbers>(text).expect_err(text).to_string();
-            assert!(error.contains("is not behind the numbers before it"), "{text}: {error}");
+            assert!(error.contains("is reversed or overlaps the one before it"), "{text}: {error}");
         }
     }
 }

@@ -106,14 +106,14 @@ impl Cluster {
             let (id, reservations) = (worker.id(), worker.set_reservations(Vec::new()));
             reserved.extend(reservations.into_iter().map(|one| (id, one)));
             if cluster.workers.insert(id, worker).is_some() {
-                return Err(format!("{id} is there twice"));
+                return Err(format!("{id} occurs twice"));
             }
         }
         image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
         cluster.workers.values().try_for_each(Worker::has_room)?;
         for (worker, reservation) in reserved {
             if !cluster.jobs.contains_key(&reservation.job) {
-                return Err(format!("{worker}: a slot is kept for {}, which is unknown", reservation.job));
+                return Err(format!("{worker}: a slot is reserved for the unknown job {}", reservation.job));
             }
             cluster.reserve(worker, reservation);
         }
@@ -130,10 +130,10 @@ impl Cluster {
     fn enter(&mut self, attempt: Attempt) -> Result<(), String> {
         let (id, kind) = (attempt.id, attempt.id.task.kind);
         let worker = self.workers.get_mut(&attempt.worker);
-        let worker = worker.ok_or_else(|| format!("{id} runs on {}, which is unknown", attempt.worker))?;
-        let job = self.jobs.get_mut(&id.task.job).ok_or_else(|| format!("{id} belongs to no job"))?;
+        let worker = worker.ok_or_else(|| format!("{id} runs on the unknown worker {}", attempt.worker))?;
+        let job = self.jobs.get_mut(&id.task.job).ok_or_else(|| format!("{id} has no job"))?;
         if job.task(id.task).is_none() {
-            return Err(format!("{id} belongs to no task"));
+            return Err(format!("{id} has no task"));
         }
         worker.enter(id);
         if attempt.state.is_stopped() {
@@ -145,7 +145,7 @@ impl Cluster {
         }
         job.live.insert(id);
         match self.attempts.insert(id, attempt) {
-            Some(_) => Err(format!("{id} is there twice")),
+            Some(_) => Err(format!("{id} occurs twice")),
             None => {
                 self.relist(id);
                 Ok(())
@@ -158,7 +158,7 @@ impl Cluster {
         for job in self.jobs.values() {
             let is_nowhere = |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
             if let Some((worker, _)) = job.outputs.held().iter().find(|(on, _)| is_nowhere(on)) {
-                return Err(format!("{} has outputs on {worker}, which is unknown", job.id));
+                return Err(format!("{} has outputs on the unknown worker {worker}", job.id));
             }
             let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);
             if let Some(attempt) = job.awaiting_inputs.iter().find(unknown) {
@@ -230,7 +230,7 @@ fn keyed<K: Ord + Copy + std::fmt::Display, V>(
         let one = one?;
         let id = key(&one);
         if map.insert(id, one).is_some() {
-            return Err(format!("{id} is there twice"));
+            return Err(format!("{id} occurs twice"));
         }
     }
     Ok(map)

@@ -114,7 +114,7 @@ impl Job {
         let JobImage { id, spec, submitted, state, outcome, pause, tasks, awaiting_inputs } = image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
-            return Err(format!("{id}: it has other tasks than it asks for"));
+            return Err(format!("{id}: its tasks differ from its plan"));
         }
         let task = |kind, index| TaskId { job: id, kind, index };
         let phases = ByKind {

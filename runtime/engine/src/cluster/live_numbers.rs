@@ -46,7 +46,7 @@ impl TryFrom<Vec<u32>> for LiveNumbers {
     fn try_from(numbers: Vec<u32>) -> Result<LiveNumbers, String> {
         let mut live = LiveNumbers::default();
         if numbers.len() > live.numbers.len() {
-            return Err(format!("{} attempts at one task are live; at most two can be", numbers.len()));
+            return Err(format!("{} live attempts at one task (limit 2)", numbers.len()));
         }
         for number in numbers {
             live.push(number);

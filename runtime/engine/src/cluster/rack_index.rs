@@ -155,17 +155,17 @@ impl Cluster {
         for (id, worker) in self.workers.iter() {
             let expected = (worker.state() != WorkerState::Lost).then_some(worker.rack());
             if self.racks.name_of(id) != expected {
-                return Err(format!("{id} is not on the rack that it says"));
+                return Err(format!("{id}: its rack and the index of racks disagree"));
             }
         }
         if let Some(worker) = self.racks.workers().find(|id| !self.workers.contains_key(id)) {
-            return Err(format!("{worker} is on a rack, but no more"));
+            return Err(format!("{worker}: in the index of racks, but not registered"));
         }
         for job in self.jobs.values() {
             let known = Arc::ptr_eq(&job.racks, &self.racks);
             let indexed = |kind| job.phases[kind].on_rack == job.phases[kind].on_racks(&self.racks);
             if !known || !TaskKind::ALL.into_iter().all(indexed) {
-                return Err(format!("{}: its tasks are on other racks than their inputs", job.id));
+                return Err(format!("{}: its index of racks and its inputs disagree", job.id));
             }
         }
         Ok(())

@@ -20,7 +20,7 @@ impl Requests {
         for request in requests {
             let attempt = request.attempt;
             if restored.contains(&attempt) {
-                return Err(format!("{attempt} is there twice"));
+                return Err(format!("{attempt} occurs twice"));
             }
             restored.insert(request);
         }

@@ -108,7 +108,7 @@ impl Worker {
         match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
             Some(kind) => {
                 let (taken, slots) = (self.taken(kind), self.slots[kind]);
-                Err(format!("{}: {taken} of {slots} {kind} slots held", self.id))
+                Err(format!("{}: {taken} {kind} slots held (limit {slots})", self.id))
             }
             None => Ok(()),
         }

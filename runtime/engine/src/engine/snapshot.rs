@@ -46,16 +46,15 @@ impl EngineSnapshot {
 pub enum SnapshotError {
     /// Written by a program with another format version.
     #[error(
-        "the snapshot has version {found}, this program reads version {VERSION}; use the program that wrote it"
+        "the snapshot has version {found}, but this program reads version {VERSION}; use the program that \
+         wrote it"
     )]
     Version { found: u32 },
     /// The data is inconsistent.
     #[error("the snapshot is damaged: {what}; recover from an earlier one or from the whole journal")]
     Damaged { what: String },
     /// The scheduling policy cannot read the saved state of another one.
-    #[error(
-        "the scheduling policy cannot go on from the snapshot: {why}; start with the policy that it was made under"
-    )]
+    #[error("the scheduling policy cannot restore the snapshot: {why}; start with the policy that wrote it")]
     Policy {
         /// The policy's error.
         why: String,

@@ -134,7 +134,7 @@ pub trait Scheduler: Send {
     /// # Errors Reports what it cannot read; the engine then rejects the snapshot.
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         match saved {
-            Some(_) => Err("it remembers nothing, but the one before it did".to_owned()),
+            Some(_) => Err("the policy has no state, but the saved policy had one".to_owned()),
             None => Ok(()),
         }
     }

@@ -149,8 +149,8 @@ fn illegal_job_events_are_ignored_with_warning() {
 fn invalid_job_fails_with_reason() {
     check(
         "job 1 maps 1 attempts 0
-             > job 1 failed: job_0001 cannot run: attempts_max is 0; a task needs at least 1 attempt
+             > job 1 failed: job_0001 cannot run: attempts_max must be at least 1
          job 2 maps 1 slowstart 1001
-             > job 2 failed: job_0002 cannot run: slowstart_permille is 1001; give 0 to 1000",
+             > job 2 failed: job_0002 cannot run: invalid slowstart_permille 1001 (limit 1000)",
     );
 }

@@ -80,7 +80,7 @@ fn acknowledgement_of_unsent_message_loses_worker() {
     check(
         "worker w 1
          acknowledges w 5                > w: closed
-         ask workers                     > 1 w lost: message 5 is acknowledged, but only 0 were sent; ...",
+         ask workers                     > 1 w lost: acknowledgement of message 5, but only 0 were sent; ...",
     );
 }
 

@@ -144,7 +144,7 @@ fn gone_workers_are_listed_after_restart() {
          acknowledges w 5
          worker w 1 again                > w is worker 2 now
          ask workers
-             > 1 w lost: message 5 is acknowledged, but only 0 were sent; the other side remembers another sender
+             > 1 w lost: acknowledgement of message 5, but only 0 were sent; the peer has the state of another sender
              > 2 w up
          restart
          ask workers                     > 1 w lost: message 5 ...
