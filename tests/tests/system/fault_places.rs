@@ -39,12 +39,12 @@ fn deterministic_error_fails_job_without_retry() {
     for (input, memory) in [("latin", "16MiB"), ("damaged.gz", "16MiB"), ("long", "4MiB")] {
         let mut command = program("testjobs");
         command.current_dir(folder.root()).args([input, "--job", "one-key", "--output", "out", "--quiet"]);
-        let ended = run(command.args(["--task-memory", memory])).failed(1, &["cannot be tried again", input]);
+        let ended = run(command.args(["--task-memory", memory])).failed(1, &["is not retried", input]);
         assert!(!ended.stderr.contains("failed 4 times"), "{}", ended.stderr);
     }
     let mut command = program("testjobs");
     command.current_dir(folder.root()).args(["long", "--job", "known-lines", "--output", "out", "--quiet"]);
-    run(&mut command).failed(1, &["cannot be tried again", "unknown side file"]);
+    run(&mut command).failed(1, &["is not retried", "unknown side file"]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn job_that_crashes_workers_fails_alone() {
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");
     let arguments = ["in", "--job", "kills-its-worker", "--output", "bad", "--conf", "attempts-max=100"];
     let bad = cluster.submit(&folder, &arguments);
-    cluster.wait(&[&bad]).failed(1, &["it is taken to be what ends them"]);
+    cluster.wait(&[&bad]).failed(1, &["the task is assumed to be the cause"]);
     let good =
         cluster.submit(&folder, &["in", "--job", "words-of-bytes", "--output", "good", "--reduces", "1"]);
     cluster.wait(&[&good]).succeeded();

@@ -131,7 +131,7 @@ fn map_output_outlives_worker_on_sigterm() {
     wait_until("the end of its map", || job.live(&there[0]).is_null());
     assert!(other.daemon.signal(Signal::TERM));
     assert_eq!(other.end().code(), Some(0));
-    let moved = format!("the output of {}.1 was moved to where it outlives its worker", job.task(&there[0]));
+    let moved = format!("the output of {}.1 was copied off its worker", job.task(&there[0]));
     let history = job.history();
     let events = history["events"].as_array().expect("an array");
     assert!(events.iter().any(|event| event["text"] == moved.as_str()), "{history}");

@@ -95,7 +95,7 @@ fn logs_follow_tail_and_failed_select_output() {
     assert_eq!(nap(&cluster, &["job", "logs", &good, "--failed"]).succeeded().stdout, "");
     // Without its side file the job panics after the first line, which is fatal.
     let bad = cluster.submit(&folder, &["in", "--job", "known-lines", "--output", "out-bad"]);
-    cluster.wait(&[&bad]).failed(1, &["cannot be tried again"]);
+    cluster.wait(&[&bad]).failed(1, &["is not retried"]);
     let failed = nap(&cluster, &["job", "logs", &bad, "--failed"]).succeeded().stdout;
     let title = format!("==> {bad}_m_0000.1 stdout (failed on local-a: ");
     assert!(failed.contains(&title), "{title}: {failed}");

@@ -201,7 +201,7 @@ impl Engine {
                     continue;
                 }
                 over -= paged;
-                let reason = format!("{worker} has too little memory for all that is suspended there");
+                let reason = format!("{worker} has too little memory for its suspended attempts");
                 self.give_up(id, Primitive::Checkpoint, Requester::Engine, reason);
             }
         }

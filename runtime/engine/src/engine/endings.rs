@@ -172,7 +172,7 @@ impl Engine {
         let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);
         let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
         if self.is_fatal(id.task, attempt.worker, &failure) {
-            let reason = format!("{} cannot be tried again: {told}", id.task);
+            let reason = format!("{} is not retried: {told}", id.task);
             self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
         } else if failure.place.is_of_host()
             && failure.class == FailureClass::Retryable

@@ -53,7 +53,8 @@ impl Engine {
         let (deaths, alone) = (task.faults.lost_with.len(), task.faults.lost_alone);
         if alone >= self.settings.crashes_max && self.is_convicted(id) {
             let reason = format!(
-                "each of {alone} workers died while it ran there alone, and {} before: it is taken to be what ends them",
+                "each of {alone} workers died while it ran there alone, and {} before: the task is assumed \
+                 to be the cause",
                 deaths.saturating_sub(alone as usize)
             );
             return self.fail_task(id, reason);
@@ -86,7 +87,7 @@ impl Engine {
 
     /// Ends the job of a task that must not be retried.
     pub(super) fn fail_task(&mut self, id: TaskId, reason: String) {
-        let reason = format!("{id} cannot be tried again: {reason}");
+        let reason = format!("{id} is not retried: {reason}");
         self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
     }
 

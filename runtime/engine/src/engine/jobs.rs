@@ -13,7 +13,7 @@ impl Engine {
     pub(super) fn job_submitted(&mut self, id: JobId, spec: &JobSpec) {
         if self.cluster.jobs.contains_key(&id) || self.cluster.ended.contains(id.0) {
             self.cluster.tally.illegal_events += 1;
-            self.warn(format!("{id} was submitted before; number jobs anew; ignored"));
+            self.warn(format!("{id} was already submitted; use a new job number; ignored"));
             return;
         }
         self.record(Record::JobAccepted(id));

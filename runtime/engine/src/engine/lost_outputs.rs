@@ -35,7 +35,7 @@ impl Engine {
             outputs.iter().filter(|one| self.may_have_read(id, **one)).map(|one| one.task).collect();
         if maps.is_empty() {
             self.cluster.tally.illegal_reports += 1;
-            self.warn(format!("{id} has lost inputs, but was given none of those it names; ignored"));
+            self.warn(format!("{id} reported lost inputs that it does not have; ignored"));
             return;
         }
         self.cluster.job_mut(job).awaiting_inputs.insert(id);

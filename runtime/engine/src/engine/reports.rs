@@ -34,7 +34,7 @@ impl Engine {
                 self.attempt_exits(id, AttemptInput::Failed, Some(failure));
             }
             Report::Killed => {
-                let failure = Failure::retryable("it was killed, though nobody here ordered that");
+                let failure = Failure::retryable("it was killed without an order");
                 self.attempt_exits(id, AttemptInput::Killed, Some(failure));
             }
             Report::OutputMoved => {}
@@ -75,7 +75,7 @@ impl Engine {
         let nonsense = if !job.commits(id.task.kind) {
             "its output goes to reduces"
         } else if id.task.kind == TaskKind::Reduce && !job.has_had_every_map() {
-            "some of the maps it reads were never done"
+            "some of its maps never finished"
         } else {
             self.cluster.attempt_mut(id).wants_commit = true;
             return self.grant_commit(id);
@@ -108,7 +108,7 @@ impl Engine {
     fn done(&mut self, id: AttemptId, output_bytes: u64) {
         let commits = self.cluster.job(id.task.job).commits(id.task.kind);
         if commits && self.cluster.task_mut(id.task).committer != Some(id.number) {
-            let failure = Failure::retryable("it said it was done, but had no right to commit");
+            let failure = Failure::retryable("it finished without a commit grant");
             self.attempt_exits(id, AttemptInput::Failed, Some(failure));
         } else {
             self.cluster.attempt_mut(id).output_bytes = output_bytes;

@@ -155,7 +155,7 @@ impl Engine {
         if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
             && let Some(why) = self.why_full(worker)
         {
-            let told = format!("{id} cannot be suspended and goes on: {why}");
+            let told = format!("{id} cannot be suspended and continues: {why}");
             return self.fall_back(id, &why, told);
         }
         let grace_over = now >= begins + grace.unwrap_or_default();

@@ -183,8 +183,8 @@ impl Engine {
         let (wanted, now) = (wanted?, self.cluster.now);
         let Some(put_off) = self.timers.put_off(wanted, now) else { return Some(wanted) };
         let why = match put_off {
-            PutOff::Spinning => "in vain all the time",
-            PutOff::Past => "no later than now",
+            PutOff::Spinning => "repeatedly without effect",
+            PutOff::Past => "which is not in the future",
         };
         if self.cluster.tally.wakes_put_off == 0 || matches!(put_off, PutOff::Spinning) {
             self.warn(format!(

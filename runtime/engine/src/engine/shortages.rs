@@ -16,7 +16,7 @@ impl Engine {
         let known = self.cluster.workers.get_mut(&id);
         let Some(worker) = known.filter(|worker| worker.state() != WorkerState::Lost) else {
             self.cluster.tally.illegal_events += 1;
-            self.warn(format!("{id} is not there to lack anything; ignored"));
+            self.warn(format!("{id} is unknown and cannot have a shortage; ignored"));
             return;
         };
         if !worker.health_mut().report_shortage(lacks) {

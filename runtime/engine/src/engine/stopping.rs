@@ -22,7 +22,7 @@ impl Engine {
                 Suspension { since: now, by: *by, beneficiary: *beneficiary, reason: reason.clone() }
             }
             None => {
-                let (by, reason) = (Requester::Policy, "what it was suspended for is over".to_owned());
+                let (by, reason) = (Requester::Policy, "the reason for its suspension has ended".to_owned());
                 Suspension { since: now, by, beneficiary: None, reason }
             }
         };
@@ -50,7 +50,7 @@ impl Engine {
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
         let worker = self.cluster.attempt_mut(id).worker;
-        let told = format!("{id} cannot be suspended and goes on: {worker} says {why}");
+        let told = format!("{id} cannot be suspended and continues: {worker} reported: {why}");
         self.fall_back(id, why, told);
         self.save_in_time(id, worker);
     }

@@ -110,7 +110,7 @@ fn measured_costs_replace_configured_ones() {
              > suspended
              > job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 0.2 s ago, 11 % done in 0.2 s of work
              > stopped 0.0 s ago by the scheduler for job_0002: the script says so (no map was suspended yet: this one is, to measure it)
-             > it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
+             > it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          started 2:m0.1
          at 300ms
          progress 2:m0.1 1/9

@@ -183,7 +183,7 @@ fn earlier_request_meets_full_worker() {
                  > record refused m1.1 so wait; record wanted wait m1.1
              started m2.1
                  > record refused m2.1
-                 > warn job_0001_m_0002.1 cannot be suspended and goes on: worker_0001 keeps 1 suspended attempts (suspended-max)
+                 > warn job_0001_m_0002.1 cannot be suspended and continues: worker_0001 keeps 1 suspended attempts (suspended-max)
              why m2
                  > active
                  > job_0001_m_0002.1 runs on worker_0001, launched 0.0 s ago"

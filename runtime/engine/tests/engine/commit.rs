@@ -30,7 +30,7 @@ fn done_without_grant_fails() {
              > launch m0.1 on 1
          started m0.1
          done m0.1
-             > job 1 failed: job_0001_m_0000 failed 1 time; last: host: it said it was done, but had no right to commit",
+             > job 1 failed: job_0001_m_0000 failed 1 time; last: host: it finished without a commit grant",
     );
 }
 
@@ -55,7 +55,7 @@ fn reduce_gets_no_grant_before_all_maps() {
              > launch m0.1 on 1; launch r0.1 on 1
          started r0.1
          commits r0.1
-             > warn job_0001_r_0000.1 asked to commit, but some of the maps it reads were never done; ignored
+             > warn job_0001_r_0000.1 asked to commit, but some of its maps never finished; ignored
          done m0.1
              > tell r0.1 of m0.1
          commits r0.1
@@ -128,7 +128,7 @@ fn commit_requested_while_stopping_is_granted_after_resume() {
              > launch 2:m0.1 on 1
          commits m0.1
          failed 2:m0.1 fatal: no
-             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 is not retried: no
              > resume m0.1
          resumed m0.1
              > commit m0.1

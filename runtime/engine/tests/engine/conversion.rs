@@ -40,13 +40,13 @@ fn suspended_attempt_converts_when_other_worker_is_idle() {
              wake
              failed 3:m0.1 fatal: no
                  > record ended 3:m0.1: no
-                 > record decided 3 failed: job_0003_m_0000 cannot be tried again: no
-                 > record ended 3 failed: job_0003_m_0000 cannot be tried again: no
-                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > record decided 3 failed: job_0003_m_0000 is not retried: no
+                 > record ended 3 failed: job_0003_m_0000 is not retried: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
                  > record given up m0.1 checkpoint; checkpoint m0.1
              why m0
                  > active
-                 > job_0001_m_0000.1 was woken to save its work, to go on elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 had no slot for it for 10ms, and worker_0002 has one
+                 > job_0001_m_0000.1 was resumed to save its work and continue elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 had no slot for it for 10ms, and worker_0002 has one
              checkpointed m0.1
                  > record checkpointed m0.1; record launched m0.2 on 2; launch m0.2 on 2 from m0.1"
         ),
@@ -62,7 +62,7 @@ fn suspended_attempt_converts_when_wait_ends() {
              at 3ms
              show wakes
              failed 3:m0.1 fatal: no
-                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
              at 10ms
              wake
                  > checkpoint m0.1"
@@ -77,7 +77,7 @@ fn conversion_can_kill() {
         &format!(
             "{SUSPENDED}
              failed 3:m0.1 fatal: no
-                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
              at 10ms
              wake
                  > kill m0.1
@@ -130,7 +130,7 @@ fn one_free_slot_converts_one_attempt() {
              > launch 2:m1.1 on 1
          at 20ms
          failed 3:m0.1 fatal: no
-             > job 3 failed: job_0003_m_0000 cannot be tried again: no
+             > job 3 failed: job_0003_m_0000 is not retried: no
              > checkpoint m0.1
          wake
          checkpointed m0.1
@@ -147,7 +147,7 @@ fn attempt_failing_during_conversion_is_retried() {
             "{SUSPENDED}
              at 12ms
              failed 3:m0.1 fatal: no
-                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > job 3 failed: job_0003_m_0000 is not retried: no
                  > checkpoint m0.1
              failed m0.1 retryable: the disk is full
                  > launch m0.2 on 2"

@@ -125,7 +125,7 @@ fn suspended_attempt_moves_from_draining_worker() {
              > record draining 1; record given up m0.1 checkpoint; checkpoint m0.1
          why m0
              > active
-             > job_0001_m_0000.1 was woken to save its work, to go on elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 is draining
+             > job_0001_m_0000.1 was resumed to save its work and continue elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 is draining
          suspended m1.1
              > record suspended m1.1; record given up m1.1 checkpoint; checkpoint m1.1
          checkpointed m0.1
@@ -327,10 +327,10 @@ fn hold_survives_drain_as_checkpoint() {
              > leave 1
          why m0
              > suspended; it is suspended by an operator: ada looks at it
-             > its attempt is gone; it goes on from the checkpoint made on worker_0001 when an operator resumes it
+             > its attempt has ended; it continues from the checkpoint made on worker_0001 when an operator resumes it
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 0 tasks wait
-             > job_0001_m_0000 is suspended by an operator, and its attempt is gone
+             > job_0001_m_0000 is suspended by an operator, and its attempt has ended
          lost 2
          worker 3 1+0
          operator resume m0.1: go on
@@ -355,7 +355,7 @@ fn hold_survives_kill_by_drain() {
              > leave 1
          why m0
              > suspended; it is suspended by an operator: ada looks at it
-             > its attempt is gone; it goes on from the beginning when an operator resumes it
+             > its attempt has ended; it continues from the beginning when an operator resumes it
          operator resume m0.1: go on
              > launch m0.2 on 2",
     );
@@ -375,7 +375,7 @@ fn hold_survives_loss_of_worker() {
          lost 1
          why m0
              > suspended; it is suspended by an operator: ada looks at it
-             > its attempt is gone; it goes on from the beginning when an operator resumes it
+             > its attempt has ended; it continues from the beginning when an operator resumes it
          operator resume m0.1: go on
              > launch m0.2 on 2
          operator resume m0.1: again

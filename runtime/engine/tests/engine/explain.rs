@@ -65,7 +65,7 @@ fn avoided_worker_is_explained() {
              > launch m0.1 on 2
          failed m0.1 task: a bad row
          why m0
-             > pending; worker_0002 has a free map slot, but the task failed there and another worker can have it
+             > pending; worker_0002 has a free map slot, but the task failed there and another worker can run it
              > it failed 1 of at most 4 times, on worker_0002; last: a bad row",
     );
 }
@@ -141,7 +141,7 @@ fn states_of_attempts_are_explained() {
              > suspend m0.1
          suspended m0.1
          why m0
-             > suspended; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; stopped 0.0 s ago by the scheduler: the script says so; it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
+             > suspended; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; stopped 0.0 s ago by the scheduler: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          commits m1.1
              > commit m1.1
          why m1
@@ -207,11 +207,11 @@ fn suspension_by_policy_is_explained() {
          wake
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
-             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by the scheduler for job_0002: the script says so; it goes on in the next map slot of worker_0001 that the scheduler gives job_0001
+             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by the scheduler for job_0002: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          operator suspend m0.1: ada needs the machine
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
-             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by an operator for job_0002: ada needs the machine; it goes on when an operator resumes it
+             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by an operator for job_0002: ada needs the machine; it continues when an operator resumes it
          whyjob 2
              > active; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
     );

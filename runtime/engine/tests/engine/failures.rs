@@ -73,7 +73,7 @@ fn fatal_failure_ends_job_immediately() {
          failed m0.1 fatal: the disk is full
              > kill m1.1
          killed m1.1
-             > job 1 failed: job_0001_m_0000 cannot be tried again: the disk is full",
+             > job 1 failed: job_0001_m_0000 is not retried: the disk is full",
     );
 }
 
@@ -87,7 +87,7 @@ fn unordered_kill_counts_as_failure() {
              > launch m0.2 on 1
          started m0.2
          killed m0.2
-             > job 1 failed: job_0001_m_0000 failed 2 times; last: host: it was killed, though nobody here ordered that",
+             > job 1 failed: job_0001_m_0000 failed 2 times; last: host: it was killed without an order",
     );
 }
 

@@ -39,13 +39,13 @@ fn worker_without_disk_gets_no_attempts() {
              > record ended m0.1: local disk: no space left
              > record short 1 until 5000ms: local disk: no space left
          why m0
-             > pending; worker_0001 gets nothing for another 5.0 s: local disk: no space left; no worker takes new attempts
+             > pending; worker_0001 receives no tasks for another 5.0 s: local disk: no space left; no worker takes new attempts
          short 1: 3 MiB are free
              > record short 1: 3 MiB are free
          at 6000ms
          wake
          why m0
-             > pending; worker_0001 gets nothing until it has what it lacks: 3 MiB are free; no worker takes new attempts
+             > pending; worker_0001 receives no tasks until its shortage is over: 3 MiB are free; no worker takes new attempts
          short 1
              > record short 1: nothing; record launched m0.2 on 1; launch m0.2 on 1",
     );
@@ -64,7 +64,7 @@ fn full_disk_of_one_host_never_fails_job() {
          failed m0.2 retryable at local-disk: full
              > launch m0.3 on 3
          failed m0.3 retryable at local-disk: full
-             > job 1 failed: job_0001_m_0000 cannot be tried again: on each of 2 hosts; the last: local disk: full",
+             > job 1 failed: job_0001_m_0000 is not retried: on each of 2 hosts; the last: local disk: full",
     );
 }
 
@@ -78,7 +78,7 @@ fn full_disk_of_only_host_fails_job() {
          job 1 maps 1
              > launch m0.1 on 1
          failed m0.1 retryable at local-disk: no space left
-             > job 1 failed: job_0001_m_0000 cannot be tried again: local disk: no space left",
+             > job 1 failed: job_0001_m_0000 is not retried: local disk: no space left",
     );
 }
 
@@ -135,14 +135,14 @@ fn program_error_is_retried_on_second_host() {
          failed m0.1 fatal at program-file: no such command
              > launch m0.2 on 2
          failed m0.2 fatal at program-file: no such command
-             > job 1 failed: job_0001_m_0000 cannot be tried again: program file: no such command",
+             > job 1 failed: job_0001_m_0000 is not retried: program file: no such command",
     );
     check(
         "worker 1 2+0 on ada
          job 1 maps 1
              > launch m0.1 on 1
          failed m0.1 fatal at program-file: no such command
-             > job 1 failed: job_0001_m_0000 cannot be tried again: program file: no such command",
+             > job 1 failed: job_0001_m_0000 is not retried: program file: no such command",
     );
 }
 
@@ -154,6 +154,6 @@ fn full_output_counts_against_job() {
          job 1 maps 1
              > launch m0.1 on 1
          failed m0.1 fatal at shared-storage: cannot write OUT: no space left
-             > job 1 failed: job_0001_m_0000 cannot be tried again: shared storage: cannot write OUT: no space left",
+             > job 1 failed: job_0001_m_0000 is not retried: shared storage: cannot write OUT: no space left",
     );
 }

@@ -41,7 +41,7 @@ fn crashing_job_fails_and_others_continue() {
              worker 5 1+0 on ada
                  > launch m0.5 on 5
              lost 5 crashed
-                 > job 1 failed: job_0001_m_0000 cannot be tried again: each of 3 workers died while it ran there alone, and 2 before: it is taken to be what ends them"
+                 > job 1 failed: job_0001_m_0000 is not retried: each of 3 workers died while it ran there alone, and 2 before: the task is assumed to be the cause"
         )
         .replace("    show records\n", "")
         .replace(

@@ -138,7 +138,7 @@ fn illegal_job_events_are_ignored_with_warning() {
     check(
         "job 1 maps 1
          job 1 maps 2
-             > warn job_0001 was submitted before; number jobs anew; ignored
+             > warn job_0001 was already submitted; use a new job number; ignored
          stop 2: who
              > warn job_0002 cannot be killed: no such job; ignored
          tally illegal_events 2",

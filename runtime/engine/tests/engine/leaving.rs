@@ -154,7 +154,7 @@ fn refused_suspend_checkpoints_within_grace() {
              > suspend m0.1
          drain 1 within 20ms
          refused m0.1: no memory
-             > warn job_0001_m_0000.1 cannot be suspended and goes on: worker_0001 says no memory; checkpoint m0.1
+             > warn job_0001_m_0000.1 cannot be suspended and continues: worker_0001 reported: no memory; checkpoint m0.1
          checkpointed m0.1
              > leave 1",
     );

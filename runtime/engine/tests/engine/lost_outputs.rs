@@ -206,7 +206,7 @@ fn reduce_cannot_miss_unknown_output() {
              > warn job_0001_r_0000.1: attempt is Launching and cannot take InputsLost; ignored
          started r0.1
          misses r0.1 m0.2 m7.1 2:m0.1 r0.1: nonsense
-             > warn job_0001_r_0000.1 has lost inputs, but was given none of those it names; ignored
+             > warn job_0001_r_0000.1 reported lost inputs that it does not have; ignored
          tally illegal_reports 2",
     );
 }

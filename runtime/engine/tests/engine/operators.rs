@@ -33,7 +33,7 @@ fn held_attempt_stays_suspended_until_resumed() {
              > record done 2:m0.1; record decided 2 succeeded; record ended 2 succeeded; job 2 succeeded
          why m0
              > suspended; job_0001_m_0000.1 is suspended by an operator on worker_0001, launched 0.0 s ago
-             > stopped 0.0 s ago by an operator: ada needs the machine; it goes on when an operator resumes it
+             > stopped 0.0 s ago by an operator: ada needs the machine; it continues when an operator resumes it
          operator resume m0.1: ada is done
              > record released m0.1; resume m0.1
          resumed m0.1
@@ -53,7 +53,7 @@ fn recalled_attempt_gets_next_slot_of_worker() {
          operator resume m0.1: now
          why m0
              > suspended; job_0001_m_0000.1 is suspended and gets the next free slot on worker_0001, launched 0.0 s ago
-             > stopped 0.0 s ago by an operator: for now; it goes on in the next free map slot of worker_0001
+             > stopped 0.0 s ago by an operator: for now; it continues in the next free map slot of worker_0001
          commits 2:m0.1
              > commit 2:m0.1
          done 2:m0.1
@@ -84,7 +84,7 @@ fn attempt_suspended_by_policy_can_be_held_and_resumed() {
          suspended m0.1
              > launch 2:m0.1 on 1
          failed 2:m0.1 fatal: no
-             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 is not retried: no
          operator resume m0.1: go on
              > resume m0.1",
     );
@@ -180,7 +180,7 @@ fn refused_operator_suspend_is_warned() {
              > record held m0.1; record wanted suspend m0.1; suspend m0.1
          refused m0.1: no memory
              > record refused m0.1
-             > warn job_0001_m_0000.1 cannot be suspended and goes on: worker_0001 says no memory
+             > warn job_0001_m_0000.1 cannot be suspended and continues: worker_0001 reported: no memory
          operator suspend m0.1: again
              > record held m0.1; record wanted suspend m0.1; suspend m0.1",
     );
@@ -224,7 +224,7 @@ fn unsuspendable_attempt_of_paused_job_finishes() {
              > suspend m1.1
          done m0.1
          refused m1.1: no memory
-             > warn job_0001_m_0001.1 cannot be suspended and goes on: worker_0001 says no memory
+             > warn job_0001_m_0001.1 cannot be suspended and continues: worker_0001 reported: no memory
          commits m1.1
              > commit m1.1
          done m1.1

@@ -25,7 +25,7 @@ fn suspend_frees_slot_when_verified() {
          suspended m0.1
              > launch 2:m0.1 on 1
          failed 2:m0.1 fatal: no
-             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 is not retried: no
              > resume m0.1
          resumed m0.1
          commits m0.1
@@ -46,9 +46,9 @@ fn checkpoint_ends_attempt_and_next_restores() {
              > record checkpointed m0.1; record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1
          failed 2:m0.1 fatal: no
              > record ended 2:m0.1: no
-             > record decided 2 failed: job_0002_m_0000 cannot be tried again: no
-             > record ended 2 failed: job_0002_m_0000 cannot be tried again: no
-             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > record decided 2 failed: job_0002_m_0000 is not retried: no
+             > record ended 2 failed: job_0002_m_0000 is not retried: no
+             > job 2 failed: job_0002_m_0000 is not retried: no
              > record launched m0.2 on 1; launch m0.2 on 1 from m0.1",
     );
 }
@@ -307,7 +307,7 @@ fn active_time_excludes_suspension() {
          at 20ms
          active m0.1 4ms
          failed 2:m0.1 fatal: no
-             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 is not retried: no
              > resume m0.1
          at 30ms
          resumed m0.1
@@ -338,7 +338,7 @@ fn past_wake_up_is_put_off() {
          show wakes
          at 50ms
          policy wake 50ms
-             > warn the scheduler wants to be woken at 0.050000s, no later than now; put off by 100ms; wake at 150ms
+             > warn the scheduler wants to be woken at 0.050000s, which is not in the future; put off by 100ms; wake at 150ms
          tally wakes_put_off 1",
     );
 }

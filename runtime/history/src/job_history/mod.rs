@@ -56,10 +56,7 @@ impl JobHistory<'_> {
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
             Record::OutputMoved(attempt) => {
-                self.say(
-                    at_millis,
-                    format!("the output of {attempt} was moved to where it outlives its worker"),
-                );
+                self.say(at_millis, format!("the output of {attempt} was copied off its worker"));
             }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
@@ -189,14 +186,14 @@ impl JobHistory<'_> {
             }
             Record::SuspendRefused { attempt, reason, .. } => {
                 self.book.withdrawn(*attempt, reason);
-                format!("{attempt} cannot be suspended and goes on: {reason}")
+                format!("{attempt} cannot be suspended and continues: {reason}")
             }
             Record::Converted { attempt, primitive, reason, .. } => {
-                format!("{attempt} is given up where it is, by {primitive}: {reason}")
+                format!("{attempt} leaves its worker by {primitive}: {reason}")
             }
             Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
             Record::AttemptReleased { attempt, reason } => {
-                format!("{attempt} is wanted back by an operator: {reason}")
+                format!("{attempt} is resumed by an operator: {reason}")
             }
             Record::JobHeld { reason, lets_finish: true, .. } => format!("held: {reason}"),
             Record::JobHeld { reason, .. } => format!("suspended: {reason}"),
@@ -219,7 +216,7 @@ impl JobHistory<'_> {
         self.book.accounted(at_micros, attempt, account);
         let at_millis = at_micros / 1_000;
         match &account.what {
-            Preempted::Restored => self.say(at_millis, format!("{attempt} goes on from its checkpoint")),
+            Preempted::Restored => self.say(at_millis, format!("{attempt} continues from its checkpoint")),
             Preempted::RestoreRefused(why) => {
                 self.say(at_millis, format!("{attempt} starts from scratch: {why}"));
             }

@@ -256,9 +256,9 @@ impl PreemptionBook {
                 PreemptionEnd::Suspended => "was suspended",
                 PreemptionEnd::Checkpointed => "was checkpointed",
                 PreemptionEnd::Killed => "was killed",
-                PreemptionEnd::Finished => "was to give its slot and was done first",
-                PreemptionEnd::Ended => "was to give its slot and ended",
-                PreemptionEnd::Withdrawn => "was to give its slot and kept it",
+                PreemptionEnd::Finished => "was to give its slot, but finished first",
+                PreemptionEnd::Ended => "was to give its slot, but ended",
+                PreemptionEnd::Withdrawn => "was to give its slot, but kept it",
             });
             format!("{} {became}, {}", known.attempt, in_words(known))
         };

@@ -115,7 +115,7 @@ fn an_abort_in_user_code_is_named() {
 fn a_fatal_error_is_not_tried_again() {
     let job = Scenario::new(&WORDS).rule("m_0000.1 work fatal no space").with("slots=1");
     let ended = job.run();
-    ended.assert_failure(1, &["job_0001_m_0000 cannot be tried again: no space"]);
+    ended.assert_failure(1, &["job_0001_m_0000 is not retried: no space"]);
 }
 
 #[test]

@@ -155,6 +155,5 @@ fn an_output_directory_that_vanishes_ends_the_job_at_once() {
     let job = Scenario::new(&["a"]);
     let output = job.output();
     let job = job.rule(&format!("r_0000.1 written remove-output {}", output.display()));
-    job.run()
-        .assert_failure(1, &["cannot be tried again", "was the output directory changed while the job ran?"]);
+    job.run().assert_failure(1, &["is not retried", "was the output directory changed while the job ran?"]);
 }

@@ -201,7 +201,7 @@ fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
                                          > m1 active, 2 attempts, m1.2 running
          ask progress 1                  > ...1 suspended
          ask why 1                       > ...
-                                         > ...m_0000 is suspended by an operator, and its attempt is gone
+                                         > ...m_0000 is suspended by an operator, and its attempt has ended
                                          > ...
                                          > ...resume it with: nap task resume job_0001_m_0000.1
          resume 1: ada asked

@@ -142,13 +142,14 @@ fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
     let mut held = job.held_tasks(kind);
     let first = held.next()?;
     let text = match held.count() {
-        0 => format!("{first} is suspended by an operator, and its attempt is gone"),
+        0 => format!("{first} is suspended by an operator, and its attempt has ended"),
         1 => format!(
-            "{first} and 1 other {kind} task are suspended by an operator, and their attempts are gone"
+            "{first} and 1 other {kind} task are suspended by an operator, and their attempts have ended"
         ),
         more => {
             format!(
-                "{first} and {more} other {kind} tasks are suspended by an operator, and their attempts are gone"
+                "{first} and {more} other {kind} tasks are suspended by an operator, and their attempts \
+                 have ended"
             )
         }
     };
@@ -167,7 +168,7 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
             None => "from the beginning".to_owned(),
         };
         let why = format!("it is suspended by an operator: {reason}");
-        let gone = format!("its attempt is gone; it goes on {from} when an operator resumes it");
+        let gone = format!("its attempt has ended; it continues {from} when an operator resumes it");
         return vec![
             Reason::new(ReasonCode::HeldByOperator, why),
             Reason::new(ReasonCode::HeldByOperator, gone),
@@ -203,7 +204,7 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         AttemptState::Suspended if attempt.is_recalled() => "is suspended and gets the next free slot",
         AttemptState::Suspended => "is suspended and waits for a slot",
         AttemptState::Checkpointing if attempt.is_converting() => {
-            "was woken to save its work, to go on elsewhere,"
+            "was resumed to save its work and continue elsewhere,"
         }
         AttemptState::Resuming => "is being resumed",
         AttemptState::Checkpointing => "is saving its work",

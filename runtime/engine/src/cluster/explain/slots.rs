@@ -75,12 +75,12 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         return because(ReasonCode::Draining, format!("{id} is draining"));
     }
     if let Some(lacks) = worker.health().reported_shortage() {
-        let text = format!("{id} gets nothing until it has what it lacks: {lacks}");
+        let text = format!("{id} receives no tasks until its shortage is over: {lacks}");
         return because(ReasonCode::WorkerShort, text);
     }
     if let Some(shortage) = worker.health().shortage() {
         let left = seconds(shortage.until.since(cluster.now));
-        let text = format!("{id} gets nothing for another {left}: {}", shortage.because);
+        let text = format!("{id} receives no tasks for another {left}: {}", shortage.because);
         return because(ReasonCode::WorkerShort, text);
     }
     if worker.is_cleared() {
@@ -116,7 +116,7 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
     let mut reasons = Vec::new();
     if job.avoids(task, id) {
         let text =
-            format!("{id} has a free {kind} slot, but the task failed there and another worker can have it");
+            format!("{id} has a free {kind} slot, but the task failed there and another worker can run it");
         reasons.push(Reason::new(ReasonCode::FailedThere, text));
     } else if !worker.has_slot_for(job.id, kind) {
         let kept = worker.reservations().iter().filter(|kept| kept.kind == kind);

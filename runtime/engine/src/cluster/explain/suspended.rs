@@ -28,13 +28,13 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
 fn what_next(job: &Job, attempt: &Attempt) -> String {
     let (kind, worker) = (attempt.id.task.kind, attempt.worker);
     if attempt.is_held() {
-        "it goes on when an operator resumes it".to_owned()
+        "it continues when an operator resumes it".to_owned()
     } else if job.pause.is_some() {
-        "it goes on when an operator resumes its job".to_owned()
+        "it continues when an operator resumes its job".to_owned()
     } else if attempt.is_recalled() {
-        format!("it goes on in the next free {kind} slot of {worker}")
+        format!("it continues in the next free {kind} slot of {worker}")
     } else {
-        format!("it goes on in the next {kind} slot of {worker} that the scheduler gives {}", job.id)
+        format!("it continues in the next {kind} slot of {worker} that the scheduler gives {}", job.id)
     }
 }
 

@@ -136,7 +136,7 @@ impl RandomRun {
                 Effect::WakeAt(time) => self.wake = Some(self.wake.map_or(*time, |before| before.min(*time))),
                 Effect::Warn { message } => {
                     let about_workers = message.contains("is excluded")
-                        || message.contains("cannot be suspended and goes on");
+                        || message.contains("cannot be suspended and continues");
                     assert!(self.hostile || about_workers || message == &self.refusal, "{message}")
                 }
                 Effect::WorkerMayLeave { worker } => {
