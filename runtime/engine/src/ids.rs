@@ -120,7 +120,7 @@ impl fmt::Display for AttemptId {
 
 /// An invalid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no {meant}; write it as {example}")]
+#[error("invalid {meant} {text:?}; write it as {example}")]
 pub struct IdError {
     text: String,
     meant: &'static str,
@@ -207,6 +207,6 @@ mod tests {
             assert!(text.parse::<AttemptId>().is_err(), "{text:?}");
         }
         let error = "job_x".parse::<JobId>().expect_err("it is none").to_string();
-        assert_eq!(error, "\"job_x\" is no job; write it as job_0007");
+        assert_eq!(error, "invalid job \"job_x\"; write it as job_0007");
     }
 }

@@ -14,7 +14,7 @@ pub struct Ratio(Rational<i128>);
 
 /// An invalid ratio.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no ratio; give an integer, a decimal such as 0.8, or p/q, of at most 18 digits each")]
+#[error("invalid ratio {0:?}: expected an integer, a decimal such as 0.8, or p/q, of at most 18 digits each")]
 pub struct RatioError(pub String);
 
 impl Ratio {

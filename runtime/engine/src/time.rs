@@ -75,7 +75,7 @@ impl fmt::Display for Span {
 
 /// An invalid span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no span of time; give a number and a unit: 250us, 500ms, 1.35s, 10m or 2h")]
+#[error("invalid time span {0:?}: expected a number and a unit, such as 250us, 500ms, 1.35s, 10m or 2h")]
 pub struct SpanError(pub String);
 
 /// The units of a span in text, with their microseconds.

@@ -28,7 +28,7 @@ pub fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File>
     let file = options.clone().custom_flags(flags).open(path).map_err(|error| {
         let error_code = error.raw_os_error();
         if error_code == Some(libc::ELOOP) {
-            irregular("is a symbolic link, which is not followed here")
+            irregular("is a symbolic link; links are not followed here")
         } else if error_code == Some(libc::ENXIO) {
             irregular("is not a regular file")
         } else {

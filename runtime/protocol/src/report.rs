@@ -101,8 +101,8 @@ pub enum JobError {
     },
     /// The output directory contains leftovers of a killed run.
     #[error(
-        "output directory {path}/ holds _temporary of a run that did not end; if that run is gone pass --overwrite \
-         or remove it"
+        "output directory {path}/ contains _temporary of an unfinished run; if that run has ended, pass \
+         --overwrite or remove it"
     )]
     OutputUnfinished {
         /// The output directory.

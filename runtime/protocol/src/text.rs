@@ -49,7 +49,7 @@ pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
     let chars = name.chars().count();
     if chars > NAME_CHARS_MAX {
         return Err(format!(
-            "the {what} {} has {chars} characters; at most {NAME_CHARS_MAX} are allowed, give a shorter one with {flag}",
+            "the {what} {} has {chars} characters (limit {NAME_CHARS_MAX}); give a shorter one with {flag}",
             one_line(name, 40)
         ));
     }
@@ -57,7 +57,7 @@ pub fn check_name(what: &str, name: &str, flag: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown = one_line(name, NAME_CHARS_MAX);
-    Err(format!("the {what} {shown} has characters that cannot be shown; give another one with {flag}"))
+    Err(format!("the {what} {shown} has unprintable characters; give another one with {flag}"))
 }
 
 /// Whether a terminal shows the character without side effects.
@@ -117,15 +117,9 @@ mod tests {
         assert_eq!(check_name("name", "Größen, 日本", "--name"), Ok(()));
         assert_eq!(check_name("name", &"x".repeat(NAME_CHARS_MAX), "--name"), Ok(()));
         let error = check_name("name", &"x".repeat(5_000), "--name").expect_err("too long");
-        assert!(
-            error.contains("has 5000 characters; at most 200 are allowed, give a shorter one with --name"),
-            "{error}"
-        );
+        assert!(error.contains("has 5000 characters (limit 200); give a shorter one with --name"), "{error}");
         assert!(error.len() < 200, "{error}");
         let error = check_name("queue", "a\nb", "--queue").expect_err("two lines");
-        assert_eq!(
-            error,
-            "the queue a\\nb has characters that cannot be shown; give another one with --queue"
-        );
+        assert_eq!(error, "the queue a\\nb has unprintable characters; give another one with --queue");
     }
 }

@@ -143,7 +143,7 @@ mod tests {
             ("plan/1", "plan/2", "its format is \"napreduce-guest-plan/2\", but this program reads"),
             ("\"00ff10\"", "\"00ff1\"", "invalid key \"00ff1\""),
             ("\"00ff10\"", "\"é0\"", "invalid key"),
-            ("job_0003", "job-3", "is no job; write it as job_0007"),
+            ("job_0003", "job-3", "invalid job \"job-3\"; write it as job_0007"),
             ("{", "", "invalid JSON: "),
         ] {
             let error = GuestPlan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to);

@@ -80,7 +80,7 @@ fn overwrite_removes_the_remains_of_a_killed_run() {
     let job = Scenario::new(&["a"]);
     fs::create_dir_all(job.output().join("_temporary/job_0001/shuffle")).unwrap();
     fs::write(job.output().join("_temporary/job_0001/shuffle/old.segment"), "old").unwrap();
-    job.run().assert_failure(2, &["holds _temporary of a run that did not end"]);
+    job.run().assert_failure(2, &["contains _temporary of an unfinished run"]);
     let job = job.with("overwrite=yes");
     job.run().assert_success();
     assert_eq!(job.output_names(), ["_SUCCESS", "part-r-00000"]);

@@ -235,7 +235,7 @@ mod tests {
         for (text, line, column, what) in [
             ("while x", 1, 1, "expected \"when \""),
             ("\nwhen tim >= 5s do submit(a)", 2, 6, "unknown condition \"tim\""),
-            ("when time >= 5 do submit(a)", 1, 14, "is no span of time"),
+            ("when time >= 5 do submit(a)", 1, 14, "invalid time span"),
             ("when time >= 5s do", 1, 17, "expected \"do \""),
             ("when time >= 5s do sing(a)", 1, 20, "unknown action \"sing\""),
             ("when submitted() do kill(a)", 1, 16, "missing job name"),
@@ -243,7 +243,7 @@ mod tests {
             ("when submitted(a/x1) do kill(a)", 1, 16, "write m0 or r0"),
             ("when submitted(a) do submit(a/m0)", 1, 33, "submit takes a job"),
             ("when submitted(a) do kill(a) kill(b)", 1, 30, "expected the end of the line"),
-            ("when progress(a) >= half do kill(a)", 1, 21, "is no ratio"),
+            ("when progress(a) >= half do kill(a)", 1, 21, "invalid ratio"),
             ("when started(a) do launch(a on mars)", 1, 32, "invalid worker"),
         ] {
             let error = read_rules(text).expect_err(text);

@@ -86,7 +86,7 @@ fn problem_responses_match_the_description() {
     let validator = validator(&description, &description["components"]["schemas"]["Problem"]);
     for (path, status, detail) in [
         ("/api/nap/v1/jobs/job_0009", 404, "there is no job_0009; see: nap job list"),
-        ("/api/nap/v1/jobs/9", 400, "\"9\" is no job; write it as job_0007"),
+        ("/api/nap/v1/jobs/9", 400, "invalid job \"9\"; write it as job_0007"),
         ("/api/nap/v1/jobs?state=odd", 400, "unknown job state \"odd\"; expected one of active, suspended"),
         ("/api/nap/v1/jobs?limit=0", 400, "limit is 0; expected 1 to 10000"),
         ("/api/nap/v1/jobs?limit=1&limit=2", 400, "query parameter limit is repeated"),

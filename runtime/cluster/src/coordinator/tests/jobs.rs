@@ -81,7 +81,7 @@ async fn leftovers_of_same_submission_are_replaced() {
     drop(stage.scene.claim(1, TOKEN, Owner::Cluster));
     let script = format!(
         "submit 6 maps 1
-             > refused: output directory ...out/ holds _temporary of a run that did not end; ...
+             > refused: output directory ...out/ contains _temporary of an unfinished run; ...
          submit {TOKEN} maps 1           > is job 2"
     );
     stage.play(&script).await;

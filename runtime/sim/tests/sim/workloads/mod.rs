@@ -85,7 +85,7 @@ fn errors_name_job_and_field() {
         refused(&job("slowstart = 2")),
         "day.toml: job \"a\", slowstart: invalid fraction 2; give 0 to 1"
     );
-    assert!(refused(&job("submit = \"soon\"")).contains("job \"a\", submit: \"soon\" is no span of time"));
+    assert!(refused(&job("submit = \"soon\"")).contains("job \"a\", submit: invalid time span \"soon\""));
     assert!(refused(&job("submit = \"trigger\"\nrepeat = 2")).contains("cannot be repeated"));
     assert!(refused(&job("attempts-max = 0")).contains("attempts-max: must be positive"));
     assert!(refused(&job("arrivals = { poisson = -1 }")).contains("job \"a\", arrivals: invalid number -1"));
