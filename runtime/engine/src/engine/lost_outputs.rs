@@ -125,7 +125,7 @@ impl Engine {
     /// Moves a reduce that alone cannot read from a worker to another worker, without counting a failure.
     fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
         let reader = reduce.worker;
-        self.kill(reduce.id, format!("{reader} cannot read from {holder}, and others may: {reason}"));
+        self.kill(reduce.id, format!("{reader} cannot read from {holder}, but other workers can: {reason}"));
         self.avoid(reduce.id.task, reader);
         self.hold_against(reader, reduce.id.task);
     }

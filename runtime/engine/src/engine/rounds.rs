@@ -104,7 +104,7 @@ impl Engine {
             if let Err(why) = self.carry_out(&action, offer) {
                 assert!(!self.settings.strict, "illegal action {action:?}: {why}");
                 self.cluster.tally.illegal_actions += 1;
-                self.warn(format!("the scheduler wants {action:?}, but {why}; ignored"));
+                self.warn(format!("ignored {action:?} of the scheduler: {why}"));
             }
         }
         self.room = taken;
@@ -188,7 +188,7 @@ impl Engine {
         };
         if self.cluster.tally.wakes_put_off == 0 || matches!(put_off, PutOff::Spinning) {
             self.warn(format!(
-                "the scheduler wants to be woken at {wanted}, {why}; put off by {}",
+                "the scheduler requested a wake-up at {wanted}, {why}; delayed by {}",
                 PUT_OFF.to_text()
             ));
         }

@@ -230,13 +230,13 @@ fn impossible_action_is_refused_with_reason() {
          job 1 maps 2
              > launch m0.1 on 1
          policy launch m1 on 1
-             > warn the scheduler wants Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored
+             > warn ignored Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh } of the scheduler: worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved
          policy resume m0.1
-             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but job_0001_m_0000.1 is Launching and its job Active; ignored
+             > warn ignored Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } } of the scheduler: job_0001_m_0000.1 is Launching and its job Active
          policy cancel m0.1
-             > warn the scheduler wants Cancel { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but there is no request to preempt job_0001_m_0000.1; ignored
+             > warn ignored Cancel { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } } of the scheduler: there is no request to preempt job_0001_m_0000.1
          policy decline
-             > warn the scheduler wants Decline { reason: \"not now\" }, but no slot was offered; ignored
+             > warn ignored Decline { reason: \"not now\" } of the scheduler: no slot was offered
          tally illegal_actions 4",
     );
 }
@@ -255,7 +255,7 @@ fn resume_needs_free_slot() {
          suspended m0.1
              > launch 2:m0.1 on 1
          policy resume m0.1
-             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored",
+             > warn ignored Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } } of the scheduler: worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved",
     );
 }
 
@@ -325,7 +325,7 @@ fn preemption_for_own_job_is_refused() {
              > launch m0.1 on 1
          started m0.1
          policy kill m0.1 for 1
-             > warn the scheduler wants Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }), but cannot preempt job_0001_m_0000.1 for its own job; ignored
+             > warn ignored Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }) of the scheduler: cannot preempt job_0001_m_0000.1 for its own job
          tally requests_refused 1
          tally illegal_actions 1",
     );
@@ -338,7 +338,7 @@ fn past_wake_up_is_put_off() {
          show wakes
          at 50ms
          policy wake 50ms
-             > warn the scheduler wants to be woken at 0.050000s, which is not in the future; put off by 100ms; wake at 150ms
+             > warn the scheduler requested a wake-up at 0.050000s, which is not in the future; delayed by 100ms; wake at 150ms
          tally wakes_put_off 1",
     );
 }

@@ -122,7 +122,7 @@ fn expired_reservation_goes_by_order() {
          wake
              > wake at 415ms
          policy launch 3:m0 on 1
-             > warn the scheduler wants Launch { task: TaskId { job: JobId(3), kind: Map, index: 0 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0003: 1 free and 1 of them reserved; ignored
+             > warn ignored Launch { task: TaskId { job: JobId(3), kind: Map, index: 0 }, worker: WorkerId(1), from: Fresh } of the scheduler: worker_0001 has no map slot for job_0003: 1 free and 1 of them reserved
              > wake at 415ms
          at 415ms
          release

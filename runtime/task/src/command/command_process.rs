@@ -93,6 +93,6 @@ fn die_with(parent: &OsString) -> io::Result<()> {
     if parent.is_some() && getppid() == parent {
         Ok(())
     } else {
-        Err(io::Error::other("the task process is gone"))
+        Err(io::Error::other("the task process has ended"))
     }
 }

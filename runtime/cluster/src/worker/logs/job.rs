@@ -170,7 +170,7 @@ impl AttemptLogs for LogFiles {
         let last = String::from_utf8_lossy(&last);
         Some(match before {
             0 => last.into_owned(),
-            before => format!("[napreduce: the first {before} bytes of this stream are left out]\n{last}"),
+            before => format!("[napreduce: the first {before} bytes of this stream are omitted]\n{last}"),
         })
     }
 

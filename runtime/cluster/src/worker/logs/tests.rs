@@ -122,7 +122,7 @@ async fn end_of_stderr_names_omitted_bytes() {
     output.stderr.write_all(&b"a line\n".repeat(10_000)).expect("written");
     let told = logs.end_of_stderr().expect("some");
     let (first, last) = told.split_once('\n').expect("several lines");
-    assert_eq!(first, "[napreduce: the first 4471 bytes of this stream are left out]");
+    assert_eq!(first, "[napreduce: the first 4471 bytes of this stream are omitted]");
     assert!(last.len() == 64 << 10 && last.ends_with("a line\na line\n"));
     logs.close().await;
 }

@@ -381,7 +381,8 @@ impl CoordinatorState {
             Effect::Warn { message } => self.notices.push(format!("warning: {message}")),
             Effect::SubmitWanted { name } => {
                 let why = "a job program submits its jobs itself";
-                self.notices.push(format!("warning: the scheduler wants job {name} submitted, but {why}"));
+                self.notices
+                    .push(format!("warning: ignored submission of job {name} by the scheduler: {why}"));
             }
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
             Effect::WorkerMayLeave { worker } => self.tell(worker, |number| ToWorker::Leave { number }),

@@ -230,5 +230,5 @@ fn endless_run_reports_time_and_advice() {
 #[test]
 fn wakeup_in_the_past_is_an_error() {
     let error = unruly(false, 10).expect_err("the wakeup is rejected").to_string();
-    assert!(error.contains("wants to be woken at 0.000000s, which is not in the future"), "{error}");
+    assert!(error.contains("requested a wake-up at 0.000000s, which is not in the future"), "{error}");
 }
