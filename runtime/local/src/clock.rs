@@ -1,8 +1,8 @@
 //! The time of this machine, and the engine's time: microseconds since the start of the journal, across
 //! restarts.
 //!
-//! Monotonic time is that of tokio, as all waits are: what is measured and what is waited for agree, also if
-//! a test or a simulation pauses the clock of its runtime.
+//! Monotonic time is tokio's, so measured times and timers agree even if a test or simulation pauses the
+//! clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -50,7 +50,7 @@ impl OutputTable {
 #[serde(from = "Vec<OutputEntry>", into = "Vec<OutputEntry>")]
 pub(crate) struct OutputLog {
     entries: Vec<OutputEntry>,
-    /// After all of them.
+    /// The table after all entries.
     table: OutputTable,
 }
 
@@ -112,7 +112,8 @@ mod tests {
         MapOutput { attempt: AttemptId { task, number }, worker: WorkerId(worker) }
     }
 
-    /// The outputs change at random; one of several readers at a time reads on and must then know all of them.
+    /// Changes the outputs at random. One of several readers at a time reads the log; its table must then
+    /// match.
     #[test]
     fn reader_of_output_log_knows_current_outputs() {
         for seed in 0..200 {

@@ -1,15 +1,15 @@
-//! Side files, as whoever submits a job names them.
+//! Side files as named by the submitter of a job.
 
 use std::path::PathBuf;
 
-/// Bytes of a side file unless said otherwise.
+/// Default limit on the size of a side file, in bytes.
 pub const SIDE_FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// A file that a job takes along.
+/// A file that is distributed with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideFileSource {
-    /// Where it is now.
+    /// The source path.
     pub path: PathBuf,
-    /// The name under which tasks find it: one component.
+    /// The name under which tasks find the file: a single path component.
     pub name: String,
 }

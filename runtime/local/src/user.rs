@@ -1,13 +1,13 @@
 //! User names.
 
-/// The name that the environment gives the user of this process, or else the system, or else its number.
+/// Returns the user's name from the environment or else from the system, or else the numeric id.
 pub fn current_user() -> String {
     let named = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let id = rustix::process::geteuid().as_raw();
     named.filter(|name| !name.is_empty()).or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
 }
 
-/// A user as people read it: `ada (user 1000)`, or the number alone when the system knows no name.
+/// Formats a user for people: `ada (user 1000)`, or `user 1000` if the system has no name for the id.
 pub fn whom(id: u32) -> String {
     name_of(id).map_or_else(|| format!("user {id}"), |name| format!("{name} (user {id})"))
 }

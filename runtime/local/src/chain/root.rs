@@ -23,16 +23,16 @@ const INFIX: &str = ".intermediate-";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Owner {
-    /// The coordinator that knows the chain.
+    /// The coordinator that registered the chain.
     Cluster,
-    /// The program that made it; once that has ended, the next program with the same output directory.
+    /// The program that created it; if that has ended, the next program with the same output directory.
     Program(ProcessIdentity),
 }
 
 #[derive(Serialize, Deserialize)]
 struct Marker {
     version: u32,
-    /// As in the name.
+    /// The token, as in the directory name.
     token: String,
     owner: Owner,
 }

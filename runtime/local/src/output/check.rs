@@ -12,15 +12,15 @@ use super::layout::TEMPORARY;
 use super::places::{Surroundings, check_place};
 use super::trouble::{Trouble, refused};
 
-/// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes
-/// into. Blocking.
+/// Rejects an output directory that is not empty, unless it may be overwritten, or that another run writes
+/// to. Blocking.
 ///
-/// For programs of several jobs, the last of which has the output: it would be a pity to learn of it then.
+/// Programs of several jobs call it before the first one, since only the last one claims the output.
 ///
 /// # Errors
 ///
-/// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`],
-/// [`JobError::OutputInUse`] and [`JobError::OutputUnusable`].
+/// The errors of a claim: [`JobError::OutputRefused`], [`JobError::OutputExists`], [`JobError::OutputInUse`]
+/// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     check_place(output, &Surroundings::default())?;
     if StorageScheme::of(output).is_some() {
@@ -42,7 +42,7 @@ pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     if occupied && !overwrite { Err(JobError::OutputExists { path: path() }) } else { Ok(()) }
 }
 
-/// One that is gone, or on a file system without locks, says nothing.
+/// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.
 fn is_locked(temporary: &Path) -> bool {
     let locked = File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
     matches!(locked, Ok(Err(Errno::WOULDBLOCK)))

@@ -8,10 +8,10 @@ use napreduce_protocol::ClaimToken;
 
 use crate::process::{Life, ProcessIdentity};
 
-/// Claims that this process holds at this moment.
+/// The claims that this process holds.
 static HELD: Mutex<BTreeSet<ClaimToken>> = Mutex::new(BTreeSet::new());
 
-/// Says that this process holds a claim, as long as it lives.
+/// Marks a claim as held by this process until it is dropped.
 #[derive(Debug)]
 pub(super) struct Holding(ClaimToken);
 
@@ -28,7 +28,7 @@ impl Drop for Holding {
     }
 }
 
-/// Whether `holder` still has the claim `token`: this process may live and have given it back.
+/// Returns whether `holder` still has the claim `token`. This process may be alive and have released it.
 pub(super) fn life_of(holder: &ProcessIdentity, token: ClaimToken) -> io::Result<Life> {
     let given_back = || !HELD.lock().unwrap_or_else(PoisonError::into_inner).contains(&token);
     Ok(match holder.life()? {

@@ -14,7 +14,7 @@ use super::whose::{Whose, whose};
 
 /// Version of `intent.json`.
 pub(super) const INTENT_VERSION: u32 = 1;
-/// Fewer moves than this for each thread are not worth one.
+/// Minimum moves per thread; fewer do not justify a thread.
 const MOVES_MIN: usize = 128;
 
 /// The intent of a commit.
@@ -23,15 +23,15 @@ pub(super) struct Intent {
     pub(super) version: u32,
     pub(super) claim: ClaimToken,
     pub(super) parts: Vec<IntendedPart>,
-    /// Older files of a job that go.
+    /// Files of an older job to be removed.
     pub(super) removed: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct IntendedPart {
-    /// Among those that wait.
+    /// Its file name in `committed`.
     pub(super) from: String,
-    /// In the output directory.
+    /// Its file name in the output directory.
     pub(super) to: String,
     pub(super) bytes: u64,
     pub(super) inode: u64,
@@ -42,7 +42,7 @@ pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToke
     let (here, success) = (Path::new(""), Path::new(SUCCESS));
     let written = read_success(storage)?;
     if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
-        // Written last.
+        // `_SUCCESS` is written last, so the commit is complete.
         return sync(storage);
     }
     let intent = read_intent(storage, paths, token)?;
@@ -72,7 +72,7 @@ fn sync(storage: &Storage) -> Result<(), Trouble> {
     storage.sync_directory(here).map_err(|error| failed("sync", storage, here, &error))
 }
 
-/// Checks the holder's token; called before each irreversible step.
+/// Checks that the claim still belongs to this run.
 fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     match whose(storage, paths, token)? {
         Whose::Own(_) => Ok(()),
@@ -88,7 +88,7 @@ fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result
         Trouble::Final(format!("cannot continue the commit in {}: {what}", storage.shown(&path)))
     };
     let Some(text) = read(storage, &path)? else {
-        // What was not found may only be away.
+        // The file may be missing because another run took the claim or the storage is unreachable.
         verify(storage, paths, token)?;
         return Err(unusable("the file is missing".to_owned()));
     };
@@ -100,7 +100,7 @@ fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result
     Ok(intent)
 }
 
-/// Moves a part to its place; succeeds if it is there already.
+/// Moves a part to its place; succeeds if it was moved before.
 fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
     let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
     let known = Found {

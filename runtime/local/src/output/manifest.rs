@@ -18,7 +18,7 @@ use super::trouble::Trouble;
 /// Version of the text of `_SUCCESS`.
 const MANIFEST_VERSION: u32 = 1;
 
-/// What `_SUCCESS` says.
+/// The content of `_SUCCESS`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) job: JobId,
@@ -27,14 +27,14 @@ pub(crate) struct Manifest {
     pub(crate) parts: Vec<CommittedPart>,
 }
 
-/// A part and the attempt whose part it is.
+/// A committed part of a task's output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CommittedPart {
     pub(crate) attempt: AttemptId,
-    /// Of an output with a name: which.
+    /// The name of a named output; `None` for the main output.
     pub(crate) output: Option<String>,
     pub(crate) report: PartReport,
-    /// Where the output is in a store.
+    /// The upload to complete if the output is in a store.
     pub(crate) upload: Option<PendingUpload>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct CommittedPart {
 struct ManifestText<'a> {
     version: u32,
     job: String,
-    /// Tells outputs of one job apart, and whether a commit that was cut short is complete.
+    /// Identifies the output and shows whether an interrupted commit is complete.
     claim: ClaimToken,
     name: &'a str,
     counters: BTreeMap<&'a str, u64>,
@@ -56,13 +56,13 @@ struct PartText<'a> {
     bytes: u64,
     /// xxh3-64 of the file, in hexadecimal.
     digest: String,
-    /// What version of an object it is, in a store.
+    /// The version of the object if the output is in a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<&'a str>,
 }
 
 impl Manifest {
-    /// Of the parts of a job in the order of their tasks; those of outputs with a name come behind, by name.
+    /// Lists the parts of a job in task order, followed by the parts of named outputs, sorted by name.
     pub(crate) fn of<'a>(
         (job, name): (JobId, &str),
         counters: CounterValues,
@@ -94,14 +94,14 @@ impl Manifest {
         Manifest { job, name: name.to_owned(), counters, parts }
     }
 
-    /// What is said of a job whose output it is.
+    /// Returns the job's report.
     pub(crate) fn report(self, wall: Duration, output: &Path) -> JobReport {
         let parts = self.parts.into_iter().map(|part| part.report).collect();
         let Manifest { job, name, counters, .. } = self;
         JobReport { job, name, counters, wall, parts, output: output.to_owned() }
     }
 
-    /// The text; `versions` are those of objects, by the names of parts.
+    /// Returns the text of `_SUCCESS`; `versions` maps part names to object versions.
     pub(super) fn text(
         &self,
         claim: ClaimToken,
@@ -128,7 +128,7 @@ impl Manifest {
     }
 }
 
-/// What can be read of a `_SUCCESS`, whoever wrote it.
+/// The fields that are read from a `_SUCCESS`, including those of other versions and other programs.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Written {
     #[serde(default)]
@@ -145,8 +145,8 @@ struct WrittenPart {
 }
 
 impl Written {
-    /// The `_SUCCESS` of an output directory, if there is one. What is not a regular file there, such as a
-    /// symbolic link, is neither followed nor read: like the file of another program it lists nothing.
+    /// Reads the `_SUCCESS` of an output directory; `None` if there is none. An entry that is not a regular
+    /// file, such as a symbolic link, is not followed or read and lists no files.
     pub(super) fn read(storage: &Storage) -> io::Result<Option<Written>> {
         let success = Path::new(SUCCESS);
         match storage.find(success)? {
@@ -156,18 +156,18 @@ impl Written {
         }
     }
 
-    /// One of another program lists nothing that is understood.
+    /// Parses a `_SUCCESS`; an unknown format lists no files.
     pub(super) fn parse(bytes: &[u8]) -> Written {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// The files it lists; names that lead elsewhere are left out.
+    /// Returns the listed files, skipping names that lead out of the directory or are reserved.
     pub(super) fn files(self) -> impl Iterator<Item = String> {
         let names = self.parts.into_iter().map(|part| part.name);
         names.filter(|name| !name.is_empty() && !name.starts_with(['.', '_']) && !name.contains(['/', '\0']))
     }
 
-    /// Whose output it is, for people.
+    /// Returns the job and claim that wrote it, for messages.
     pub(super) fn writer(&self) -> String {
         let job = self.job.as_deref().unwrap_or("another program");
         self.claim.map_or_else(|| job.to_owned(), |claim| format!("{job} (claim {claim})"))

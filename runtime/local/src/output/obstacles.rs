@@ -23,7 +23,7 @@ pub(super) const LEASE_SECONDS: i64 = 60;
 #[derive(Debug)]
 pub(super) enum OlderClaim {
     InUse,
-    /// Its holder is gone.
+    /// The holder is dead.
     Left {
         /// Held while the old claim is settled, so that no other process does the same.
         lock: File,
@@ -132,8 +132,8 @@ fn settle_left(
     Ok(record.map_or(0, |record| record.made))
 }
 
-/// Renames `_temporary` away, so that a process still working in it fails. Renames it back if it is not the
-/// one that was judged, since locks may not work between hosts.
+/// Renames `_temporary` away, so that a process still working in it fails. Renames it back if it belongs to
+/// another claim than `token`, since locks may not work between hosts.
 pub(super) fn set_aside(
     storage: &Storage,
     token: Option<ClaimToken>,

@@ -157,7 +157,7 @@ fn trimmed(mut place: &[u8]) -> &[u8] {
     place
 }
 
-/// `ftp` of `ftp://host/x`, also where it was made absolute.
+/// Returns the scheme of a URL, such as `ftp` of `ftp://host/x`, even if the path was made absolute.
 fn scheme(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.windows(3).position(|three| three == b"://")?;

@@ -118,7 +118,7 @@ mod hexadecimal {
     }
 }
 
-/// A job as it prints everywhere.
+/// Serializes a job id in its printed form.
 mod text {
     use napreduce_engine::JobId;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -1,5 +1,5 @@
-//! Removal of a retired `_temporary` at the end of a job. It uses several threads: the kernel frees the
-//! memory of a gigabyte of segments in some 0.1 s, which is much for a job of one second.
+//! Removes a retired `_temporary` at the end of a job. Several threads delete segments: the kernel takes
+//! about 0.1 s to free the memory of a gigabyte, which is long for a job of one second.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use super::layout::retired;
 use super::storage::Storage;
 use super::trouble::Trouble;
 
-/// More threads do not help: they wait for each other in the file system.
+/// Maximum threads. More do not help: they contend in the file system.
 const THREADS_MAX: usize = 4;
-/// Fewer files than this for each thread are not worth one.
+/// Minimum files per thread; fewer do not justify a thread.
 const FILES_MIN: usize = 2;
-/// A directory that is never empty is somebody's who writes without end.
+/// Maximum retries after `DirectoryNotEmpty`; more mean that a process keeps writing to the directory.
 const TRIES_MAX: usize = 100;
 
-/// Removes what was renamed for that, with everything in it; fine if there is none.
+/// Removes the retired `_temporary` of a submission with its contents; succeeds if there is none.
 ///
-/// Attempts of a worker that was given up may live on, and make directories and files by its old name while
-/// it is being emptied. Then they fail, as they shall.
+/// Attempts of a lost worker may still be running and may create files under the old path during the removal.
+/// They fail once the directory is removed.
 pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), Trouble> {
     let retired = retired(submission);
-    // What is missed here, the second step removes, or fails to and says so.
+    // Errors are ignored here: `remove_tree` below removes the remaining files or reports the error.
     for work in storage.names(&retired).unwrap_or_default() {
         let shuffle = retired.join(work).join("shuffle");
         let names = storage.names(&shuffle).unwrap_or_default();
@@ -36,13 +36,13 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
         .map_err(|error| Trouble::io(format!("remove {}", storage.shown(&retired)), &error))
 }
 
-/// How many of `count` things each thread does, at least so many.
+/// Returns how many of `count` items each thread processes, at least `at_least`.
 pub(super) fn share_of(count: usize, at_least: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(THREADS_MAX);
     count.div_ceil(cores).max(at_least)
 }
 
-/// Does something to all of a list, each thread to its share; what each came to in return.
+/// Applies a function to shares of a list in parallel; returns the result of each share.
 pub(super) fn in_shares<T: Sync, R: Send>(
     list: &[T],
     share: usize,
@@ -52,13 +52,13 @@ pub(super) fn in_shares<T: Sync, R: Send>(
         let (own, others) = list.split_at(share.min(list.len()));
         let others: Vec<_> = others.chunks(share).map(|part| scope.spawn(|| act(part))).collect();
         let own = act(own);
-        // A panic of a thread goes on in this one when the scope ends.
+        // The scope propagates a thread's panic when it ends.
         std::iter::once(own).chain(others.into_iter().filter_map(|thread| thread.join().ok())).collect()
     })
 }
 
-/// Somebody may have come by the old name just before it was renamed, and put something in a directory that
-/// was already listed; nobody can do so for long.
+/// Removes a directory. Retries if a process that opened the old path before the rename adds files to a
+/// directory that was already listed.
 fn remove_tree(storage: &Storage, directory: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {

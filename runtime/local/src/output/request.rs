@@ -1,4 +1,4 @@
-//! What a claim on an output is asked for with, and by what it is known again.
+//! The parameters of a claim on an output, and the identity by which it is resumed.
 
 use std::path::Path;
 
@@ -8,47 +8,47 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Owner;
 
-/// Who wants which directory.
+/// The parameters of a claim.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimRequest<'a> {
     pub output: &'a Path,
     pub job: JobId,
-    /// Of its part files.
+    /// The extension of part files.
     pub extension: &'a str,
     pub overwrite: bool,
-    /// What the job reads, which its commit must not replace.
+    /// The job's inputs, which the commit must not replace.
     pub splits: &'a [InputSplit],
-    /// What an earlier try of the same submission left is its own.
+    /// Identifies the submission; a retry recognizes the files of an earlier try by it.
     pub submission: u128,
     pub owner: Owner,
-    /// Whether claim and commit are on the disk, not only in the page cache, before what follows from them.
+    /// Whether claim and commit are synced to disk before dependent steps.
     pub durable: bool,
 }
 
-/// By what a claim is known again: what a journal keeps of it.
+/// The journaled identity of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClaimMark {
     pub(crate) token: ClaimToken,
-    /// How many directories it made: the output directory, its parent and so on.
+    /// Number of directories created: the output directory, its parent and so on.
     pub(super) made: u32,
-    /// The inode of the output directory. Another one in its place is not it: its storage may not be mounted.
+    /// The inode of the output directory. A different inode can mean that its storage is not mounted.
     pub(super) root: u64,
 }
 
 impl ClaimMark {
-    /// That of an output in a store, which has no directories.
+    /// Returns the mark of a claim in a store, which has no directories.
     pub(super) fn of_store(token: ClaimToken) -> ClaimMark {
         ClaimMark { token, ..ClaimMark::default() }
     }
 }
 
-/// What became of a claim while nobody looked after it.
+/// The result of resuming a claim.
 #[derive(Debug)]
 pub enum Resumed<C> {
     Claimed(Box<C>),
     /// Its commit is complete.
     Settled,
-    /// All that belonged to it was removed.
+    /// All of its files were removed.
     Gone,
 }
 

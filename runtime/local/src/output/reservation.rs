@@ -1,5 +1,5 @@
-//! An output directory claimed for a job that the program will run later. Between giving it back and the
-//! job's claim another run could take it.
+//! Reserves an output directory for a job that the program will run later. Another run can take it between
+//! the release and the job's claim.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use super::storage::Disk;
 use super::trouble::refused;
 use crate::random::random_u128;
 
-/// The part of a claim that no job has.
+/// The job id in the record of a reservation.
 const NO_JOB: JobId = JobId(0);
 
-/// Refuses the output directory to every other run as long as it lives, in this process or another.
+/// A reserved output directory. Until it is dropped, no other run can claim the directory.
 #[derive(Debug)]
 pub struct OutputReservation {
     output: PathBuf,
@@ -25,10 +25,10 @@ pub struct OutputReservation {
 }
 
 impl OutputReservation {
-    /// Claims a directory, which is made if it is missing; what is in it already stays as it is. Blocking.
+    /// Claims a directory and creates it if it is missing. Existing content is unchanged. Blocking.
     ///
     /// # Errors
-    /// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`],
+    /// The errors of a claim: [`JobError::OutputRefused`], [`JobError::OutputExists`],
     /// [`JobError::OutputInUse`], [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
         let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
@@ -47,10 +47,10 @@ impl OutputReservation {
         Ok(OutputReservation { output: output.to_owned(), claim: Some(claim) })
     }
 
-    /// Gives it back, to be claimed by the job; leaves nothing. Blocking.
+    /// Releases the directory so that the job can claim it; removes all files of the reservation. Blocking.
     ///
     /// # Errors
-    /// What was made cannot be removed.
+    /// Fails if a file of the reservation cannot be removed.
     pub fn give_back(mut self) -> Result<(), JobError> {
         let Some(claim) = self.claim.take() else { return Ok(()) };
         claim.discard().map_err(|trouble| refused(&self.output, trouble))
@@ -60,8 +60,7 @@ impl OutputReservation {
 impl Drop for OutputReservation {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            // The next run on this directory removes what could not be removed here, and nobody
-            // holds it any more.
+            // The next run in this directory removes the remaining files; the claim is no longer held.
             let _ = claim.discard();
         }
     }

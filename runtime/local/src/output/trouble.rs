@@ -14,12 +14,12 @@ pub enum Trouble {
         /// Whether the whole directory is unreachable, such as unmounted storage.
         away: bool,
     },
-    /// Another run holds the directory, which must not be touched.
+    /// Another run holds the directory. Its files must not be changed.
     Taken {
-        /// Who, in words.
+        /// The other run, for messages.
         by: String,
     },
-    /// The files of the output are gone or were changed.
+    /// The files of the output were removed or changed, or the operation cannot succeed; do not retry.
     Final(String),
 }
 
@@ -61,7 +61,7 @@ pub(super) fn is_away(error: &io::Error) -> bool {
     away.contains(&code)
 }
 
-/// Returns the error of a job whose directory could not be claimed.
+/// Returns the error for a failed claim.
 pub(super) fn refused(path: &std::path::Path, trouble: Trouble) -> JobError {
     let path = path.display().to_string();
     match trouble {

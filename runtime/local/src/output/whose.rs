@@ -1,4 +1,4 @@
-//! Whose an output directory is, read from what stands in it.
+//! Determines the owner of an output directory from its contents.
 
 use std::io;
 use std::path::Path;
@@ -11,17 +11,17 @@ use super::record::ClaimRecord;
 use super::storage::Storage;
 use super::trouble::Trouble;
 
-/// Whose an output directory is, from the side of one claim.
+/// The owner of an output directory from one claim's point of view.
 #[derive(Debug)]
 pub(super) enum Whose {
     Own(ClaimRecord),
-    /// Nobody's: its commit is complete.
+    /// No owner: the commit of this claim is complete.
     Settled,
-    /// Nobody's, and there is no output of it.
+    /// No owner, and no output of this claim.
     Gone,
 }
 
-/// Reads the claim again, and where there is none, what that means.
+/// Reads the claim again and interprets a missing one.
 pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
     let path = claim_in(Path::new(TEMPORARY));
     let failed = |path: &Path, error: &io::Error| Trouble::io(format!("read {}", storage.shown(path)), error);

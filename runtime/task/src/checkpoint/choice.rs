@@ -12,12 +12,12 @@ use super::description::Checkpoint;
 use super::error::CheckpointError;
 
 impl Checkpoint {
-    /// The directory in `base`, the one of all checkpoints of a task, in which the work that is
-    /// furthest was saved. What is damaged is said to `remark` and taken out of use; what is still
+    /// Returns the directory in `base` with the most advanced readable checkpoint of `task`; `None` if there
+    /// is none. Reports unreadable checkpoints to `remark` and disables damaged ones. Skips incomplete ones.
     /// being made is not there yet.
     ///
     /// # Errors
-    /// `Io`.
+    /// Fails if `base` cannot be read or a damaged checkpoint cannot be disabled.
     pub fn furthest(
         base: &Path,
         task: TaskId,

@@ -43,41 +43,41 @@ impl Checkpoint {
 pub enum CheckpointStage {
     /// A map, before a record of its split.
     Map {
-        /// What it reads.
+        /// The input of the map.
         split: InputSplit,
-        /// Which part of it, from 0.
+        /// Index of the current part of the split.
         part: u32,
-        /// Where the reader of that goes on.
+        /// The offset in that part at which the reader resumes.
         offset: u64,
-        /// How many of the records that it finds there are done already.
+        /// Number of records from that offset that are already done.
         repeated: u64,
         /// Records read.
         records: u64,
         /// Records emitted.
         emitted: u64,
-        /// What was collected; `None` where the map writes a part file.
+        /// The collected records; `None` if the map writes a part file.
         collection: Option<SavedCollection>,
     },
-    /// A reduce that still waits for inputs: those that were fetched.
+    /// A reduce that waits for inputs.
     FetchInputs {
-        /// In the order of their map tasks.
+        /// The inputs fetched so far, in map order.
         fetched: Vec<FetchedInput>,
     },
     /// A reduce, between two groups, or between two values of one.
     Reducing {
-        /// All inputs, in the order of their map tasks.
+        /// All inputs, in map order.
         inputs: Vec<NeededInput>,
-        /// Where the merge of them stands.
+        /// The position of their merge.
         position: SavedReduceInput,
-        /// Whether the group begun last goes on.
+        /// Whether the current group has more values.
         in_group: bool,
     },
 }
 
-/// A map output that was fetched.
+/// A fetched map output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedInput {
-    /// The attempt that made it.
+    /// The map attempt that produced it.
     pub attempt: AttemptId,
     /// The sealed file.
     pub file: String,
@@ -88,20 +88,20 @@ pub struct FetchedInput {
 /// The part of a map output that is still needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededInput {
-    /// The attempt that made it; positions apply to its output only.
+    /// The map attempt that produced it; positions apply to its output only.
     pub attempt: AttemptId,
     /// The first block still needed; `None` if none is.
     pub first_block: Option<u64>,
 }
 
-/// A part of a part file.
+/// A piece of a part file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPiece {
     /// The file.
     pub file: String,
     /// Its length.
     pub bytes: u64,
-    /// Records that were written when it ended, since the one before it.
+    /// Number of records in it.
     pub records: u64,
     /// xxh3-64 of its bytes.
     pub digest: u64,

@@ -5,57 +5,50 @@ use std::path::{Path, PathBuf};
 
 use napreduce_engine::{AttemptId, TaskId};
 
-/// A checkpoint could not be written, or is none to start from.
+/// A checkpoint could not be written or is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The operating system refused something.
+    /// A file operation failed.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done, such as `write`.
+        /// The operation, such as `write`.
         doing: &'static str,
-        /// To which file.
         path: PathBuf,
-        /// The operating system's reason.
         source: io::Error,
     },
-    /// What was read is not what was written.
+    /// The content differs from what was written.
     #[error("checkpoint {} is damaged: {what}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
     /// Another version of this program wrote it.
     #[error("checkpoint {} has version {found}, but this program reads version {known}", path.display())]
     Version {
-        /// The file.
         path: PathBuf,
-        /// The version it has.
+        /// The version of the file.
         found: u32,
-        /// The one that can be read.
+        /// The version that this program reads.
         known: u32,
     },
-    /// It is of another task.
+    /// The checkpoint belongs to another task.
     #[error("checkpoint {} belongs to {attempt} instead of {wanted}", path.display())]
     OtherTask {
-        /// The file.
         path: PathBuf,
-        /// Who wrote it.
+        /// The attempt that wrote it.
         attempt: AttemptId,
-        /// Whose was wanted.
+        /// The task that requested it.
         wanted: TaskId,
     },
-    /// A state so large that no checkpoint holds it.
+    /// A state exceeds the maximum size.
     #[error(
         "{what} has {bytes} bytes (limit {limit}); save less state, or return Save::Unsupported from `save`"
     )]
     TooLarge {
-        /// Whose state.
+        /// The state, for messages.
         what: &'static str,
-        /// How large it is.
         bytes: u64,
-        /// How large it may be.
         limit: u64,
     },
 }

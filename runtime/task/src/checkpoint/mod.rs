@@ -8,8 +8,8 @@
 //! checkpoint   magic "NAPCKPT\n", version u32, three lengths u64, description (JSON), state of the user's code,
 //!              state of the output format, crc32c u32 of all before it; integers are little-endian
 //! ```
-//! Where workers share no directory all of this is in a store, too (`objects`). A checkpoint that cannot be
-//! read in any way is none: its task starts from scratch.
+//! If workers share no directory, the files are also stored as objects (`objects`). A checkpoint that cannot
+//! be read is ignored; its task starts from scratch.
 
 mod choice;
 mod description;

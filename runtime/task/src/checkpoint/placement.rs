@@ -1,4 +1,4 @@
-//! The directory of a checkpoint while it is being made. Sealed files are moved into it by renames where
+//! The directory of a checkpoint that is being written. Sealed files are moved into it, by renames where
 //! possible.
 
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use napreduce_protocol::IoResult;
 use super::description::Checkpoint;
 use super::error::CheckpointError;
 
-/// Where one attempt saves.
+/// The directory to which an attempt saves its checkpoint.
 #[derive(Debug)]
 pub struct CheckpointDirectory {
     path: PathBuf,
@@ -19,11 +19,12 @@ pub struct CheckpointDirectory {
 }
 
 impl CheckpointDirectory {
-    /// Makes the directory, and the one of all checkpoints around it. Not the job's: one that is missing was
-    /// removed by somebody. If it is `durable`, whatever comes into it is on the disk when `finish` returns.
+    /// Creates the directory, and the directory of all checkpoints if it is missing. The job's directory must
+    /// exist: if it is missing, it was removed and is not created again. If `durable`, files are synced
+    /// before `finish` returns.
     ///
     /// # Errors
-    /// `Io`.
+    /// Returns `Io` if a directory cannot be created.
     pub fn make(path: &Path, durable: bool) -> Result<CheckpointDirectory, CheckpointError> {
         for directory in path.parent().into_iter().chain([path]) {
             let made = fs::create_dir(directory).unless_there();
@@ -32,26 +33,27 @@ impl CheckpointDirectory {
         Ok(CheckpointDirectory { path: path.to_owned(), durable, bytes: 0 })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a file in it is called in a description: from the directory of all checkpoints.
+    /// Returns the name of one of its files as used in descriptions: relative to the directory of all
+    /// checkpoints.
     pub fn name(&self, file: &str) -> String {
         let own = self.path.file_name().unwrap_or_default();
         format!("{}/{file}", own.to_string_lossy())
     }
 
-    /// Counts a file that somebody else has put here.
+    /// Adds the length of a file that was written to the directory directly.
     pub fn count(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// Moves a complete file here, by a copy where it comes from another file system. Answers its length.
+    /// Moves a complete file into the directory; copies it if it is on another file system. Returns its
+    /// length.
     ///
     /// # Errors
-    /// `Io`.
+    /// Returns `Io` if the file cannot be synced, moved or inspected.
     pub fn take_in(&mut self, from: &Path, file: &str) -> Result<u64, CheckpointError> {
         let to = self.path.join(file);
         if self.durable {
@@ -76,11 +78,11 @@ impl CheckpointDirectory {
         fs::remove_file(from).map_err(|error| CheckpointError::io("remove", from, error))
     }
 
-    /// Writes the description, the last step. Answers the bytes of all files that were made for the
-    /// checkpoint.
+    /// Writes the description as the last step. Returns the total size of the checkpoint's new files in
+    /// bytes.
     ///
     /// # Errors
-    /// As of [`Checkpoint::write`].
+    /// The errors of [`Checkpoint::write`].
     pub fn finish(self, checkpoint: &Checkpoint) -> Result<u64, CheckpointError> {
         Ok(self.bytes + checkpoint.write(&self.path, self.durable)?)
     }

@@ -178,7 +178,7 @@ impl BucketClaim {
         self.bucket.remove(CLAIM)
     }
 
-    /// Drops uploads of parts and removes the objects of other claims.
+    /// Aborts uploads of parts and removes all objects of claims, commits and checkpoints except the claim.
     fn sweep(&self) -> Result<(), Trouble> {
         self.bucket.abort_uploads()?;
         let names = self.bucket.objects()?.into_iter().map(|(name, _)| name);
@@ -186,7 +186,7 @@ impl BucketClaim {
     }
 }
 
-/// Checks the holder's token; called before each irreversible step.
+/// Checks that the claim still belongs to this run; called before each irreversible step.
 pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
     match whose(bucket, token)? {
         Whose::Own(_) => Ok(()),

@@ -15,21 +15,21 @@ use super::commit::roll_forward;
 use super::place::{Bucket, CLAIM, PROBE, is_remains, is_temporary};
 use crate::process::Life;
 
-/// Whoever loses so often against others finds one of them at work.
+/// After this many lost races, the output is reported as in use.
 const TRIES_MAX: usize = 8;
 
-/// Whether there is anything that is no claim's.
+/// Returns whether the output contains objects that are not temporary.
 pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
     Ok(bucket.objects()?.iter().any(|(name, _)| !is_temporary(name)))
 }
 
-/// Refuses an output that holds something, unless it may be overwritten, or that another run writes.
+/// Rejects an output that is not empty, unless it may be overwritten, or that a run of this host writes to.
 /// Changes nothing.
 pub(crate) fn look(bucket: &Bucket, output: &Path, overwrite: bool) -> Result<(), JobError> {
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let in_store = |trouble| refused(output, trouble);
     let record = bucket.get(CLAIM).map_err(in_store)?.and_then(|(text, _)| parse(&text));
-    // One of another host is looked at when it is in the way of a claim.
+    // A holder on another host is checked only when the output is claimed.
     let lives =
         |record: ClaimRecord| life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive);
     if record.is_some_and(lives) {
@@ -41,7 +41,7 @@ pub(crate) fn look(bucket: &Bucket, output: &Path, overwrite: bool) -> Result<()
     }
 }
 
-/// Puts a claim in its place, or says why it cannot be.
+/// Writes a claim, or returns the reason why it cannot.
 pub(super) fn make_way(
     bucket: &Bucket,
     request: &ClaimRequest<'_>,
@@ -90,7 +90,7 @@ pub(super) fn make_way(
     Err(JobError::OutputInUse { path: path() })
 }
 
-/// One that cannot be read says nothing.
+/// Parses a claim; `None` if it is not readable.
 fn parse(text: &[u8]) -> Option<ClaimRecord> {
     ClaimRecord::parse(text, Path::new(CLAIM)).ok()
 }
@@ -109,7 +109,7 @@ fn is_in_use(
     })
 }
 
-/// What the clock of the store says: those of two hosts may differ.
+/// Returns the time of the store's clock. The clocks of two hosts may differ.
 fn now(bucket: &Bucket, request: &ClaimRequest<'_>) -> Result<i64, Trouble> {
     let probe = format!("{PROBE}{:032x}", request.submission);
     bucket.put(&probe, b"", PutCondition::Always)?;
@@ -118,18 +118,18 @@ fn now(bucket: &Bucket, request: &ClaimRequest<'_>) -> Result<i64, Trouble> {
     Ok(found?.map_or(0, |found| found.modified))
 }
 
-/// Finishes the commit of a dead holder whose intent is recorded. What it left on this host goes.
+/// Finishes a dead holder's commit if its intent is recorded. Removes its local files on this host.
 fn finish(bucket: &Bucket, request: &ClaimRequest<'_>, older: &ClaimRecord) -> Result<(), Trouble> {
     if older.step == Step::Intent {
         match roll_forward(bucket, older.token) {
-            // What it would have put into place is not there any more, so nothing can be finished.
+            // The uploads no longer exist, so the commit cannot be finished.
             Ok(()) | Err(Trouble::Final(_)) => {}
             Err(trouble) => return Err(trouble),
         }
     }
     if older.owner == Owner::Program {
         let work = JobPaths::new(request.output, older.job, older.token, "").local_work();
-        // That of another host is not here.
+        // If the holder ran on another host, the directory does not exist here.
         let _ = fs::remove_dir_all(work);
     }
     Ok(())

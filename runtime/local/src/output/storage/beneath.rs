@@ -1,5 +1,5 @@
-//! Opening beneath a directory without following a symbolic link, by `openat2` or step by step where the
-//! kernel has none.
+//! Opens files beneath a directory without following symbolic links: with `openat2`, or step by step if the
+//! kernel does not support it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// Opens `path`, which is relative and stays beneath `root`: no part of it may be a symbolic link.
+/// Opens the relative path `path` beneath `root`; fails if a component is a symbolic link.
 pub(super) fn open_beneath(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -17,13 +17,13 @@ pub(super) fn open_beneath(
 ) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     match openat2(root, path, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
-        // Before Linux 5.6, and under filters of system calls that do not know it.
+        // The kernel is older than Linux 5.6, or a system call filter rejects `openat2`.
         Err(Errno::NOSYS | Errno::PERM) => open_by_steps(root, path, flags, mode),
         opened => Ok(opened?),
     }
 }
 
-/// What `openat2` does in one call: a component that is a link is an error, and so is one that leads upwards.
+/// Emulates `openat2`: opens one component at a time; a symbolic link or `..` is an error.
 fn open_by_steps(root: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     let mut names = Vec::new();
     for component in path.components() {

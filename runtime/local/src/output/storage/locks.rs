@@ -1,4 +1,4 @@
-//! The lock that a run holds on its `_temporary` as long as it lives.
+//! The lock that a run holds on its `_temporary` until it ends.
 
 use std::fs::File;
 use std::io;
@@ -6,16 +6,16 @@ use std::io;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// What came of locking a directory.
+/// The result of locking a directory.
 #[derive(Debug)]
 pub(in crate::output) enum Locked {
-    /// By whoever has this file.
+    /// Locked until this file is closed.
     Now(File),
-    /// Somebody else holds it.
+    /// Another process holds the lock.
     Busy,
 }
 
-/// A file system without locks cannot tell, which must not stop a job.
+/// Locks a directory without waiting. On a file system without locks it succeeds, so that the job can run.
 pub(super) fn lock(directory: File) -> io::Result<Locked> {
     match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS) => Ok(Locked::Now(directory)),

@@ -99,7 +99,7 @@ impl Disk {
         real()
     }
 
-    /// Syncs; a call that a script has recorded costs tests no time.
+    /// Syncs; if a script is set, only records the call.
     fn sync(&self, call: Call<'_>, real: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         #[cfg(any(test, feature = "testing"))]
         if self.script.is_some() {
@@ -146,7 +146,7 @@ impl Storage {
         &self.path
     }
 
-    /// The file systems it was opened on.
+    /// Returns the file systems on which it was opened.
     pub(super) fn disk(&self) -> Disk {
         self.disk.clone()
     }
@@ -161,7 +161,7 @@ impl Storage {
         self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_ino))
     }
 
-    /// Returns whether its path still leads to it.
+    /// Returns whether the path still leads to this directory.
     pub(super) fn is_there(&self) -> io::Result<bool> {
         Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
     }
@@ -303,7 +303,7 @@ impl Storage {
         }
     }
 
-    /// Sets a file's time to the present time of the storage's clock.
+    /// Sets a file's access and modification times to the current time of the storage.
     pub(super) fn touch(&self, path: &Path) -> io::Result<()> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };

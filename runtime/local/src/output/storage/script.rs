@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Call, Disk};
 
-/// The fault of one call.
+/// The effect of a fault on one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Not carried out; returns this error number.
+    /// The call is not carried out and returns this error number.
     Refused(i32),
-    /// Carried out, but reported as not found.
+    /// The call is carried out but reports `ENOENT`.
     Denied,
-    /// Carried out; no call after it: the process was killed.
+    /// The call is carried out; it and all later calls fail as if the process had been killed.
     Last,
 }
 
@@ -39,15 +39,15 @@ struct ScriptState {
     done: Vec<Done>,
 }
 
-/// The faults of a disk.
+/// The scripted fault and the recorded calls of a disk.
 #[derive(Debug)]
 pub struct DiskScript {
-    /// Paths of calls are relative to it, or absolute.
+    /// The output directory; relative paths of calls are resolved against it.
     root: PathBuf,
     state: Mutex<ScriptState>,
 }
 
-/// A disk that does not answer.
+/// Blocks all calls of a disk until it is dropped.
 pub struct Stall<'a> {
     _answers: MutexGuard<'a, ScriptState>,
 }

@@ -1,4 +1,4 @@
-//! Checkpoints on their way to a store in memory and to another worker.
+//! Tests of checkpoints that workers exchange through a store in memory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use napreduce_protocol::{
 use super::super::{CheckpointStage, FetchedInput};
 use super::*;
 
-/// A store in memory, which knows no uploads.
+/// A store in memory that does not support uploads.
 #[derive(Debug, Default)]
 struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
@@ -93,7 +93,7 @@ impl Scene {
         Scene::of(Box::leak(Box::default()))
     }
 
-    /// Another worker at the same store.
+    /// Creates another worker with the same store.
     fn of(memory: &'static Memory) -> Scene {
         let objects = CheckpointObjects { stores: memory, prefix: "s3://b/out/checkpoint-7".to_owned() };
         Scene { memory, objects, folder: tempfile::tempdir().expect("a folder") }
@@ -103,7 +103,7 @@ impl Scene {
         self.folder.path().join(attempt(number).to_string())
     }
 
-    /// An attempt saves these files, of which it wrote its own.
+    /// Saves a checkpoint that names these files; files of the attempt itself are written first.
     fn save(&self, number: u32, files: &[(u32, &str, &[u8])], before: &[StoredFile]) {
         let directory = self.directory(number);
         fs::create_dir_all(&directory).expect("a folder");
@@ -129,7 +129,7 @@ impl Scene {
         assert_eq!(named.len(), files.len() + 1, "these and what names them");
     }
 
-    /// The checkpoint of this attempt has these files.
+    /// Checks that the attempt's checkpoint was fetched with these files.
     #[track_caller]
     fn check(&self, number: u32, files: &[(u32, &str, &[u8])]) {
         Checkpoint::read(&self.directory(number), attempt(1).task).expect("it is there");
@@ -183,7 +183,7 @@ fn of_several_the_furthest_is_named_first_and_what_is_no_checkpoint_not_at_all()
     let further = String::from_utf8(objects[&index(1)].clone()).expect("JSON");
     assert!(further.contains("\"reached\":[0,0]"), "{further}");
     objects.insert(index(1), further.replace("[0,0]", "[7,1]").into_bytes());
-    // One of an earlier version does not say it.
+    // Earlier versions do not write `reached`.
     let earlier = further.replace(",\"reached\":[0,0]", "").into_bytes();
     objects.insert(index(3), earlier);
     for other in ["s3://b/out/part-r-00000", "s3://b/out/checkpoint-77-x.1", "s3://b/outer/checkpoint-7-x.1"]
