@@ -29,7 +29,7 @@ impl BlobError {
         BlobError::Io { doing: doing.into(), source }
     }
 
-    /// Whether the sender of the blob caused the error, as opposed to this machine.
+    /// Returns whether the sender of the blob caused the error, as opposed to this machine.
     pub(crate) fn is_senders(&self) -> bool {
         matches!(self, BlobError::Length { .. } | BlobError::Digest { .. })
     }

@@ -26,7 +26,7 @@ pub(crate) enum ExecutableError {
     UnknownMachine { path: String, machine: u16 },
 }
 
-/// Returns the architecture of a program, as `std::env::consts::ARCH` names it. Blocking.
+/// Returns the architecture of a program, named as in `std::env::consts::ARCH`. Blocking.
 pub(crate) fn program_architecture(path: &Path) -> Result<&'static str, ExecutableError> {
     let shown = || path.display().to_string();
     let mut header = [0; HEADER_BYTES];

@@ -11,7 +11,7 @@ use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::transport::{self, HANDSHAKE_DEADLINE, Role, TransportError};
 
-/// How long the coordinator may send nothing.
+/// Maximum silence of the coordinator.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const AWAITED: &str = "the next piece of a blob";
 
@@ -30,7 +30,7 @@ pub(crate) enum FetchError {
 }
 
 impl FetchError {
-    /// Whether a retry may succeed without intervention.
+    /// Returns whether a retry may succeed without intervention.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             FetchError::Transport { .. } | FetchError::Nowhere(_) => true,

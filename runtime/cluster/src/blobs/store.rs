@@ -118,7 +118,7 @@ impl BlobStore {
         Ok(PinnedBlob { store: Arc::clone(self), digest: blob.digest })
     }
 
-    /// Whether the store is empty.
+    /// Returns whether the store is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.index().blobs.is_empty()
     }
@@ -157,7 +157,7 @@ impl BlobStore {
         removed.map_err(|error| BlobError::io(format!("remove {}", path.display()), error))
     }
 
-    /// Whether a blob matches its digest; removes it otherwise. The caller holds a pin.
+    /// Returns whether a blob matches its digest; removes it otherwise. The caller holds a pin.
     fn verify(&self, digest: Digest) -> Result<bool, BlobError> {
         let path = self.path(digest);
         let failed = |error| BlobError::io(format!("read {}", path.display()), error);
@@ -247,7 +247,7 @@ pub(crate) struct PinnedBlob {
 }
 
 impl PinnedBlob {
-    /// The file, readable and executable by its owner.
+    /// Returns the path of the file, which its owner can read and execute.
     ///
     /// Executing a program that has just been written may fail as busy: a process being started at the same
     /// time may still hold the writing descriptor. The caller has to retry.
@@ -255,7 +255,7 @@ impl PinnedBlob {
         self.store.path(self.digest)
     }
 
-    /// Whether the file is still the verified one. Blocking.
+    /// Returns whether the file is still the verified one. Blocking.
     pub(crate) fn is_as_verified(&self) -> bool {
         let verified = self.store.index().blobs.get(&self.digest).and_then(|stored| stored.verified);
         verified.is_some() && Stamp::at(&self.path()).ok() == verified

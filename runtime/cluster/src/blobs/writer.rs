@@ -113,12 +113,12 @@ impl BlobIntake {
         BlobIntake { blob, chunks, writing, left: blob.bytes }
     }
 
-    /// Bytes still missing.
+    /// Returns the number of bytes still missing.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Passes a chunk on; returns false after a write error, which [`BlobIntake::finish`] returns.
+    /// Passes a chunk to the writer; returns false after a write error, which [`BlobIntake::finish`] returns.
     pub(crate) async fn push(&mut self, chunk: Vec<u8>) -> bool {
         self.left = self.left.saturating_sub(chunk.len() as u64);
         self.chunks.send(chunk).await.is_ok()

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::session::{Patience, Session, TryError, exchange};
 use super::{ClientError, ClusterPlace};
 
-/// How long the end of a program waits for the coordinator's acknowledgement.
+/// Maximum wait for the coordinator's acknowledgement when the program ends.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// A chain registered with the coordinator. If it is dropped without `end`, the coordinator cleans up after a
@@ -66,13 +66,13 @@ impl ClusterPlace {
     /// Registers a chain of jobs; returns once the coordinator has journaled it. Blocking.
     ///
     /// # Errors
-    /// If the coordinator is unreachable or refuses.
+    /// Fails if the coordinator is unreachable or refuses.
     pub fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, ClientError> {
         Ok(Box::new(ChainConnection::start(self.clone(), chain, root)?))
     }
 }
 
-/// Holds the chain until it is over, then reports its end.
+/// Holds the chain until the program ends it, then reports its end.
 async fn keep(
     place: ClusterPlace,
     chain: u128,
@@ -86,11 +86,11 @@ async fn keep(
         let kept = session.retry(async |connection| {
             exchange(connection, HoldChain { chain, root: root.clone() }).await?;
             if let Some(begun) = begun.take() {
-                // The starter waits for it.
+                // Releases `start`, which waits for the registration.
                 let _ = begun.send(());
             }
             tokio::select! {
-                // A dropped sender means that the program ends without ending the chain.
+                // A dropped sender means that the program exits without ending the chain.
                 _ = over.wait_for(|over| *over) => {}
                 received = connection.receive::<FromCoordinator>() => {
                     return Err(match received {
@@ -113,7 +113,7 @@ async fn keep(
     }
 }
 
-/// Whether the program is still running its chain.
+/// Returns whether the program is still running its chain.
 fn is_running(over: &watch::Receiver<bool>) -> bool {
     over.has_changed().is_ok() && !*over.borrow()
 }

@@ -16,13 +16,13 @@ use super::session::{Patience, Session, TryError, exchange, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
 use super::{ClientError, ClusterPlace};
 
-/// Log pieces come from another host.
+/// Longer than for other answers, since log pieces come from another host.
 const PIECE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The state of a log that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogRead {
-    /// Bytes written, from the offset on.
+    /// Number of bytes written, starting at the requested offset.
     pub written: u64,
     /// Length of the whole log when it was read.
     pub length: u64,
@@ -88,8 +88,8 @@ impl ClusterClient {
     /// Sends a request to the coordinator and returns its answer.
     ///
     /// # Errors
-    /// If the coordinator refuses or does not answer in time. [`ClientError::Unanswered`] if a request that
-    /// is not repeatable may have been carried out.
+    /// Fails if the coordinator refuses or does not answer in time. Returns [`ClientError::Unanswered`] if a
+    /// request that is not repeatable may have been carried out.
     pub fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, ClientError> {
         self.runtime.block_on(self.session.ask(request))
     }

@@ -78,7 +78,7 @@ impl ClusterPlace {
         }
     }
 
-    /// Whether a coordinator is about to start there, as far as visible from here.
+    /// Returns whether a coordinator is running or starting there, as far as this machine can detect.
     pub(crate) fn is_starting(&self) -> bool {
         match self {
             ClusterPlace::Directory(directory) => directory.is_held(),
@@ -86,7 +86,7 @@ impl ClusterPlace {
         }
     }
 
-    /// Returns the command that starts a coordinator there.
+    /// Returns advice on how to start a coordinator there.
     pub(super) fn advice(&self) -> String {
         match self {
             ClusterPlace::Directory(directory) => {
@@ -99,7 +99,7 @@ impl ClusterPlace {
     }
 }
 
-/// For people.
+/// Formats the place for messages.
 impl fmt::Display for ClusterPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

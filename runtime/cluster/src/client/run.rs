@@ -18,9 +18,9 @@ use super::session::{Session, TryError, receive};
 use super::submission::Parcel;
 use super::{ClientError, SubmitOptions};
 
-/// The coordinator sends news of a followed job every few seconds.
+/// Maximum silence of the coordinator, which sends progress of a followed job every few seconds.
 const FOLLOW_SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long to wait after Ctrl-C for the result of a pending submission.
+/// Maximum wait after Ctrl-C for the result of a pending submission.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
 /// The effect of Ctrl-C on a followed job. A second one always ends this program at once.

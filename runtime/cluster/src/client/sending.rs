@@ -16,9 +16,9 @@ use super::session::{TryError, exchange, receive};
 use crate::blobs::{chunks_of, digest_of, program_architecture};
 use crate::transport::Connection;
 
-/// This program, even if its file was replaced or removed.
+/// The running program, even if its file was replaced or removed.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// The coordinator writes a blob to disk before it answers.
+/// Maximum wait until the coordinator has written a blob to disk.
 const TAKEN_DEADLINE: Duration = Duration::from_secs(120);
 
 /// A file to send as a blob.
@@ -39,7 +39,7 @@ pub(super) struct ProgramFile {
 pub(super) struct Reading<'a> {
     /// The largest side file, in bytes.
     pub(super) bytes_max: u64,
-    /// Set when the result is no longer wanted.
+    /// Set when the result is no longer needed.
     pub(super) cancelled: &'a AtomicBool,
 }
 
@@ -64,7 +64,7 @@ impl SourceFile {
     }
 }
 
-/// A reader that stops when the result is no longer wanted.
+/// A reader that fails once the submission is cancelled.
 struct CancellableFile<'a> {
     file: io::Take<File>,
     cancelled: &'a AtomicBool,
@@ -98,7 +98,7 @@ impl ProgramFile {
     }
 }
 
-/// Has the coordinator pin a file for the next submission; uploads it if missing.
+/// Asks the coordinator to pin a file for the next submission; uploads it if missing.
 pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), TryError> {
     let blob = source.blob;
     if exchange(connection, OfferBlob { blob }).await? {

@@ -20,13 +20,13 @@ const LASTING: Duration = Duration::from_secs(5);
 /// Upper bound on any answer; the longest waits for another client's upload.
 pub(super) const ANSWER_DEADLINE: Duration = MINUTE;
 
-/// When a wait is first reported.
+/// How long a wait lasts before it is first reported.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Limit on refused secrets: a coordinator killed during a handshake looks like a refusal, but rarely.
+/// Maximum consecutive refusals of the secret. A coordinator killed during a handshake looks like a refusal.
 const REFUSALS_MAX: u32 = 3;
 
-/// How long to retry. By default a minute each; a second for a cluster that is not up.
+/// Retry limits. The defaults are a minute, or a second for a cluster that is not running.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// Before the coordinator's first answer: long enough for a restart.
@@ -36,7 +36,7 @@ pub struct Patience {
     /// While the cluster directory records no coordinator and none is starting. Long enough for one started
     /// at the same time; limited by `first`.
     pub absent: Duration,
-    /// For the answer of a listening coordinator. Commands have a minute.
+    /// Limit on the answer of a listening coordinator to a repeatable request; for others it is a minute.
     pub answer: Duration,
     /// Whether to report waiting on standard error.
     pub tell: bool,
@@ -60,7 +60,7 @@ pub(super) enum TryError {
     /// Another try may succeed.
     #[error("{0}")]
     Transient(String),
-    /// Another try may succeed, but the cluster is most likely not up.
+    /// Another try may succeed, but the cluster is probably not running.
     #[error(transparent)]
     Absent(ClusterDirectoryError),
     #[error(transparent)]
@@ -73,14 +73,14 @@ impl TryError {
     }
 }
 
-/// The connection and the cluster's place.
+/// A connection to a cluster's coordinator.
 #[derive(Debug)]
 pub(super) struct Session {
     place: ClusterPlace,
     patience: Patience,
     connection: Option<Connection>,
     answered_before: bool,
-    /// Apparent refusals of the secret in a row.
+    /// Number of consecutive refusals of the secret.
     refusals: u32,
 }
 
@@ -226,7 +226,7 @@ impl Session {
 struct Outage {
     began: Option<Instant>,
     backoff: Duration,
-    /// How long it must last to be reported.
+    /// The duration after which the outage is next reported.
     report_after: Duration,
 }
 

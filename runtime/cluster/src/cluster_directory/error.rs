@@ -109,7 +109,7 @@ impl ClusterDirectoryError {
         }
     }
 
-    /// Whether the error means only that no coordinator is running.
+    /// Returns whether the error means only that no coordinator is running.
     pub fn is_absence(&self) -> bool {
         matches!(self, ClusterDirectoryError::Missing { .. } | ClusterDirectoryError::NoCoordinator { .. })
     }

@@ -48,8 +48,8 @@ impl ClusterDirectory {
         })
     }
 
-    /// Whether a lock's holder is alive, so that a coordinator is running or starting. Does not try the lock
-    /// itself, which would disturb a process that takes it at this moment.
+    /// Returns whether a lock's holder is alive, so that a coordinator is running or starting. Does not try
+    /// the lock itself, which would disturb a process that takes it at the same time.
     pub(crate) fn is_held(&self) -> bool {
         [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
             let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());

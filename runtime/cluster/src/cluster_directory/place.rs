@@ -24,7 +24,7 @@ pub struct ClusterDirectory {
 }
 
 impl ClusterDirectory {
-    /// Returns the requested directory: the flag, `NAPREDUCE_DIR`, or else `napreduce` in the user's state
+    /// Returns the directory given by the flag, by `NAPREDUCE_DIR`, or else `napreduce` in the user's state
     /// directory.
     pub fn resolve(flag: Option<PathBuf>) -> Result<ClusterDirectory, ClusterDirectoryError> {
         ClusterDirectory::resolve_from(flag, |name| std::env::var_os(name))
@@ -118,32 +118,31 @@ impl ClusterDirectory {
         (seen.uid() != user && seen.mode() & 0o001 == 0).then(|| seen.uid())
     }
 
-    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The secret's file.
+    /// The path of the secret.
     pub fn secret_file(&self) -> PathBuf {
         self.path.join("secret")
     }
 
-    /// The coordinator's record.
+    /// The path of the coordinator's record.
     pub fn coordinator_file(&self) -> PathBuf {
         self.path.join("coordinator.json")
     }
 
-    /// The coordinator's lock file.
+    /// The path of the coordinator's lock file.
     pub(super) fn coordinator_lock_file(&self) -> PathBuf {
         self.path.join("coordinator.lock")
     }
 
-    /// The lock file of `nap up`.
+    /// The path of the lock file of `nap up`.
     pub(super) fn up_lock_file(&self) -> PathBuf {
         self.path.join("up.lock")
     }
 
-    /// Journal, snapshots, history and uploaded files of the coordinator.
+    /// The directory of the coordinator's journal, snapshots, history and uploaded files.
     pub fn coordinator_directory(&self) -> PathBuf {
         self.path.join("coordinator")
     }

@@ -18,7 +18,7 @@ use super::ClusterCoordinator;
 use super::history::{explain_ended, log_holder};
 use super::requests::{Refusal, Reply, Request, send};
 
-/// The most commands listed for a whole job.
+/// Maximum number of commands listed for a whole job.
 const WAYS_MAX: usize = 5;
 
 impl ClusterCoordinator {

@@ -1,6 +1,6 @@
 //! Chains of jobs: removes intermediate data when no job can need it. That is when no job of the chain runs
 //! and its program has finished or has been disconnected for a while. Running jobs are never ended, even if
-//! their program is gone.
+//! their program has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ impl ClusterCoordinator {
         if held.is_ok() {
             self.chains.watched.entry(chain).or_default().holders += 1;
         }
-        // Fails if the program is gone.
+        // Fails if the program has disconnected.
         self.local.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
     }
 
@@ -92,14 +92,14 @@ impl ClusterCoordinator {
             self.local.keep(Extra::ChainOver { chain, reason: "the program has ended".to_owned() });
         }
         if !self.local.state().chains().contains_key(&chain) || self.is_live(chain) {
-            // Fails if the program is gone.
+            // Fails if the program has disconnected.
             return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
         self.chains.watched.entry(chain).or_default().waiting.push(reply);
         self.look_after_chains();
     }
 
-    /// Whether a job of the chain is running.
+    /// Returns whether a job of the chain is running.
     fn is_live(&self, chain: u128) -> bool {
         self.local.state().jobs().values().any(|job| job.accepted.plan.chain == Some(chain))
     }
@@ -136,7 +136,7 @@ impl ClusterCoordinator {
             let inputs = self.inputs.clone();
             tokio::task::spawn_blocking(move || {
                 let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
-                // After its end a coordinator repeats the removal when it restarts.
+                // Fails after this coordinator has stopped; the next one repeats the removal.
                 let _ = inputs.send(ClusterInput::ChainRemoved { chain, removed });
             });
         }

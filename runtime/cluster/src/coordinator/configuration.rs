@@ -23,7 +23,7 @@ pub struct CoordinatorConfiguration {
     pub fsync: FsyncPolicy,
     /// Journal size in bytes that triggers a snapshot.
     pub journal_bytes_max: u64,
-    /// The most ended jobs in the history.
+    /// Maximum number of ended jobs in the history.
     pub history_max: usize,
     /// Size limit of the history in bytes; the oldest jobs are removed first.
     pub history_bytes_max: u64,
@@ -40,7 +40,7 @@ pub struct CoordinatorConfiguration {
     /// Parses the policy recorded in the journal.
     pub read_policy: ReadPolicy,
     /// How long a chain's program may be disconnected before its intermediate data is removed, if no job
-    /// runs. As long as a client waits for an unreachable coordinator.
+    /// runs. The default equals the time that a client waits for an unreachable coordinator.
     pub chain_grace: Duration,
     /// How preferred preemption methods are adjusted.
     pub preemption: PreemptionSettings,

@@ -113,7 +113,7 @@ pub(super) fn recorded_cluster(
     }
 }
 
-/// Releases the history before the answer is sent: the receiver may start the next coordinator.
+/// Reads a job. Releases the history before the answer is sent: the receiver may start the next coordinator.
 fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),

@@ -35,7 +35,7 @@ pub struct JournalCheck {
 /// does, without changing it. A coordinator may be running.
 ///
 /// # Errors
-/// If there is no journal, it is damaged (with file, offset and remedy), or it is of another version.
+/// Fails if there is no journal, it is damaged (with file, offset and remedy), or it has another version.
 pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<JournalCheck, ReplayError> {
     let read = Journal::read(directory)?;
     let (header, mut recovered) =

@@ -134,7 +134,7 @@ impl ClusterCoordinator {
             blobs,
         };
         let own = inputs.clone();
-        // After its end a coordinator repeats the work when it restarts.
+        // Fails after this coordinator has stopped; the next one repeats the work.
         let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
         ClusterCoordinator {
             local: Coordinator::new(state, Some(Box::new(services)), Arc::new(send_back)),

@@ -41,7 +41,7 @@ pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<
     asked.attempts.iter().map(ended).collect()
 }
 
-/// `state` is a live attempt's state, and whether it waits to resume.
+/// Returns a command's outcome. `state` is the state of a live attempt and whether it waits to resume.
 fn outcome(
     state: Option<(AttemptState, bool)>,
     book: &PreemptionBook,
@@ -58,11 +58,11 @@ fn outcome(
         (TaskCommand::Resume, Some(_)) => CommandOutcome::Done,
         (TaskCommand::Suspend, Some((AttemptState::Suspended, _))) => CommandOutcome::Done,
         (TaskCommand::Kill, Some(_)) => CommandOutcome::Pending,
-        // It resumed and has ended since, or its task is not suspended any more.
+        // The attempt has resumed and ended since, or its task is no longer suspended.
         (TaskCommand::Resume, None) => CommandOutcome::Done,
         (_, None) => last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)),
         (_, Some(_)) => {
-            // Only the last request counts; earlier ones are not an answer.
+            // Only the attempt's last request counts.
             last.and_then(|last| ended_as(last, command)).unwrap_or(CommandOutcome::Pending)
         }
     }
@@ -82,7 +82,7 @@ fn ended_as(last: &PreemptionSummary, command: TaskCommand) -> Option<CommandOut
     })
 }
 
-/// The outcome for an attempt that is not live any more.
+/// Returns the outcome for an attempt that is no longer live.
 fn gone(command: TaskCommand) -> CommandOutcome {
     match command {
         TaskCommand::Kill => CommandOutcome::Done,

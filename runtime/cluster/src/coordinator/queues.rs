@@ -1,4 +1,4 @@
-//! Lists the policy's queues with the sums of what their jobs hold and want.
+//! Lists the policy's queues with the slots that their jobs hold and could use.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl ClusterCoordinator {
     }
 }
 
-/// Slots that all jobs could use in addition to those they hold.
+/// Returns the slots that all jobs could use in addition to those they hold.
 fn wanted(view: &ClusterView<'_>) -> SlotsWanted {
     let of = |kind| view.jobs().map(|job| u64::from(job.demand(kind) - job.holding(kind))).sum();
     SlotsWanted { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }

@@ -48,7 +48,7 @@ pub(crate) enum RecoveryError {
     Entry { path: PathBuf, number: usize, what: String },
 }
 
-/// Which policy continues from a snapshot.
+/// The policy that continues from a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     /// The snapshot's policy, with its state.
@@ -120,7 +120,7 @@ pub(super) fn replay(
         })?;
         state.apply(entry);
     }
-    // They were logged when they happened.
+    // The notices were logged when the events happened.
     state.take_notices();
     Ok(state)
 }

@@ -29,7 +29,7 @@ pub enum ReplayError {
 /// with the same rules.
 ///
 /// # Errors
-/// If there is no journal, it is damaged, or it is of another version.
+/// Fails if there is no journal, it is damaged, or it has another version.
 pub fn replay_journal(
     directory: &ClusterDirectory,
     read_policy: ReadPolicy,

@@ -47,12 +47,12 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// A wrong request: its object does not exist or does not allow it.
+    /// Returns the refusal of an invalid request: its object does not exist or does not allow it.
     pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
         Refusal::Wrong(reason.into())
     }
 
-    /// A valid request that failed.
+    /// Returns the refusal of a valid request that failed.
     pub(crate) fn failed(error: impl ToString) -> Refusal {
         Refusal::Failed(error.to_string())
     }
@@ -76,7 +76,7 @@ fn in_words(attempts: &[(AttemptId, OperatorRefusal)]) -> String {
     each.join("; ")
 }
 
-/// The channel of an answer. A client that is gone drops it.
+/// The channel for an answer; closed if the client has disconnected.
 pub(crate) type Reply<T = FromCoordinator> = oneshot::Sender<Result<T, Refusal>>;
 
 /// The holder of an attempt's logs.
@@ -115,7 +115,7 @@ pub(crate) enum Request {
     },
 }
 
-/// Fails only if the client is gone.
+/// Sends an answer; does nothing if the client has disconnected.
 pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
     let _ = reply.send(answer);
 }

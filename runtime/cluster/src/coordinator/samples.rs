@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::ClusterCoordinator;
 
-/// How often.
+/// The sampling interval.
 const EVERY: Duration = Duration::from_secs(10);
-/// Interval at which unchanged values are repeated, so that a missing coordinator can be told from a quiet
-/// one. Readers depend on it.
+/// Interval at which unchanged values are repeated, which distinguishes an idle cluster from an absent
+/// coordinator. Readers depend on it.
 const REPEAT: Duration = Duration::from_secs(600);
 
 /// The last sample.

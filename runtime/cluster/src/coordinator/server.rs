@@ -30,10 +30,10 @@ const WIND_DOWN: Duration = Duration::from_secs(5);
 /// Why a coordinator cannot start or continue.
 #[derive(Debug, Error)]
 pub enum CoordinatorError {
-    /// Its directory.
+    /// The cluster directory cannot be used.
     #[error(transparent)]
     Directory(#[from] ClusterDirectoryError),
-    /// Its journal.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// An earlier coordinator's state or the listening address is unusable.

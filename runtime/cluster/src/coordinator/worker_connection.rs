@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::ClusterInput;
 use crate::transport::{Connection, HANDSHAKE_DEADLINE, MessageReceiver, TransportError};
 
-/// Messages sent with one write.
+/// Maximum messages per write.
 const BATCH: usize = 64;
 
 /// Serves a connection until it ends. `patience` is the time limit for a write to the worker.

@@ -42,8 +42,8 @@ impl ClusterCoordinator {
         self.connect(worker, received, caller);
     }
 
-    /// Why a worker cannot replace a live worker of the same name, if so. An earlier life in the same locked
-    /// directory is over once its connection is.
+    /// Returns why a worker cannot replace a live worker of the same name, if so. A worker in the same
+    /// directory counts as live only while it is connected, since its successor holds the directory's lock.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
         let link = self.local.state().links().get(&worker)?;
         let liveness = self.configuration.liveness;
@@ -59,8 +59,8 @@ impl ClusterCoordinator {
         })
     }
 
-    /// Finds the worker's link by number, else by name. A leaving worker is only found by number: the same
-    /// name then belongs to its next life.
+    /// Finds the worker's link by number, else by name. A leaving worker is only found by number, since its
+    /// name may already belong to its successor.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
         let links = self.local.state().links();
         let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
@@ -156,7 +156,7 @@ impl ClusterCoordinator {
         }
     }
 
-    /// Whether to keep an extra: the output of failed attempts is optional and limited per job.
+    /// Returns whether to keep an extra: the output of failed attempts is optional and limited per job.
     fn keeps(&self, extra: &Extra) -> bool {
         let Extra::Printed { attempt, .. } = extra else { return true };
         self.configuration.failed_logs
@@ -180,7 +180,7 @@ impl ClusterCoordinator {
         let silent = self.local.state().links().iter().filter(|(_, link)| link.heard.silence() > liveness);
         let silent: Vec<WorkerId> = silent.map(|(worker, _)| *worker).collect();
         for worker in silent {
-            // A dying process closes its connection; a worker that is only silent is cut off or stopped.
+            // A crashed process closes its connection; a worker that is only silent is cut off or stopped.
             let crashed = self.local.state().links().get(&worker).is_some_and(|link| !link.is_connected());
             self.lose(worker, format!("no message for {:.1} s", liveness.as_secs_f64()), crashed);
         }
@@ -198,7 +198,7 @@ impl ClusterCoordinator {
         self.local.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }
 
-    /// Whether a worker can receive orders.
+    /// Returns whether a worker can receive orders.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
         let state = self.local.state().view().worker(worker).map(napreduce_engine::Worker::state);
         !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))

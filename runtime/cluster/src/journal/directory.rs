@@ -88,7 +88,7 @@ impl Journal {
         Ok(begun.map(|header| (header, recovered)))
     }
 
-    /// The journal's identity and start time.
+    /// Returns the header of the current file.
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
@@ -108,7 +108,7 @@ impl Journal {
         self.file.sync_wanted()
     }
 
-    /// Bytes appended since the last snapshot.
+    /// Returns the number of bytes in the current file.
     pub(crate) fn bytes(&self) -> u64 {
         self.file.bytes()
     }
@@ -218,12 +218,12 @@ impl Generations {
         self.snapshots.iter().map(|(number, _)| *number).max()
     }
 
-    /// The generation from which a coordinator recovers.
+    /// Returns the generation from which a coordinator recovers.
     fn first(&self) -> u64 {
         self.last_snapshot().unwrap_or(1)
     }
 
-    /// The generation that is appended to.
+    /// Returns the generation that is appended to.
     fn last(&self) -> u64 {
         self.journals.last().copied().unwrap_or(1).max(self.first())
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// Bytes before the payload.
 pub(super) const HEAD_BYTES: usize = 8;
-/// The longest payload.
+/// Maximum length of a payload.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 
 /// Appends a frame to `buffer`.
@@ -90,8 +90,8 @@ fn parse_head(head: &[u8; HEAD_BYTES]) -> (usize, u32) {
     (usize::try_from(length).unwrap_or(usize::MAX), sum)
 }
 
-/// Whether a whole frame follows a broken one, which is then not a torn tail. Entries are JSON objects: a
-/// brace marks a possible start, and the checksum verifies it.
+/// Returns whether a whole frame follows a broken one, which is then not a torn tail. Entries are JSON
+/// objects: a brace marks a possible start, and the checksum verifies it.
 fn another_follows(bytes: &[u8], broken: usize) -> bool {
     let first = broken + HEAD_BYTES + 1;
     (first..bytes.len().saturating_sub(HEAD_BYTES))

@@ -83,7 +83,7 @@ impl Handshake {
         Ok(keys)
     }
 
-    /// The socket's buffer is empty, so this does not wait for the peer.
+    /// Writes bytes. The socket's buffer is empty, so this does not wait for the peer.
     fn write(&self, socket: &mut TcpStream, bytes: &[u8]) -> Result<(), TransportError> {
         socket.set_write_timeout(Some(self.left()?))?;
         Ok(socket.write_all(bytes)?)
@@ -172,7 +172,7 @@ pub(crate) fn silent_or_broken(
     if is_timeout(&error) { TransportError::TimedOut { awaited, deadline } } else { error.into() }
 }
 
-/// A socket timeout appears as either kind.
+/// Returns whether an error is a socket timeout, which is reported as either kind.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

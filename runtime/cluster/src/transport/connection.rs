@@ -242,7 +242,7 @@ impl MessageSender {
         }
     }
 
-    /// Whether no partial send is pending.
+    /// Returns whether no partial send is pending.
     fn is_done(&self) -> bool {
         self.written == self.records.len() && self.sealer.is_done()
     }

@@ -29,7 +29,7 @@ pub enum TransportError {
     UnknownRole { code: u8 },
     #[error("the peer has another secret; give it a copy of the cluster's secret file")]
     OtherSecret,
-    /// A server that merely dies does not send its version first.
+    /// The server closed the connection after it had sent its version.
     #[error("the server refused our secret; use a copy of the cluster's secret file")]
     SecretRefused,
     #[error("unconfirmed handshake: it is damaged, or a replay of an earlier one")]

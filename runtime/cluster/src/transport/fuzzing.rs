@@ -5,7 +5,7 @@ use napreduce_protocol::{SECRET_BYTES, Secret};
 use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
 
-/// Feeds the bytes to a server, to a client, and to a connection as records.
+/// Feeds the bytes to a server and a client as handshake messages, and to a connection as records.
 pub fn shake_hands(bytes: &[u8]) {
     let secret = Secret::from_bytes([7; SECRET_BYTES]);
     fuzz_server(bytes, &secret);

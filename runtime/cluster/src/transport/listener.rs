@@ -30,7 +30,7 @@ pub struct Listener {
     secret: Secret,
     limits: Limits,
     handshakes: JoinSet<Handshake>,
-    /// In the order of arrival.
+    /// In order of arrival.
     pending: VecDeque<Pending>,
     recovered: Instant,
     refused: Box<dyn Fn(&str) + Send>,
@@ -45,10 +45,11 @@ struct Handshake {
 /// A listener's limits; other values than the default are for tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Concurrent handshakes. A genuine peer's takes milliseconds, a stranger's as long as we allow.
+    /// Maximum concurrent handshakes. A member's handshake takes milliseconds; a stranger's may last until
+    /// the deadline.
     pub(super) pending_max: usize,
     pub(super) deadline: Duration,
-    /// How long a handshake may take while as many are pending.
+    /// The deadline of the oldest handshake while the maximum number is pending.
     pub(super) crowded_deadline: Duration,
 }
 

@@ -13,7 +13,7 @@ use super::error::TransportError;
 
 const LENGTH_BYTES: usize = 2;
 const TAG_BYTES: usize = 16;
-/// The longest ciphertext that Noise allows and the length field can hold.
+/// Maximum length of a ciphertext in Noise and in the length field.
 const CIPHERTEXT_BYTES_MAX: usize = 65_535;
 pub(super) const PLAINTEXT_BYTES_MAX: usize = CIPHERTEXT_BYTES_MAX - TAG_BYTES;
 /// An empty record.
@@ -22,18 +22,18 @@ pub(super) const CONFIRMATION_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// Initial buffer size for a record.
 const ROOM_BYTES: usize = 4 << 10;
-/// Records under one key. Far below the limit of ChaCha20-Poly1305 (its nonce has 64 bits), and out of reach
-/// anyway: 18 million terabytes of full records. So the keys of a connection never change.
+/// Maximum records under one key. It is far below the limit of ChaCha20-Poly1305 (its nonce has 64 bits) and
+/// never reached: it allows 18 million terabytes of full records. So the keys of a connection never change.
 const RECORDS_MAX: u64 = 1 << 48;
 
-/// Encrypted at a time, so that a long message needs its own length of memory only once.
+/// Maximum bytes encrypted at a time, so that a long message needs its own length of memory only once.
 const BATCH_BYTES_MAX: usize = 16 * PLAINTEXT_BYTES_MAX;
 
 /// Encrypts one direction.
 pub(super) struct Sealer {
     cipher: Arc<StatelessTransportState>,
     next: u64,
-    /// Encoded messages, of which the first `sealed` bytes are sealed.
+    /// Encoded messages; the first `sealed` bytes are sealed.
     plain: Vec<u8>,
     sealed: usize,
 }
@@ -88,7 +88,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Whether everything staged has been sealed.
+    /// Returns whether everything staged has been sealed.
     pub(super) fn is_done(&self) -> bool {
         self.plain.is_empty()
     }
@@ -182,12 +182,12 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the stream may end here, or continue in another form.
+    /// Returns whether the stream may end here, or continue in another form.
     pub(super) fn is_between_messages(&self) -> bool {
         self.arrived == 0 && self.frames.is_between_frames()
     }
 
-    /// Allocated bytes.
+    /// Returns the number of allocated bytes.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.record.capacity() + self.frames.capacity()

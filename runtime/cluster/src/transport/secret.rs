@@ -99,8 +99,8 @@ fn write_new(secret: &Secret, path: &Path) -> io::Result<()> {
     linked.and(removed)
 }
 
-/// Returns the token by which tasks prove that they belong to a job. It reveals neither the secret nor other
-/// tokens: keyed BLAKE2s (RFC 7693) of these words and the job's number.
+/// Returns the token that proves that a task belongs to a job. It reveals neither the secret nor other
+/// tokens: keyed BLAKE2s (RFC 7693) of a fixed text and the job's number.
 #[must_use]
 pub fn job_token(secret: &Secret, job: JobId) -> Secret {
     let mut keyed = Blake2sMac256::new_from_slice(secret.bytes()).expect("a key of 32 bytes is allowed");
@@ -111,7 +111,7 @@ pub fn job_token(secret: &Secret, job: JobId) -> Secret {
     token.into()
 }
 
-/// Checks the open file, not the path, which could be replaced meanwhile.
+/// Checks owner and mode of the open file, not of the path, which could be replaced meanwhile.
 fn check_privacy(file: &File, path: &Path) -> Result<(), SecretError> {
     let path = path.to_owned();
     let metadata = match file.metadata() {

@@ -38,7 +38,7 @@ pub struct WorkerConfiguration {
     pub log_bytes_max: u64,
     /// Size limit of the logs of all ended jobs in bytes.
     pub logs_bytes_max: u64,
-    /// The most ended jobs with logs.
+    /// Maximum number of ended jobs with logs.
     pub logs_jobs_max: usize,
     /// Free disk space below which it takes no tasks; `None` to derive it from the disk's size.
     pub disk_reserve: Option<u64>,

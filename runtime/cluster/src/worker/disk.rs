@@ -1,4 +1,4 @@
-//! Monitors free disk space. A disk is short below a reserve and well again above twice that, to avoid
+//! Monitors free disk space. A shortage begins below a reserve and ends at twice the reserve, to avoid
 //! flapping. Quotas are not visible here; they only show in failed writes.
 
 use std::io;

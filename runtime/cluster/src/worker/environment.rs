@@ -72,7 +72,7 @@ impl Environment for WorkerEnvironment {
     }
 
     fn forget(&self, job: JobId) {
-        // Leftovers are removed when the next life begins.
+        // Leftovers are removed when the worker registers again.
         let _ = fs::remove_dir_all(self.paths.job(job));
         self.logs.add(&self.paths, job);
     }
@@ -132,7 +132,7 @@ impl WorkerEnvironment {
         let path = WorkerPaths::new(&peer.directory).segment(attempt);
         let seen = match sight {
             Sight::Nothing => false,
-            // A segment in its memory is a link that is dangling here.
+            // A segment in the memory of a worker on another machine appears as a dangling link.
             Sight::Disk => !path.is_symlink(),
             Sight::Everything => true,
         };

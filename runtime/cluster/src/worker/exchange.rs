@@ -29,7 +29,7 @@ pub(super) enum Welcomed {
     Back,
     /// The worker's identity is superseded by a new one.
     Anew,
-    /// The coordinator lost what it acknowledged: register as a new worker.
+    /// The coordinator has lost acknowledged reports; the worker must register again.
     Forgotten,
 }
 
@@ -119,7 +119,7 @@ impl Exchange {
     }
 }
 
-/// What to do with a message of the coordinator.
+/// The effect of a message from the coordinator.
 #[derive(Debug)]
 pub(super) enum Followed {
     Nothing,

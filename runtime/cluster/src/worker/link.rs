@@ -28,8 +28,8 @@ use crate::transport::{Connection, MessageReceiver, MessageSender, TransportErro
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// How long a worker whose name is taken retries. The holder may be an earlier life of it whose end has not
-/// been noticed yet.
+/// How long a worker whose name is taken retries. The holder may be its predecessor, whose end has not been
+/// detected yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
 /// How long to wait for the coordinator to release a stopping worker.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
@@ -213,7 +213,7 @@ impl<'a> Link<'a> {
                 match registration {
                     Ok(registration) => self.registration = Some(registration),
                     Err(error) => {
-                        // Reconnect as another worker, since this one cannot follow an order.
+                        // Reconnect as a new worker, since this one cannot carry out orders.
                         self.exchange = Exchange::default();
                         return Err(Apart::Lost(format!("cannot start a thread for attempts: {error}")));
                     }
@@ -251,7 +251,7 @@ impl<'a> Link<'a> {
                     match self.on_received(received) {
                         Followed::Nothing => Ok(()),
                         Followed::Order(ToWorker::Leave { .. }) => {
-                            // The coordinator counts this worker as gone either way.
+                            // The coordinator has released this worker even if this message is lost.
                             let _ = together.send(self.exchange.take_acknowledgement()).await;
                             self.connection_log.on_leave();
                             return End::Leave;

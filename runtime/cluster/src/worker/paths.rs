@@ -51,7 +51,7 @@ impl WorkerPaths {
         self.root.join("process")
     }
 
-    /// The file that identifies the journal by which the jobs in the logs are numbered.
+    /// The file with the identity of the journal that numbers the jobs in the logs.
     pub(super) fn journal(&self) -> PathBuf {
         self.root.join("journal")
     }

@@ -130,7 +130,7 @@ fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result
     }
 }
 
-/// The name comes from the submitter: it must not lead out of the directory.
+/// Checks that a name, which comes from the submitter, does not lead out of the directory.
 fn check_name(file: &SideFile) -> Result<(), TaskError> {
     let mut components = Path::new(&file.name).components();
     let one = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));

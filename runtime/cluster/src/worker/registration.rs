@@ -42,7 +42,7 @@ impl Registration {
     /// Begins a life once the previous one has ended; orders wait until then.
     ///
     /// # Errors
-    /// If its thread cannot be started.
+    /// Fails if its thread cannot be started.
     pub(super) fn begin(
         resources: &Resources,
         worker: WorkerId,
@@ -80,14 +80,14 @@ impl Registration {
         Ok(Registration { orders, news, ended, running })
     }
 
-    /// Whether there is work to save.
+    /// Returns whether there is work to save.
     pub(super) fn runs_something(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 0
     }
 
     /// Forwards an order.
     pub(super) fn order(&self, order: ToWorker) {
-        // Its loop receives until this end is dropped.
+        // The loop receives until the sender is dropped.
         let _ = self.orders.send(order);
     }
 
@@ -101,7 +101,7 @@ impl Registration {
         self.news.try_recv().ok()
     }
 
-    /// Ends every attempt and waits until all are gone.
+    /// Ends every attempt and waits until all have ended.
     pub(super) async fn end(self) {
         let Registration { orders, news, ended, .. } = self;
         drop((orders, news));
@@ -110,7 +110,7 @@ impl Registration {
     }
 }
 
-/// Off the loop's thread, since there may be much to remove.
+/// Removes data of earlier jobs on a blocking thread, since there may be much of it.
 async fn clear(environment: Arc<WorkerEnvironment>, journal: u64) {
     let cleared = spawn_blocking(move || {
         let name = environment.name.clone();

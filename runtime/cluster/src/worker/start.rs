@@ -31,7 +31,7 @@ use crate::cluster_directory::ClusterDirectory;
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 use crate::transport::Listener;
 
-/// The most prestarted processes of a program.
+/// Maximum number of prestarted processes of a program.
 const PRESTARTED_MAX: usize = 4;
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
@@ -84,12 +84,12 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let mut stop = Stop::new(interrupts, configuration.leave, began);
     let ended = Link::new(resources, introduction, &mut stop).run().await;
     drop(server);
-    // The worker's data is useless now.
+    // The worker has left, so its data is no longer needed.
     let cleared = clear_jobs(&directory.paths);
     ended.and(cleared)
 }
 
-/// Prestarts a process per free slot, up to a few: more could not be started as fast as they are used.
+/// Creates a spawner that prestarts a process per slot, up to a maximum: processes are not used faster.
 fn spawner(
     configuration: &WorkerConfiguration,
     groups: Option<Arc<ControlGroups>>,
@@ -110,7 +110,7 @@ fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {
 fn take_directory_of(configuration: &WorkerConfiguration) -> Result<WorkerDirectory, WorkerError> {
     let workers = match (&configuration.cluster, &configuration.directory) {
         (ClusterPlace::Directory(directory), _) => workers_of(directory),
-        // Not needed then.
+        // An explicit directory replaces the default one.
         (_, Some(directory)) => directory.clone(),
         (_, None) => workers_of(&ClusterDirectory::resolve(None)?),
     };
@@ -193,7 +193,7 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
     }
 }
 
-/// Whether the address is loopback although the coordinator is on another machine.
+/// Returns whether the address is loopback although the coordinator is on another machine.
 fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
     let host = data_address.rsplit_once(':').map_or(data_address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');

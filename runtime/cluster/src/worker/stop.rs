@@ -28,7 +28,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// `began` is the start of the process, from which the time limit counts.
+    /// Creates the queue of requests. The time limit counts from `began`, the start of the process.
     pub(super) fn new(interrupts: Interrupts, rules: LeaveRules, began: Instant) -> Stop {
         Stop { interrupts, rules, limit: rules.leaves_after().map(|after| began + after) }
     }
@@ -48,7 +48,8 @@ impl Stop {
         }
     }
 
-    /// A user at a terminal does not want to wait; managers of pods and allocations announce when they kill.
+    /// Returns the request for a signal. Only SIGTERM drains: it comes from managers of pods and allocations,
+    /// which announce their kills. A user at a terminal does not want to wait.
     fn request_of(&self, signal: i32) -> StopRequest {
         let why = signal_name(signal).unwrap_or("a signal").to_owned();
         let drains = why == "SIGTERM" && self.rules.on_terminate == OnTerminate::Drain;

@@ -15,7 +15,7 @@ use super::error::WorkerError;
 use super::paths::WorkerPaths;
 use crate::directory_mark::{DirectoryKind, DirectoryMarkError, take_directory};
 
-/// The most directories of unnamed workers to try before creating a new one.
+/// Maximum number of directories of unnamed workers to try before creating a new one.
 const NAMELESS_MAX: usize = 10_000;
 
 /// A directory locked by this process.
@@ -104,13 +104,13 @@ pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, Wo
     Ok(true)
 }
 
-/// Whether another worker's directory is visible from here: it contains the same incarnation number.
+/// Returns whether another worker's directory is visible here: it contains the same incarnation number.
 pub(super) fn is_within_sight(directory: &Path, incarnation: u64) -> bool {
     let found = fs::read(WorkerPaths::new(directory).incarnation());
     found.is_ok_and(|found| found == format!("{incarnation:016x}\n").as_bytes())
 }
 
-/// Whether the daemon of a visible directory is also a process visible from here.
+/// Returns whether the daemon of a visible directory is also a process visible here.
 pub(super) fn is_neighbour(directory: &Path) -> bool {
     let text = fs::read(WorkerPaths::new(directory).process()).unwrap_or_default();
     let process = serde_json::from_slice::<ProcessIdentity>(&text).ok();
@@ -169,7 +169,7 @@ fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, Worke
     }
 }
 
-/// Whether a worker of a version without marks has started here.
+/// Returns whether a worker of a version without marks has started here.
 fn made_before_marks(paths: &WorkerPaths) -> bool {
     let number = fs::read_to_string(paths.incarnation()).unwrap_or_default();
     let is_number = number.len() == 17 && u64::from_str_radix(number.trim_end(), 16).is_ok();

@@ -15,7 +15,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // After its end the loop restarts without connected chains.
+        // Fails after the loop has ended; the next one starts without connected chains.
         let _ = self.requests.send(Request::ReleaseChain { chain: self.chain });
     }
 }

@@ -7,7 +7,7 @@ use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
 use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Refusal;
 
-/// The most side files of one job.
+/// Maximum number of side files of one job.
 pub(super) const FILES_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 255;
 
@@ -61,13 +61,13 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     Ok(())
 }
 
-/// Whether an input's name means the same on every worker.
+/// Returns whether an input's path has the same meaning on every worker.
 fn is_everywhere(part: &Split) -> bool {
     part.path.is_absolute() || StorageScheme::of(&part.path).is_some()
 }
 
-/// Whether an object's version is pinned: attempts that read different versions would produce inconsistent
-/// output.
+/// Returns whether an object's version is pinned: attempts that read different versions would produce
+/// inconsistent output.
 fn is_pinned(part: &Split) -> bool {
     part.version.is_some() || StorageScheme::of(&part.path).is_none()
 }

@@ -28,13 +28,13 @@ use super::requests::{Refusal, Reply, Request};
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::transport::{Connection, MessageReceiver, MessageSender, TransportError};
 
-/// The longest operator's reason kept with a job, in characters.
+/// Maximum length of an operator's reason, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
 
 /// Limits on a client.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientLimits {
-    /// The largest program or side file, in bytes.
+    /// Maximum size of a program or side file, in bytes.
     pub(crate) blob_bytes_max: u64,
     /// An idle client is disconnected after this time; it reconnects on its next request.
     pub(crate) idle: Duration,
@@ -62,7 +62,7 @@ pub(crate) struct ClientDesk {
     requests: UnboundedSender<Request>,
     blobs: Arc<BlobStore>,
     uploads: Uploads,
-    /// Opens the data servers of workers, for logs.
+    /// Authenticates this process to the data servers of workers, for logs.
     secret: Secret,
     limits: ClientLimits,
     /// Receives one line for each connection that ends abnormally.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{Client, Parting, Refusal};
 use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
 
-/// The most blobs of one submission.
+/// Maximum number of blobs of one submission.
 const PINS_MAX: usize = super::checks::FILES_MAX + 1;
 
 impl Client {

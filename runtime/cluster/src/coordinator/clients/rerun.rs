@@ -11,7 +11,7 @@ use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Request;
 
 impl Client {
-    /// Answers like a submission.
+    /// Reruns a job; the answer is that of a submission.
     pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
         let job = asked.of.job;
         let definition = self.question(|reply| Request::Definition { job, reply }).await?;
@@ -47,7 +47,7 @@ fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -
     let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?.to_owned();
     plan.output = output.unwrap_or(plan.output);
     if StorageScheme::of(&plan.output).is_some() {
-        // Its saved state would have no destination.
+        // A rerun whose output is in a store does not checkpoint.
         plan.checkpoint = CheckpointSupport::default();
     }
     Ok(Submission { token, plan, user, program, architecture, files, rerun_of: Some(of) })

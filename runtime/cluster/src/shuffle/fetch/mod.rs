@@ -92,7 +92,7 @@ impl Fetch for Fetches {
         self.shared.changed.notify_all();
     }
 
-    /// Pauses all threads except one that is connecting: it finds a broken connection after the pause.
+    /// Pauses all threads and waits until they rest, except for a thread that is connecting.
     fn pause(&self) {
         self.shared.pause.begin();
         self.shared.idle().clear();

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Closing a connection takes far less. A thread that is connecting may take longer and is not waited for.
+/// Maximum wait for the threads to rest. Closing a connection takes far less; a connecting thread may take
+/// longer and is not waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Shared by the threads.
@@ -77,7 +78,8 @@ impl Pause {
         RestGuard { pause: self }
     }
 
-    /// Registers a connection until the guard is dropped. One that begins during a pause is closed at once.
+    /// Registers a connection until the guard is dropped. A connection registered during a pause is closed at
+    /// once.
     pub(super) fn attach(&self, socket: &TcpStream) -> std::io::Result<SocketGuard<'_>> {
         let socket = socket.try_clone()?;
         let mut threads = self.threads();

@@ -65,7 +65,7 @@ struct Peer {
     failures: u32,
     spent: Duration,
     not_before: Option<Instant>,
-    /// Its last turn.
+    /// The number of its last turn.
     turn: u64,
 }
 

@@ -21,12 +21,12 @@ use self::indexes::Indexes;
 use self::session::Session;
 use crate::transport::{Connection, Incoming, Listener, Role, TransportError};
 
-/// How long to spend on refusing a peer when the server is full.
+/// Maximum time spent on answering a peer when the server is full.
 const REFUSAL_MAX: Duration = Duration::from_secs(2);
-/// When a refused peer is to retry.
+/// Retry time for a refused peer.
 const BUSY_MILLIS: u32 = 500;
 const BUSY_LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Descriptors per connection, at most: its socket, two more for its end, and a file.
+/// Maximum descriptors per connection: the socket, two duplicates of it, and a file.
 const DESCRIPTORS_EACH: u64 = 4;
 /// Descriptors reserved for everything else.
 const DESCRIPTORS_KEPT: u64 = 128;
@@ -198,14 +198,14 @@ impl Shared {
         Ok(started.map(drop)?)
     }
 
-    /// A panic while the lock was held leaves at worst one entry too many.
+    /// Locks the connections. A panic while the lock was held leaves at worst one entry too many.
     fn connections(&self) -> MutexGuard<'_, OpenConnections> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OpenConnections {
-    /// Whether to log again that the server is full.
+    /// Returns whether to log again that the server is full.
     fn is_log_due(&mut self) -> bool {
         let due = self.busy_logged.is_none_or(|logged| logged.elapsed() > BUSY_LOG_INTERVAL);
         if due {

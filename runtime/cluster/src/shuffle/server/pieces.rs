@@ -12,7 +12,7 @@ use crate::shuffle::data_connection::{DataConnection, PlainConnection};
 use crate::transport::TransportError;
 use crate::transport::blocking::silent_or_broken;
 
-/// Payload of one encrypted message. A message is only usable as a whole, so it fits one record.
+/// Payload bytes of one encrypted message. A message is only usable as a whole, so it fits one record.
 const CHUNK_BYTES: u32 = 60 << 10;
 
 impl DataConnection {

@@ -20,9 +20,9 @@ use super::{BUSY_MILLIS, Shared};
 use crate::shuffle::data_connection::DataConnection;
 use crate::transport::{Role, TransportError, blocking::BlockingConnection};
 
-/// The most items queued on one connection.
+/// Maximum number of items queued on one connection.
 const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;
-/// How many reads of a refused peer's data to do before closing.
+/// Maximum reads of a refused peer's data before the connection is closed.
 const FAREWELL_READS_MAX: usize = 64;
 const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
 
@@ -174,7 +174,7 @@ impl Session<'_> {
         }
     }
 
-    /// Sends a segment's partition or the reason for its absence; returns false if the peer is gone.
+    /// Sends a segment's partition or the reason for its absence; returns false if the connection is to end.
     fn answer(&mut self, partition: u32, item: FetchItem) -> Result<bool, SessionError> {
         let FetchItem { attempt, from_block } = item;
         match self.find(partition, item) {
@@ -249,7 +249,7 @@ impl Session<'_> {
     }
 }
 
-/// Negotiates encryption; returns `None` if the peer is gone.
+/// Negotiates encryption; returns `None` if the peer has disconnected.
 fn negotiate(connection: &mut BlockingConnection, shared: &Shared) -> Result<Option<bool>, SessionError> {
     match connection.receive()? {
         None => Ok(None),

@@ -14,7 +14,7 @@ pub(super) struct BoundedLog {
 }
 
 impl BoundedLog {
-    /// `file` must be empty and open for appending.
+    /// Creates a log; `file` must be empty and open for appending.
     pub(super) fn new(file: File, bytes_max: u64) -> BoundedLog {
         BoundedLog { file, bytes_max, was_cut: false }
     }

@@ -19,7 +19,7 @@ use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
 use crate::shuffle::LogExtent;
 
-/// The most stderr of a failed attempt sent to the coordinator, in bytes.
+/// Maximum bytes of a failed attempt's stderr that are sent to the coordinator.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
 /// Fixed size of an attempt's name in its file.
 const NAME_BYTES: usize = 64;
@@ -137,7 +137,7 @@ impl JobLogs {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // At worst a slot is not reused.
+        // After a panic at worst a slot is not reused.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,8 +162,8 @@ impl AttemptLogs for LogFiles {
         }
     }
 
-    /// Returns the end of its stderr, if any, to keep for when this worker is gone. If the text is cut, its
-    /// first line gives the omitted length.
+    /// Returns the end of its stderr, if any, which the coordinator stores in case this worker leaves. If the
+    /// text is truncated, its first line gives the omitted length.
     fn end_of_stderr(&self) -> Option<String> {
         // Unreadable output is still on this worker.
         let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
@@ -180,7 +180,7 @@ impl AttemptLogs for LogFiles {
 }
 
 impl LogFiles {
-    /// Closes the files of an ended attempt that prints nothing any more.
+    /// Closes the files of an ended attempt and appends its output to the job's log.
     pub(super) async fn close(mut self) {
         self.keep_bound();
         let silent =

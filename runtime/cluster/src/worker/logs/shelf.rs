@@ -116,7 +116,7 @@ impl LogShelf {
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<(String, u64)>> {
-        // At worst an entry is missing, which the next daemon finds.
+        // After a panic at worst an entry is missing, which the next daemon finds.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

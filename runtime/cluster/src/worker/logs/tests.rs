@@ -1,4 +1,4 @@
-//! Tests of logs: what was printed, where it is kept, and what is left of it by whatever way a worker ends.
+//! Tests of logs: reading, retention, and recovery after a worker has ended in any way.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::worker::paths::WorkerPaths;
 
 const PLENTY: LogBounds = LogBounds { jobs_max: 100, bytes_max: 1 << 20 };
 
-/// A worker's directory, and its logs.
+/// A worker's directory and its logs.
 struct Scene {
     _place: TempDir,
     paths: WorkerPaths,
@@ -35,7 +35,7 @@ impl Scene {
         Scene { _place: place, paths, shelf }
     }
 
-    /// As the daemon that comes after this one, however it ended.
+    /// Starts the next daemon, however the previous one ended.
     fn next_daemon(&mut self) {
         self.shelf = LogShelf::scan(&self.paths, PLENTY).expect("a shelf");
     }
@@ -44,7 +44,7 @@ impl Scene {
         self.shelf.open(&self.paths, attempt, bytes_max).expect("files")
     }
 
-    /// An attempt that prints something and ends.
+    /// Runs an attempt that prints something and ends.
     async fn prints(&self, attempt: AttemptId, stdout: &[u8], stderr: &[u8]) {
         let (logs, mut output) = self.open(attempt, 1_000);
         output.stdout.write_all(stdout).expect("written");
@@ -52,7 +52,7 @@ impl Scene {
         logs.close().await;
     }
 
-    /// What is read of it by bytes, three at a time.
+    /// Reads an attempt's output in pieces of three bytes.
     fn text(&self, attempt: AttemptId, stream: LogStream) -> Vec<u8> {
         let mut text = Vec::new();
         loop {
@@ -92,7 +92,7 @@ async fn log_is_readable_during_and_after_attempt() {
             let read = (scene.text(attempt(1, number), Stdout), scene.text(attempt(1, number), Stderr));
             assert_eq!(read, (stdout.to_vec(), stderr.to_vec()), "of {number}, {again}");
         }
-        // The last one did not end before its worker was killed.
+        // The last attempt had not ended when its worker was killed.
         scene.next_daemon();
     }
     assert_eq!(scene.files_in("job_0001"), 2, "a log and its index");
@@ -148,8 +148,8 @@ async fn oversized_stream_keeps_its_beginning() {
     assert_eq!(scene.text(attempt(1, 2), Stdout), b"the next begins anew");
 }
 
-/// The index is cut after each of its bytes: what it still names is what was printed, and what is kept later
-/// is found.
+/// The index is truncated after each of its bytes. Entries still listed are complete, and later entries are
+/// found.
 #[tokio::test]
 async fn truncated_index_lists_complete_entries() {
     let mut scene = Scene::new();
