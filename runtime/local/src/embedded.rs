@@ -88,7 +88,8 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
 }
 
 async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
-    // Earlier they would only hold memory: segments of this machine are mapped on demand.
+    // Start reduces after all maps: earlier they would only hold memory, since segments of this machine are
+    // mapped on demand.
     plan.slowstart_permille = 1000;
     let unhandled = |error| JobError::io("handle signals", error);
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
@@ -137,7 +138,8 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     }
 }
 
-/// Returns the result of a signal: usually a killed job, but a commit in progress is completed.
+/// Returns the error of an interrupted job. Usually the job was killed, but a commit in progress was
+/// completed.
 pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was already complete; its output is in {output}"),

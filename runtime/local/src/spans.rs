@@ -3,8 +3,7 @@
 use napreduce_engine::AttemptId;
 use tracing::{Span, info_span};
 
-/// The target of the spans. Log filters enable it with every level, so that each line names its job and
-/// attempt.
+/// The target of the spans. Every log filter enables it, so that each line names its job and attempt.
 pub const SPAN_TARGET: &str = "napreduce";
 
 /// Returns the span of an attempt, nested in those of its task and job.

@@ -40,9 +40,9 @@ extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
             unsafe { ptr::copy_nonoverlapping(IDLE_MARKER.as_ptr(), marker.cast(), IDLE_MARKER.len()) };
             write_number(number);
         }
-        // Main finds the marker and sends Hello, by which the spawner detects that it does not fork.
+        // `main` finds the marker and sends Hello, from which the spawner detects that it cannot fork.
         Ok(None) => {}
-        // The spawner is gone, or forks are impossible; there is nothing to clean up.
+        // The spawner has ended, or forks are impossible; there is nothing to clean up.
         // SAFETY: it ends this process.
         Err(_) => unsafe { libc::_exit(1) },
     }
@@ -109,8 +109,8 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut wanted, size_of::<libc::clone_args>()) };
     match child {
         0 if robust == 0 && !head.is_null() => {
-            // SAFETY: it is the list of this process's parent, at the same place; the kernel forgets
-            // it in a child.
+            // SAFETY: the list is at the same address as in the parent; the kernel clears its registration in
+            // a child.
             unsafe { libc::syscall(libc::SYS_set_robust_list, head, length) };
             Ok(None)
         }
@@ -120,19 +120,19 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     }
 }
 
-/// Writes the number into the initial environment, which is the one that the kernel shows to others.
+/// Writes the number into the initial environment, which the kernel shows to other processes.
 fn write_number(number: u64) {
     let name = std::ffi::CString::new(PRESTART_VARIABLE).unwrap_or_default();
-    // SAFETY: there is one thread, and it does not change the environment while it looks.
+    // SAFETY: there is one thread, and it does not change the environment during the lookup.
     let value = unsafe { libc::getenv(name.as_ptr()) };
     if value.is_null() {
         return;
     }
-    // SAFETY: a variable is a string with an end.
+    // SAFETY: the value of a variable is terminated by a zero byte.
     let length = unsafe { CStr::from_ptr(value) }.to_bytes().len();
     let digits = format!("{number:0PRESTART_NUMBER_DIGITS$}");
     if let Some(start) = length.checked_sub(PRESTART_NUMBER_DIGITS) {
-        // SAFETY: so many bytes from there on belong to the variable, which can be written to.
+        // SAFETY: the copied bytes are the end of the variable, which is writable.
         unsafe { ptr::copy_nonoverlapping(digits.as_ptr(), value.add(start).cast(), PRESTART_NUMBER_DIGITS) };
     }
 }

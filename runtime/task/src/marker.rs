@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// First argument of a task process; the second is the process number of its parent.
+/// First argument of a task process; the second is the process id of its parent.
 pub const MARKER: &str = "--napreduce-task-process";
 
 /// First argument of a prestarted process until it gets an attempt. As long as `MARKER`, which then replaces
@@ -44,7 +44,7 @@ pub fn is_idle() -> bool {
 pub fn stop_being_idle() -> io::Result<()> {
     const _: () = assert!(MARKER.len() == IDLE_MARKER.len() && IDLE_MARKER.len() == FORK_MARKER.len());
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The 48th field of the file, counted from the state, which follows the name in parentheses.
+    // Field 48 of the file. The fields after the name in parentheses begin with field 3, the state.
     let start =
         stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
     let start = start.ok_or_else(|| io::Error::other("/proc/self/stat has no address of the arguments"))?;

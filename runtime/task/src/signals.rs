@@ -15,12 +15,12 @@ pub fn wake_pair() -> io::Result<(UnixStream, UnixStream)> {
     Ok((arrivals, wake))
 }
 
-/// Lets SIGHUP end this process and its children, even if it was ignored (`nohup`). Only by SIGHUP the kernel
-/// ends the stopped processes that a dying task leaves in its process group.
+/// Lets SIGHUP end this process and its children, even if it was ignored (`nohup`). The kernel sends SIGHUP
+/// to the stopped processes that a dying task leaves in its process group; otherwise they would remain.
 pub fn heed_hang_ups() -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
     let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: the action is initialised; no old value is asked for.
+    // SAFETY: the action is initialised; the pointer for the old action may be null.
     if unsafe { libc::sigaction(libc::SIGHUP, &action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -52,7 +52,7 @@ pub fn install_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int))
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the action is initialised and its handler does only what is allowed in one.
+    // SAFETY: the action is initialised, and its handler is async-signal-safe.
     if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -33,7 +33,7 @@ impl UserCounter {
 ///
 /// # Panics
 ///
-/// If `name` is a built-in counter, such as `MAP_INPUT_RECORDS`.
+/// Panics if `name` is a built-in counter, such as `MAP_INPUT_RECORDS`.
 pub fn counter(name: &str) -> UserCounter {
     assert!(
         Counter::of_word(name).is_none(),

@@ -122,7 +122,7 @@ impl Coordinator {
         self.state.begin_to_listen();
     }
 
-    /// Returns when the engine wants to be woken.
+    /// Returns when the engine must be woken.
     pub fn wake_at(&self) -> Option<Instant> {
         self.state.wake_at().map(|at| self.clock.instant(at))
     }
@@ -144,7 +144,7 @@ impl Coordinator {
         &mut self.state
     }
 
-    /// Replaces the disk, whose calls a test makes fail.
+    /// Replaces the disk by one whose calls fail in a test.
     pub fn set_disk(&mut self, disk: Disk) {
         self.disk = disk;
     }

@@ -174,7 +174,7 @@ impl Coordinator {
                     }
                 }
             };
-            // If the coordinator has ended, it repeats this after its restart.
+            // If the coordinator has stopped, the next one repeats this.
             own(Input::Tried { job: id, tried });
         });
     }

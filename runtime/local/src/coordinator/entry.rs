@@ -113,7 +113,7 @@ pub struct Accepted {
     pub files: Vec<SideFile>,
     /// Identifies the claim on its output directory.
     pub claim: ClaimMark,
-    /// The job of which this is a rerun, and the reason.
+    /// The original job, if this is a rerun, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun_of: Option<RerunOf>,
 }

@@ -44,7 +44,7 @@ impl Followers {
         Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
     }
 
-    /// Sends the progress of the jobs that somebody follows.
+    /// Sends the progress of followed jobs.
     pub fn publish(&self, progress: impl Fn(JobId) -> Option<JobProgress>) {
         for (job, followed) in &self.by_job {
             if followed.progress.receiver_count() > 0

@@ -11,7 +11,7 @@ use super::entry::Identity;
 /// Maximum number remembered; the oldest are dropped.
 const GONE_MAX: usize = 200;
 
-/// The last workers that are gone, oldest first.
+/// The most recent departures, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneWorkers(VecDeque<GoneWorker>);
 
@@ -29,7 +29,7 @@ struct GoneWorker {
     reason: String,
 }
 
-/// The way in which a worker went.
+/// How a worker departed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Parting {
     /// It left after a drain.
@@ -39,7 +39,7 @@ pub(super) enum Parting {
 }
 
 impl GoneWorkers {
-    /// Records a worker that goes; a worker that has left cannot be lost later.
+    /// Records a departure; later ones of the same worker are ignored.
     pub(super) fn remember(
         &mut self,
         worker: WorkerId,

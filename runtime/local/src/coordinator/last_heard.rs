@@ -1,5 +1,5 @@
-//! The time of a worker's last message, stamped on arrival, and the back-pressure on its connection. A loop
-//! that is behind does not consider a worker silent whose messages it has not read yet.
+//! The time of a worker's last message, stamped on arrival, and the back-pressure on its connection. A worker
+//! is not silent while the loop is behind and has not processed its messages.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -10,20 +10,20 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// Messages of one connection that may wait for the loop.
+/// Maximum messages of one connection that wait for the loop.
 const WAITING_MAX: usize = 1024;
 
 static BEGINNING: LazyLock<Instant> = LazyLock::new(now);
 
-/// Shared by a connection, which stamps it, and the link of its worker.
+/// The time of the last message. Shared by a connection, which stamps it, and the link of its worker.
 #[derive(Debug, Clone)]
 pub struct LastHeard {
-    /// Microseconds since the beginning.
+    /// Microseconds since `BEGINNING`.
     at: Arc<AtomicI64>,
     room: Arc<Semaphore>,
 }
 
-/// The room that a message takes until the loop has taken it in.
+/// A message's place in the queue, held until the loop has processed the message.
 #[derive(Debug)]
 pub struct Waiting {
     _room: OwnedSemaphorePermit,
@@ -36,12 +36,12 @@ impl LastHeard {
         heard
     }
 
-    /// It is heard now.
+    /// Records that a message has arrived.
     pub fn stamp(&self) {
         self.at.store(micros(BEGINNING.elapsed()), Ordering::Relaxed);
     }
 
-    /// How long nothing has come; no time at all while something of it waits.
+    /// Returns the time since the last message; zero while messages wait for the loop.
     pub fn silence(&self) -> Duration {
         if self.room.available_permits() < WAITING_MAX {
             return Duration::ZERO;
@@ -50,25 +50,25 @@ impl LastHeard {
         Duration::from_micros(u64::try_from(silence).unwrap_or(0))
     }
 
-    /// As if it had been heard so much earlier.
+    /// Moves the last message back in time.
     #[cfg(any(test, feature = "testing"))]
     pub fn move_back(&self, by: Duration) {
         self.at.fetch_sub(micros(by), Ordering::Relaxed);
     }
 
-    /// As if it were to be heard so much later, too.
+    /// Moves the last message forward in time.
     #[cfg(any(test, feature = "testing"))]
     pub fn move_on(&self, by: Duration) {
         self.at.fetch_add(micros(by), Ordering::Relaxed);
     }
 
-    /// Room for one more message, once there is some.
+    /// Waits for room for one more message.
     pub async fn room(&self) -> Waiting {
         let room = Arc::clone(&self.room).acquire_owned().await;
         Waiting { _room: room.expect("nobody closes it") }
     }
 
-    /// Room that there is.
+    /// Takes room for one message; panics if there is none.
     #[cfg(any(test, feature = "testing"))]
     pub fn free_room(&self) -> Waiting {
         Waiting { _room: Arc::clone(&self.room).try_acquire_owned().expect("a loop that keeps up") }

@@ -160,7 +160,7 @@ impl Link {
         self.kept.orders.acknowledge(through)
     }
 
-    /// Returns whether a worker that has orders up to this number can resume.
+    /// Returns whether a worker that has received orders up to this number can resume.
     pub fn can_resume_after(&self, received: u64) -> bool {
         (self.kept.orders.acknowledged()..=self.kept.orders.sent()).contains(&received)
     }

@@ -4,7 +4,7 @@
 //! (`napreduce-cluster`) contains one, feeds it messages of workers and clients, and adds a journal, a
 //! history and connections. The engine makes the decisions; workers run the processes.
 //!
-//! The types of this module stand below all of its files, each of which implements one part of them.
+//! This file declares the types; each of the other files implements one part of them.
 //!
 //! ```text
 //! connections -- inputs, requests --> daemon -- entries --> journal

@@ -24,7 +24,7 @@ impl Coordinator {
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         tokio::task::spawn_blocking(move || {
             let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
-            // If the coordinator has ended, it repeats this after its restart.
+            // If the coordinator has stopped, the next one repeats this.
             own(Input::Resumed { job, resumed });
         });
     }
@@ -111,7 +111,7 @@ impl Coordinator {
             let verified = claim.verify();
             if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
                 let resumed = verified.map(|()| Resumed::Claimed(claim));
-                // If the coordinator has ended, it repeats this after its restart.
+                // If the coordinator has stopped, the next one repeats this.
                 own(Input::Resumed { job, resumed });
             }
         });

@@ -26,12 +26,13 @@ impl Coordinator {
             let pins = pinning.map(|pin| pin(&accepted));
             let claim = check_place(&accepted.plan.output, &surroundings)
                 .and_then(|()| OutputClaim::take(&disk, &accepted.claim_request()));
-            // A coordinator that has ended claims nothing; the lock goes with the process.
+            // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
+            // process.
             own(Input::Claimed { accepted: Box::new(accepted), pins, claim });
         });
     }
 
-    /// What an output directory must keep away from.
+    /// Returns the directories and inputs that the output directory must not overlap.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.state.links().values().map(|link| link.identity().directory.clone());
         let own = self.cluster.as_ref().map(|cluster| cluster.directory());
@@ -84,7 +85,7 @@ impl Coordinator {
         let job = self.next_job();
         let user = current_user();
         let (program, files, claim) = (None, Vec::new(), ClaimMark::default());
-        // Unlike that of any other process.
+        // Unique: the time, the process and the job.
         let token =
             (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
         let accepted = Accepted { job, token, plan, user, program, files, claim, rerun_of: None };
@@ -139,10 +140,10 @@ impl Coordinator {
 
 fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
     for submitter in submitters {
-        // Whoever is gone does not want to know.
+        // A submitter that no longer waits is ignored.
         match submitter {
             Submitter::Client(answer) => answer(Err(&error)),
-            // The only one: an embedded job is handed in once.
+            // The only submitter: an embedded job is submitted once.
             Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
         }
     }

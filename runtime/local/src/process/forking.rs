@@ -31,7 +31,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) enum Request {
     Start(Box<Launch>, oneshot::Sender<io::Result<AnswerToStart>>),
-    /// Announces that such processes will be needed.
+    /// Announces that processes of this model will be needed.
     Prestart(Box<Model>),
     /// Kills processes with these marks.
     Sweep(Vec<String>),
@@ -74,7 +74,7 @@ impl Forking {
                 (Err(TryRecvError::Empty), false) => inbox.recv_timeout(KEPT_FOR),
             };
             match request {
-                // If the requester is gone, the process is dropped and thereby killed.
+                // If the requester no longer waits, the process is dropped and thereby killed.
                 Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
                 Ok(Request::Prestart(model)) => self.prestart(&model),
                 Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
@@ -86,7 +86,7 @@ impl Forking {
         }
     }
 
-    /// Starts a process. One being prestarted at the request is ready by now.
+    /// Starts a process. A process that was being prestarted when the request arrived is ready by now.
     fn start(&mut self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
         let model = Model::of(&launch);
         let waiting = self.prestarts.take(&model);

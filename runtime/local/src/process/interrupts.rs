@@ -95,7 +95,8 @@ impl Handlers {
 impl Drop for Handlers {
     fn drop(&mut self) {
         for (signal, before) in &self.replaced {
-            // SAFETY: `before` is what sigaction itself returned for this signal; no old value is asked for.
+            // SAFETY: `before` was returned by sigaction for this signal; the pointer for the old action may
+            // be null.
             unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
         self.wake.store(-1, Ordering::SeqCst);
@@ -104,11 +105,11 @@ impl Drop for Handlers {
 
 fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.
+    // SAFETY: with a null new action, sigaction only reads; the out pointer is valid for one sigaction.
     if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: sigaction returned 0 and so has filled it.
+    // SAFETY: sigaction returned 0, so the value is initialized.
     Ok(unsafe { action.assume_init() })
 }
 
@@ -118,6 +119,6 @@ extern "C" fn on_signal(signal: libc::c_int) {
         // SAFETY: _exit is async-signal-safe. The children die with the thread that forked them.
         unsafe { libc::_exit(128 + signal) };
     }
-    // The socket is empty, since only the first signal comes here.
+    // The socket is empty, since only the first signal reaches this line.
     pass_on(&WAKE, signal as u8);
 }

@@ -38,7 +38,7 @@ pub(super) struct Member {
 pub(super) fn members(leader: i32) -> Vec<Member> {
     let (mut members, mut waiting, mut seen) = (Vec::new(), children_of(leader), 0);
     while let Some(process) = waiting.pop() {
-        // A process can start others without end; what it started first is what counts here.
+        // Limits the search: a process can keep starting others.
         seen += 1;
         if seen > 10_000 {
             break;
@@ -71,7 +71,8 @@ mod tests {
 
     use super::*;
 
-    /// A shell in a group of its own that runs a script, and what it prints.
+    /// Starts a shell in its own group that runs a script; returns it with a function that awaits a line of
+    /// its output.
     fn shell(script: &str) -> (Child, Pid, impl FnMut()) {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).process_group(0).stdout(Stdio::piped());
@@ -85,7 +86,7 @@ mod tests {
         (shell, leader, await_line)
     }
 
-    /// A shell that does nothing but start commands is as often as not stopped between `vfork` and `exec`.
+    /// A shell that only starts commands is often stopped between `vfork` and `exec`.
     #[tokio::test]
     async fn shell_stopped_in_vfork_counts_as_stopped() {
         let script = "sh -c 'while :; do /bin/true; /bin/true; /bin/true; echo again; done' & wait";

@@ -98,7 +98,7 @@ impl Cgroup {
 
     fn narrow(&self, machine: SpareMemory) -> SpareMemory {
         let (available, swap) = match self {
-            // Version 1 has another limit for memory and swap together; it is not used.
+            // Version 1 limits memory and swap only together; the sum is an upper bound for the swap.
             Cgroup::First(path) => (
                 spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes"),
                 spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
@@ -115,7 +115,8 @@ impl Cgroup {
     }
 }
 
-/// Returns the unused part of a limit; `None` without one: `max`, or a number beyond any memory.
+/// Returns the unused part of a limit; `None` for `max`. Version 1 reports a number beyond any memory
+/// instead.
 fn spare(path: &Path, limit: &str, usage: &str) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(path.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number(limit)?.saturating_sub(number(usage)?))

@@ -24,7 +24,7 @@ pub(super) const KEPT_FOR: Duration = Duration::from_secs(10);
 /// Maximum programs with prestarted processes; beyond it, those of the least recently used program are ended.
 const PROGRAMS_MAX: usize = 4;
 
-/// The properties in which prestarted processes are interchangeable.
+/// The properties that make prestarted processes interchangeable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Model {
     program: Option<Executable>,
@@ -97,7 +97,7 @@ impl Prestarts {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one request.
+    /// Records a request for a process of this model.
     pub(super) fn expect_one_less(&self, model: &Model) {
         let mut programs = self.lock();
         programs.expected = programs.expected.map(|expected| expected.saturating_sub(1));

@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// More than a runtime has threads for what blocks.
+    /// More children than a runtime has threads for blocking calls.
     #[tokio::test]
     async fn hundreds_of_waits_run_at_once() {
         let sleepers: Vec<Sleeper> = (0..600).map(|_| Sleeper::start()).collect();
@@ -148,7 +148,7 @@ mod tests {
                 let pidfd = sleeper.pidfd.try_clone().expect("a descriptor");
                 waiting.spawn(async move { await_turn(&pidfd, awaited).await.expect("a turn") });
             }
-            // Each waits before any turns.
+            // Every wait begins before the first child changes.
             tokio::task::yield_now().await;
             sleepers.iter().for_each(|sleeper| sleeper.signal(signal));
             while let Some(turn) = waiting.join_next().await {

@@ -125,7 +125,7 @@ impl ProgressDisplay {
     }
 }
 
-/// `map    [===>      ]  33% 1/3 tasks, 1 running`
+/// Returns the line of a phase, such as `map    [===>      ]  33% 1/3 tasks, 1 running`.
 fn bar(kind: TaskKind, phase: &PhaseProgress, text: &str) -> String {
     let done = BAR_COLUMNS * phase.percent() as usize / 100;
     let head = if done < BAR_COLUMNS { ">" } else { "" };

@@ -7,11 +7,11 @@ use napreduce_protocol::PhaseProgress;
 /// Minimum time for a meaningful rate.
 const RATE_AFTER: Duration = Duration::from_millis(100);
 
-/// A phase after `elapsed`, in at most so many columns: what matters least is left out first.
+/// Returns the text of a phase after `elapsed`. Omits the least important parts if it exceeds `columns`.
 pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration, columns: usize) -> String {
     let PhaseProgress { tasks, done, running, suspended, checkpointed, bytes_done, .. } = phase;
     let has_rate = *bytes_done > 0 && elapsed >= RATE_AFTER;
-    // Each with its rank: the highest goes first.
+    // Each part has a rank; the highest rank is omitted first.
     let mut parts =
         vec![(0, format!("{:>3}% {done}/{tasks} tasks", phase.percent())), (3, format!("{running} running"))];
     parts.extend((*suspended > 0).then(|| (2, format!("{suspended} suspended"))));
@@ -34,7 +34,7 @@ fn bytes_per_second(bytes: u64, elapsed: Duration) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }
 
-/// At the rate so far; nothing while there is no rate, or no end in sight.
+/// Estimates the remaining time from the average rate; `None` if the rate or the total is unknown.
 fn time_left(phase: &PhaseProgress, elapsed: Duration) -> Option<Duration> {
     let left = phase.bytes_total.checked_sub(phase.bytes_done).filter(|_| !phase.is_done())?;
     if phase.bytes_done == 0 || elapsed < RATE_AFTER {
@@ -44,7 +44,7 @@ fn time_left(phase: &PhaseProgress, elapsed: Duration) -> Option<Duration> {
     Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
 }
 
-/// Bytes in the largest binary unit that leaves a whole number in front.
+/// Formats bytes in the largest binary unit in which the value is at least 1.
 fn bytes_text(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut unit = 0;
@@ -56,7 +56,7 @@ fn bytes_text(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A time in the coarsest terms that still say something.
+/// Formats a time in seconds, minutes and seconds, or hours and minutes.
 fn time_text(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_millis() >= 500);
     match seconds {

@@ -1,4 +1,4 @@
-//! The rules by which a worker runs attempts, with their defaults.
+//! The rules of a worker for running attempts, with their defaults.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -43,7 +43,7 @@ pub(super) struct Consolidated {
 }
 
 impl Consolidating {
-    /// Blocking.
+    /// Writes the file. Blocking.
     pub(super) fn run(self) -> Consolidated {
         let Consolidating { job, segments, target } = self;
         let written = consolidate(&segments, &target);

@@ -25,7 +25,7 @@ use super::settings::WorkerSettings;
 use super::ticks::ticks;
 use crate::spans;
 
-/// How often the disk is looked at.
+/// Interval of disk checks.
 const DISK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An attempt whose process may still exist.
@@ -115,7 +115,7 @@ impl Worker {
         while worker.removals.join_next().await.is_some() {}
     }
 
-    /// If the coordinator is gone, it has closed the orders too, which ends this worker.
+    /// Sends news. If the coordinator has ended, it has also closed the orders, which ends this worker.
     fn send(&self, news: WorkerNews) {
         let _ = self.news.send(news);
     }

@@ -41,7 +41,7 @@ pub trait Environment: Debug + Send + Sync {
     fn forget(&self, job: JobId);
 
     /// Returns where attempts of this worker, `own`, find map outputs. Omits an output whose holder is not in
-    /// `peers`: that worker is gone, and a replacement will be announced.
+    /// `peers`: that worker was lost, and a replacement will be announced.
     fn places(
         &self,
         own: WorkerId,

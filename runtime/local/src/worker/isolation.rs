@@ -102,7 +102,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Applies the limits to a process and its children. A prestarted process is in a group already.
+    /// Applies the limits to a process and its children. A prestarted process may already be in a group.
     pub(super) async fn around(mut self, process: &mut dyn TaskProcess) -> Bounds {
         let mut ahead = process.take_group();
         let Some(groups) = self.groups.clone() else { return self };
@@ -115,7 +115,7 @@ impl Bounds {
                 let taken = groups.take(memory_max);
                 match taken.and_then(|group| group.admit(process).map(|()| group)) {
                     Ok(group) => Some(group),
-                    // It has ended already, or is at least watched.
+                    // Keeps the group of the prestarted process, if any; otherwise the process is watched.
                     Err(error) => {
                         tracing::warn!(target: "worker", "no control group for an attempt: {error}");
                         ahead

@@ -29,7 +29,7 @@ const OUTPUT_SPARE_SHARE: u128 = 8;
 /// A job that was defined and not yet forgotten.
 pub(super) struct KnownJob {
     shared: JobPaths,
-    /// The claim of an embedded job has already prepared everything.
+    /// An embedded job is ready from the start: its claim has prepared everything.
     pub(super) readiness: Readiness,
     pub(super) description: Arc<JobDescription>,
     /// Only in a cluster.

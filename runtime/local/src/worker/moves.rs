@@ -73,7 +73,7 @@ impl Moves {
 }
 
 impl Move {
-    /// Blocking.
+    /// Copies the output. Blocking.
     fn run(&self, ends: &AtomicBool) -> io::Result<()> {
         if self.to.exists() {
             return Ok(());
@@ -85,7 +85,7 @@ impl Move {
                 io::Error::new(error.kind(), format!("cannot write {}: {error}", self.to.display()))
             });
         if copied.is_err() {
-            // Otherwise it is removed with the files of its job.
+            // If this fails, the file is removed with those of its job.
             let _ = fs::remove_file(&unfinished);
         }
         copied

@@ -1,4 +1,4 @@
-//! A machine and a task process that do what a test says.
+//! A machine and a task process that a test controls.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -29,13 +29,13 @@ pub(super) enum Request {
     Sweep,
 }
 
-/// A machine with memory in abundance, unless a test changes its figures.
+/// A machine with plenty of memory, unless a test changes its figures.
 #[derive(Debug)]
 pub(super) struct ScriptedMachine {
     pub(super) memory: ProcessMemory,
     pub(super) spare: SpareMemory,
     pub(super) stalled_micros: Option<u64>,
-    /// The process that the next start returns.
+    /// The process returned by the next start.
     process: Mutex<Option<ScriptedProcess>>,
     requests: UnboundedSender<Request>,
 }
@@ -58,7 +58,7 @@ pub(super) struct ScriptedTask {
 }
 
 impl ScriptedMachine {
-    /// Creates a machine and the task that the next start on it begins.
+    /// Creates a machine and the task that its next start returns.
     pub(super) fn new() -> (ScriptedMachine, ScriptedTask) {
         let (control, own) = UnixStream::pair().expect("a channel");
         let (changes, confirmed) = unbounded_channel();
@@ -137,7 +137,7 @@ impl Processes for ScriptedMachine {
 
 impl ScriptedProcess {
     fn ask(&self, request: Request) {
-        // A test may end before its process does.
+        // The test may have ended before its process.
         let _ = self.requests.send(request);
     }
 }

@@ -9,7 +9,8 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use crate::process::Executable;
 
-/// The error of an attempt whose process could not be started: another worker may do better.
+/// Returns the error of an attempt whose process could not be started. It is retryable, since another worker
+/// may succeed.
 pub(super) fn explain_start(
     error: &io::Error,
     program: Option<&Executable>,

@@ -1,8 +1,7 @@
 //! External commands in a task: programs that read and write lines, started by a shell.
 //!
-//! A command is in the process group of its task, so that whatever stops, continues or kills the
-//! task does the same to the command. Nothing of it can be saved: a task with a command is
-//! suspended, killed or waited for.
+//! A command runs in the process group of its task, so it is stopped, continued and killed with the task. Its
+//! state cannot be saved: a task with a command can be suspended or killed, but not checkpointed.
 
 mod command_line;
 mod command_process;

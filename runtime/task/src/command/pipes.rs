@@ -10,7 +10,7 @@ use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
 /// The usual capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
 
-/// The events to wait for, and those that occurred.
+/// The events that have occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ready {
     pub(super) input: bool,

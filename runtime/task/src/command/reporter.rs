@@ -94,7 +94,7 @@ fn write(log: &mut dyn Write, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Returns what is logged of pieces of standard error, and which contained reporter lines.
+    /// Returns the logged text of these pieces of standard error, and whether each completed a reporter line.
     fn check(pieces: &[&str], expected: &str) -> Vec<bool> {
         let (mut reporter, mut log) = (Reporter::default(), Vec::new());
         let heard = pieces.iter().map(|piece| reporter.take(piece.as_bytes(), &mut log)).collect();

@@ -179,7 +179,7 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// As [`feed`](RunningCommand::feed).
+    /// See [`feed`](RunningCommand::feed).
     pub fn finish(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         while !self.done {
             if self.pipes.unwritten() == 0 && self.pipes.takes_input() {
@@ -195,14 +195,14 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// As [`feed`](RunningCommand::feed).
+    /// See [`feed`](RunningCommand::feed).
     pub fn attend(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         let presence = self.presence.clone();
         presence.stand_still(self)?;
         let timeout = if self.may_stop_late { LATE_LOOK } else { MEMORY_LOOK };
         let waited = presence.bell().and_then(|bell| {
             let ready = self.pipes.wait(bell.as_fd(), &self.end, timeout)?;
-            // Requests are checked after this, including those that ring from here on.
+            // Cleared before requests are checked, so that a later ring is not lost.
             bell.take();
             Ok(ready)
         });

@@ -1,5 +1,5 @@
-//! Suspension of a command without a worker: a gate, a command and its signals.
-//! Real stops belong to the whole-system tests.
+//! Tests of suspending a command without a worker: a gate, a command and its signals. Real stops belong to
+//! the whole-system tests.
 
 use std::fs;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn command_says(command: &mut RunningCommand) -> String {
     }
 }
 
-/// Feeds it until that fails.
+/// Feeds a command until that fails.
 fn feed_to_failure(mut command: RunningCommand) -> TaskError {
     loop {
         if let Err(error) = command.feed(&[MUCH], &mut |_| Ok(())) {
@@ -154,7 +154,7 @@ fn command_usage_includes_its_children() {
     assert!((1..600_000).contains(&took), "{took} ms");
 }
 
-/// Feeds a command lines of a megabyte, as a reader would that has read so far, and ends its input.
+/// Feeds a command a megabyte of lines and sets the progress as a reader would.
 fn feed_a_megabyte(context: &TaskContext, script: &str) -> RunningCommand {
     let place = CommandPlace::default();
     let line = CommandLine::new("mapper", script);
@@ -202,7 +202,7 @@ fn progress_of_answering_command_follows_its_output() {
 fn dropped_command_is_killed_with_its_children() {
     let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
     drop(command);
-    // Its parent is gone as well; its new parent reaps it at any time.
+    // Its parent was killed as well; its new parent may reap it at any time.
     wait_until("it has ended", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
         stat.map_or(true, |stat| stat.contains(") Z "))

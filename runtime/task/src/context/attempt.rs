@@ -128,7 +128,7 @@ impl TaskContext {
     ///
     /// # Errors
     ///
-    /// Returns the error of a hook, or an error if the worker is gone.
+    /// Returns the error of a hook, or an error if the channel to the worker is closed.
     pub fn boundary(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
         self.gate.pass(hooks)
     }

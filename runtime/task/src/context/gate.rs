@@ -31,12 +31,12 @@ pub enum Boundary {
 
 /// Hooks of user code for a suspension; by default they do nothing.
 pub trait SuspendHooks {
-    /// The process is about to be stopped, possibly for a long time: drop caches, close connections.
+    /// Called before the process is stopped, possibly for a long time, to drop caches and close connections.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 
-    /// The process was resumed.
+    /// Called after the process was resumed.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
@@ -262,7 +262,7 @@ impl Gate {
 
     pub(super) fn tell_restored(&self) {
         if !self.restored.swap(true, Ordering::Relaxed) {
-            // If the worker is gone, the closed channel ends this process.
+            // If the worker has ended, the closed channel ends this process.
             let _ = self.tell(&FromTask::Restored);
         }
     }

@@ -111,7 +111,7 @@ pub(super) enum InputState {
 }
 
 impl FetchInputs<'_> {
-    /// Waits until there is an input of each map task. `report` is called with those that cannot be fetched.
+    /// Waits until there is an input of each map task. `report` receives the outputs that cannot be fetched.
     pub fn fetch(
         self,
         named: Vec<MapInput>,

@@ -85,7 +85,7 @@ impl ControlChannel {
         let mut ear = self.hearing.lock().unwrap_or_else(PoisonError::into_inner);
         let heard = ear.hear(self);
         if let Err(error) = &heard {
-            // The thread that received it first may not be the one that ends the process.
+            // Another thread may receive the error first; the control thread needs it to end the process.
             ear.broken = Some(error.to_string());
         }
         heard

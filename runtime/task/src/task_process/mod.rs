@@ -94,7 +94,7 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
     let stream = take_control_channel()?;
     if is_idle() {
         if !has_one_thread()? {
-            // The environment cannot be changed any more.
+            // With several threads, the environment cannot be changed.
             return Ok(());
         }
         write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
@@ -131,7 +131,7 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
     Ok(())
 }
 
-/// Has the kernel kill this process when the thread that started it ends, or fails if it has ended.
+/// Requests SIGKILL for the end of the thread that started this process; fails if it has ended.
 pub fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);

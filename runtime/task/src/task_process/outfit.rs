@@ -17,7 +17,8 @@ use super::TaskProcessError;
 use crate::marker::{PRESTART_VARIABLE, stop_being_idle};
 use crate::passing::Carrying;
 
-/// Waits for the outfit and applies it; returns false if none will come. The process must have one thread.
+/// Waits for the outfit and applies it; returns false if the channel is closed first. The process must have
+/// one thread.
 #[expect(
     clippy::disallowed_methods,
     reason = "this process was started for one task, and is given its surroundings here"

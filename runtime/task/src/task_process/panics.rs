@@ -16,11 +16,11 @@ pub fn catch_panics<T>(
 ) -> Result<T, TaskError> {
     let last = Arc::new(Mutex::new(None));
     install_hook(Arc::clone(&last));
-    // Nothing of the work is looked at after a panic but atomics and the position.
+    // After a panic, only atomics and the position are read.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut message = said.unwrap_or_else(|| format!("panicked at '{}'", text_of(&*payload)));
-        // Asked only now: the body may know its position exactly only once the panic has passed through it.
+        // Read only now: the body may set its exact position while the panic unwinds.
         if let Some(position) = context.position().describe() {
             message.push_str(&format!(", reading {position}"));
         }
@@ -28,7 +28,7 @@ pub fn catch_panics<T>(
     })
 }
 
-/// Keeps the last panic of any thread: the one that ends the work, or that the work passes on with
+/// Installs a hook that stores the last panic of any thread: it ends the work, or the work passes it on with
 /// `resume_unwind`.
 #[expect(clippy::disallowed_methods, reason = "a task process runs one task, whose panics are reported")]
 fn install_hook(last: Arc<Mutex<Option<String>>>) {

@@ -27,14 +27,15 @@ pub(super) struct Promotion {
 }
 
 impl Promotion {
-    /// Does the part that can fail before the commit request.
+    /// Does the work that can fail before the commit request.
     pub(super) fn prepare(&self) -> Result<(), TaskError> {
         if self.sync { sync(&self.written) } else { Ok(()) }
     }
 
     pub(super) fn carry_out(&self) -> Result<(), TaskError> {
         match fs::rename(&self.written, &self.target) {
-            // A network file system may repeat a request after it was carried out, and then finds nothing.
+            // A network file system may repeat a request after it was carried out, and then report a missing
+            // file.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there() => {}
             Err(error) => {
                 let doing = format!("move {} to {}", self.written.display(), self.target.display());

@@ -60,7 +60,7 @@ impl LiveJob {
     fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {
         let Some(job) = view.job(self.id()) else { return self.phase_at_end(kind) };
         let (mut bytes_done, mut known_bytes, mut known_tasks) = (0_u64, 0_u64, 0_u64);
-        // Those that an operator holds, too.
+        // Includes attempts held by an operator.
         let mut stopped = 0;
         for attempt in job.attempts().filter(|attempt| attempt.task.kind == kind) {
             let Some(attempt) = view.attempt(attempt) else { continue };
@@ -76,7 +76,7 @@ impl LiveJob {
         let tasks = job.tasks_total(kind);
         let bytes_total = match kind {
             TaskKind::Map => sums.input_bytes,
-            // Reduces that have not begun are taken to be like those that have.
+            // Reduces that have not begun are estimated to have the average size of the others.
             TaskKind::Reduce => known_bytes.saturating_mul(u64::from(tasks)) / known_tasks.max(1),
         };
         let from_checkpoint = |task: &TaskId| matches!(job.start_of(*task), Start::Checkpoint(_));

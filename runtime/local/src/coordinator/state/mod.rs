@@ -162,7 +162,7 @@ impl CoordinatorState {
         self.ended = self.jobs.values().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
     }
 
-    /// Returns when the engine wants to be woken.
+    /// Returns when the engine must be woken.
     pub fn wake_at(&self) -> Option<Time> {
         self.wake_at
     }
@@ -251,7 +251,8 @@ impl CoordinatorState {
                 self.last_worker = self.last_worker.max(worker.0);
                 self.links.entry(worker).or_insert_with(|| Link::new(identity));
             }
-            // The history needs its name until the engine has processed the loss.
+            // The link stays until the engine has processed the loss, since the history needs the worker's
+            // name.
             Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
             Extra::DrainAsked { worker, reason } => {
                 self.note_drain(worker, "is asked to drain", Some(reason))
@@ -292,7 +293,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Passes the events of an entry to the engine and carries out the effects. An order that cannot be given
+    /// Passes the events of an entry to the engine and carries out the effects. An order that cannot be sent
     /// becomes another event.
     pub(in crate::coordinator) fn handle_batch(&mut self, entry: Entry) {
         for event in &entry.events {
@@ -355,7 +356,7 @@ impl CoordinatorState {
         self.view().attempt(attempt).is_some_and(|known| known.worker() == worker)
     }
 
-    /// Carries out effects; returns the events for those that failed.
+    /// Carries out effects; returns an event for each order that cannot be sent.
     fn carry_out_all(&mut self, effects: Vec<Effect>) -> Vec<Event> {
         let mut events = Vec::new();
         let mut effects = effects.into_iter().peekable();
@@ -462,7 +463,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Sends an order to a worker with the data it needs; returns an event if the order cannot be given.
+    /// Sends an order to a worker with the data it needs; returns an event if the order cannot be sent.
     fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
         tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
         let work = match &mut order {
@@ -515,7 +516,7 @@ fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptI
     }
 }
 
-/// Returns the event for a launch that cannot be ordered.
+/// Returns the event for a launch that cannot be sent.
 fn unknown_task(worker: WorkerId, attempt: AttemptId) -> Event {
     let reason = "cannot launch an attempt of an unknown task".to_owned();
     let (class, place) = (FailureClass::Fatal, FaultPlace::Host);

@@ -9,7 +9,7 @@ use napreduce_protocol::{OutputEntry, Peer, ToWorker};
 use super::CoordinatorState;
 use crate::coordinator::entry::Identity;
 
-/// Entries of one message, so that no message grows with the job.
+/// Maximum entries of one message, so that no message grows with the job.
 const ENTRIES_MAX: usize = 10_000;
 
 impl CoordinatorState {

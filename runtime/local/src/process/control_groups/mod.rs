@@ -82,7 +82,7 @@ impl ControlGroups {
     fn create_in(mounted: &Path) -> Result<Arc<ControlGroups>, String> {
         let membership = own_membership();
         let hierarchy = Hierarchy::find(mounted, &membership)?;
-        // It may have moved to make room.
+        // This process may have moved into a subgroup.
         let membership = own_membership();
         let inside = Mutex::new(Inside { membership, hierarchy, made: 0, free: BTreeSet::new() });
         let groups = Arc::new(ControlGroups { mounted: mounted.to_owned(), inside });

@@ -63,7 +63,7 @@ impl ControlLine {
             match socket.try_write(&self.outbox) {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It ended without reading; its exit status has the reason.
+                // The process ended without reading; its exit status has the reason.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.outbox.clear(),
                 Err(error) => return Err(error),
             }

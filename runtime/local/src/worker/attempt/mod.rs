@@ -1,6 +1,6 @@
 //! Supervision of one attempt: one task process from start to reaping.
 //!
-//! `Ended` is sent after the process is gone, and `Suspended` after the kernel has confirmed the stop; in
+//! `Ended` is sent after the process was reaped, and `Suspended` after the kernel has confirmed the stop; in
 //! both cases the slot is free.
 //!
 //! ```text
@@ -69,7 +69,7 @@ pub(super) struct Leftovers {
     pub(super) stderr: Option<String>,
 }
 
-/// The end of an attempt whose process is gone.
+/// The outcome of an attempt; its process no longer exists.
 #[derive(Debug)]
 pub(super) enum AttemptEnd {
     Done {
@@ -175,8 +175,8 @@ impl Supervision {
         }
     }
 
-    /// Marks an input that cannot be opened on this host: it is not the task's fault, and another worker may
-    /// see it.
+    /// Changes the error if an input cannot be opened on this host: it is not the task's fault, and another
+    /// worker may be able to open it.
     async fn blame(&self, end: AttemptEnd) -> AttemptEnd {
         let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
         match end {

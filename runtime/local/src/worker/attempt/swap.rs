@@ -72,8 +72,8 @@ mod tests {
 
     const MEBI: u64 = 1 << 20;
 
-    /// Looks in MiB in swap, faulted in and read by the machine since the start; `read` where all was read
-    /// back in advance.
+    /// Takes samples: MiB in swap, faulted in, and read by the machine since the start. A step with `read` is
+    /// the sample after a complete prefetch.
     fn check(steps: &str, out: u64, back: u64) {
         let mut account = SwapAccount::default();
         for step in steps.split(", ") {

@@ -1,4 +1,4 @@
-//! Attempts on a scripted machine.
+//! Tests of attempts on a scripted machine.
 
 use std::time::Duration;
 

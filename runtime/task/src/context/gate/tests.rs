@@ -1,5 +1,4 @@
-//! Requests and waits at the gate of an attempt.
-//! The stopping of a real process is tested with its worker.
+//! Tests of requests and waits at the gate of an attempt. Stopping a real process is tested with its worker.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};

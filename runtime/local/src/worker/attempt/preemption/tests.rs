@@ -1,4 +1,4 @@
-//! Every row of the table, and the ways through it that orders take when they come close together.
+//! Tests of every row of the table, and of orders in quick succession.
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
@@ -41,7 +41,7 @@ fn at(stage: Stage) -> Preemption {
     Preemption { stage, epoch, ..Preemption::default() }
 }
 
-/// The steps that these inputs lead to, and where.
+/// Checks the steps and the final stage of these inputs.
 fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
     let mut preemption = at(Stage::Running);
     let taken: Vec<Step> =
@@ -106,7 +106,7 @@ fn every_transition_of_the_table() {
                         "{stage:?} {input:?}"
                     );
                 }
-                // An order waits where something is under way, and is refused where it makes no sense.
+                // An order waits while another is carried out, and is refused if it is illegal.
                 (None, Input::Ordered(order)) if preemption.is_busy() => {
                     assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage));
                     assert_eq!(preemption.waiting, [order]);
@@ -114,7 +114,7 @@ fn every_transition_of_the_table() {
                 (None, Input::Ordered(order)) => {
                     assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, order }), stage));
                 }
-                // Anything else comes late or early, and changes nothing.
+                // Any other input is late or early and changes nothing.
                 (None, _) => assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage)),
             }
         }
