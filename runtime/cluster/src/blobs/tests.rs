@@ -76,7 +76,7 @@ fn blob_unlike_announcement_is_discarded() {
     assert!(matches!(error, BlobError::Digest { .. }) && error.is_senders(), "{error}");
     assert!(scene.names().is_empty());
     assert!(!scene.has(b"program"));
-    // The reserved bytes were released.
+    // Eviction freed the room of the blobs.
     scene.put(&[7; 100]);
 }
 
@@ -163,7 +163,7 @@ fn blob_changed_while_pinned_is_removed() {
     let first = scene.put(b"harmless");
     let path = first.path();
     assert!(first.is_as_verified() && scene.has(b"harmless"));
-    // Changes the file in place, replaces it by another file, or by a link to one; length and age are equal.
+    // Changed in place, replaced by another file, or replaced by a link: each with the same length and time.
     let age = fs::metadata(&path).expect("a blob").modified().expect("a time");
     for manner in 0..3 {
         let other = scene.folder.path().join("other");

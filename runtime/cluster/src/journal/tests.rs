@@ -1,4 +1,4 @@
-//! Tests of the journal: restarts, torn tails and damage.
+//! The journal after restarts, truncation and damage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,11 +77,11 @@ fn interrupted_compaction_loses_nothing() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.append(&entries(&["one"])).expect("appended");
     let before = fs::read(folder.path().join("journal-00000001.log")).expect("read");
-    // The coordinator died while writing the snapshot.
+    // Killed while writing the snapshot.
     fs::write(folder.path().join("snapshot-00000002.unfinished"), b"half").expect("written");
     assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one"]));
     assert_eq!(files(folder.path()), ["journal-00000001.log"]);
-    // The coordinator died before it created the new journal file, or before it removed the old one.
+    // Killed before the new journal was begun, or before the old one was removed.
     journal.compact(&"all", EngineRules::default()).expect("compacted");
     fs::remove_file(folder.path().join("journal-00000002.log")).expect("removed");
     fs::write(folder.path().join("journal-00000001.log"), before).expect("written");
@@ -91,7 +91,7 @@ fn interrupted_compaction_loses_nothing() {
     assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
 }
 
-/// Checks recovery when a coordinator dies between two steps of a background snapshot.
+/// The files that a coordinator leaves when it is killed between two steps of a background snapshot.
 #[test]
 fn background_snapshot_loses_nothing() {
     let folder = folder();
@@ -113,7 +113,7 @@ fn background_snapshot_loses_nothing() {
     journal.append(&entries(&["three"])).expect("appended");
     let three = ["journal-00000001.log", "journal-00000002.log", "journal-00000003.log"];
     reopened(&["one", "two", "three"], &three);
-    // The coordinator died while creating the next file.
+    // Killed while the next file was begun.
     fs::write(folder.path().join("journal-00000004.log"), b"\x20\0\0").expect("written");
     let four = [&three[..], &["journal-00000004.log"]].concat();
     let (mut journal, _) = reopened(&["one", "two", "three"], &four);
@@ -154,7 +154,7 @@ fn only_last_file_may_be_torn() {
     assert!(error.contains("snapshot-00000002.json is missing"), "{error}");
 }
 
-/// The snapshot has several segments. It is truncated and changed at offsets of every kind.
+/// A snapshot of several segments, truncated and changed at many positions.
 #[test]
 fn snapshot_is_read_as_written_or_refused() {
     let folder = folder();
@@ -258,7 +258,7 @@ fn missing_snapshot_is_refused_with_remedy() {
         assert!(error.contains(&format!("move {} away", folder.path().display())), "{error}");
     };
     check();
-    // An older snapshot does not replace the missing one.
+    // The journal does not continue from an older snapshot.
     fs::write(folder.path().join("snapshot-00000002.json"), b"anything").expect("written");
     check();
     assert_eq!(

@@ -1,6 +1,5 @@
-//! Connections that break, and coordinators that were away or speak of another life.
-//!
-//! Owns that nothing is done twice and nothing is lost. Does not own the numbering by itself (`exchange`).
+//! Broken connections, and coordinators that were absent or have another journal: the worker repeats nothing
+//! and loses nothing.
 
 use std::fs::{self, File};
 use std::time::Duration;
@@ -29,7 +28,8 @@ async fn a_worker_says_who_it_is_and_that_it_is_there() {
         assert!(is_calm, "{beat:?}");
     }
     let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().count();
-    // One for the connection, one for the attempts, and one that removes what earlier jobs left, for a while.
+    // One thread for the connection, one for the attempts, and for a while one that removes files of earlier
+    // jobs.
     assert!(threads <= 4, "an idle worker has {threads} threads");
 }
 
@@ -109,7 +109,7 @@ async fn attempts_go_on_while_the_coordinator_is_away() {
     let process = moment.go_on().await;
     process.assert_gone().await;
     until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
-    // Many tries to connect, none of which is worth a line.
+    // The worker tries to connect many times, without logging a line.
     tokio::time::sleep(Duration::from_millis(500)).await;
     script.listen().await;
     let mut line = script.hello().await;
@@ -169,8 +169,7 @@ async fn a_refused_worker_tries_again() {
     assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());
 }
 
-/// What an attempt prints to is a pipe, which nobody can open until somebody reads it: as a disk that does
-/// not answer.
+/// An attempt prints to a pipe without a reader, which blocks like a disk that does not answer.
 #[tokio::test(flavor = "current_thread")]
 async fn a_disk_that_stands_still_does_not_silence_a_worker() {
     let mut script = Script::new().await;

@@ -1,6 +1,5 @@
-//! How a worker's daemon ends: let go, told to stop, killed; and what keeps it from starting.
-//!
-//! Owns that no task process outlives it. Does not own the drain as the engine sees it.
+//! How a worker daemon ends (released, told to stop, killed) and why it may fail to start. No task process
+//! outlives it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,5 @@
-//! Attempts that hang: stopped from outside, or alive and getting nowhere.
-//!
-//! Owns the ending of real processes. Does not own the counting (`hang`).
+//! Attempts that hang: stopped by a signal, or running without progress. Their processes are killed. `hang`
+//! tests the time limits.
 
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ async fn a_task_that_waits_for_others_does_not_hang() {
     let mut job = script.job("");
     job.task_timeout_millis = 500;
     line.define(job).await;
-    // No input yet, and then nobody grants the commit for a while.
+    // No input yet; then the commit grant is delayed.
     line.launch_reduce(reduce(1), &[]).await;
     line.assert_happened(1, reduce(1), Report::Started).await;
     line.hear_nothing_for(Duration::from_millis(1_500)).await;
@@ -74,7 +73,7 @@ async fn a_daemon_that_was_stopped_does_not_take_its_attempts_for_hung() {
     daemon.signal(Signal::STOP);
     tokio::time::sleep(Duration::from_secs(4)).await;
     daemon.signal(Signal::CONT);
-    // It has told so that it looked at everything again.
+    // A heartbeat shows that the worker has checked all attempts again.
     while !matches!(line.next().await, Some(napreduce_protocol::FromWorker::Heartbeat { .. })) {}
     moment.go_on().await;
     line.assert_finished(2, map(1)).await;

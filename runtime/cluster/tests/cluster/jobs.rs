@@ -1,7 +1,5 @@
-//! Jobs of a cluster on one worker: where their files are, what their processes find, what is left of them.
-//!
-//! Owns everything between an order and the reports about it. Does not own what goes wrong
-//! (`programs`, `hangs`).
+//! Jobs of a cluster on one worker: their files, the environment of their processes, the reports, and the
+//! cleanup. Failures are tested in `programs` and `hangs`.
 
 use std::fs;
 
@@ -36,7 +34,7 @@ async fn a_job_uses_shared_storage_for_parts_only() {
 
     line.tell(|number| ToWorker::Forget { number, job: JOB }).await;
     until("the removal of the job's files", || !script.own("jobs/job_0001").exists()).await;
-    // After the files, by the same thread.
+    // The same thread removes this marker after the files.
     until("nobody prints any more", || !script.own("logs/job_0001/running").exists()).await;
     assert!(script.path("in.txt").exists());
 }

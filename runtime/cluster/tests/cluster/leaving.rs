@@ -1,8 +1,5 @@
-//! A daemon that is told to end and has a grace: it goes on as before until it may leave, or until the grace
-//! is over.
-//!
-//! Owns what the daemon says and when it ends. Does not own what is ordered meanwhile (the engine), nor a
-//! daemon that leaves at once (`ends`).
+//! A daemon that receives SIGTERM with a grace period: it continues to work until the coordinator releases it
+//! or the grace is over. `ends` tests daemons that leave at once.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +11,7 @@ use super::line::Line;
 use super::processes::{Daemon, Moment};
 use super::script::*;
 
-/// A map attempt that has work to save.
+/// A map attempt with work to save.
 async fn working(options: &[&str]) -> (Script, Daemon, Line, Moment) {
     let mut script = Script::new().await;
     let daemon = script.start(options);

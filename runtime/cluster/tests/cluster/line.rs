@@ -1,7 +1,5 @@
-//! A connection to the worker, seen from the coordinator's side.
-//!
-//! Owns the numbers of orders, and reading what comes until the awaited comes. Does not own what is said: the
-//! test does.
+//! A connection to the worker, from the coordinator's side. It numbers orders and waits for reports; the test
+//! decides what to send.
 
 use std::time::Duration;
 
@@ -25,7 +23,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A worker has connected and says hello.
+    /// Reads the hello of a worker that has connected.
     pub async fn greet(mut connection: Connection) -> Line {
         match soon("hello", connection.receive()).await.unwrap().unwrap() {
             FromWorker::Hello(hello) => Line { hello: *hello, connection, ordered: 0, silent: false },
@@ -37,11 +35,11 @@ impl Line {
         self.connection.send(&message).await.unwrap();
     }
 
-    /// Lets it in under a number, with reports up to `received` kept.
+    /// Accepts the worker under an ID; reports up to `received` are acknowledged.
     pub async fn welcome(&mut self, worker: u32, received: u64) {
         self.ordered = self.hello.received;
         let worker = WorkerId(worker);
-        // Reading a program for a job takes this test a moment, in which it says nothing.
+        // This test sends no heartbeats while it reads a program, which takes a moment.
         let (heartbeat_millis, silence_millis) = (20, 5_000);
         let welcome =
             ToWorker::Welcome { worker, journal: JOURNAL, received, heartbeat_millis, silence_millis };
@@ -54,7 +52,7 @@ impl Line {
         self.send(message(self.ordered)).await;
     }
 
-    /// Sends an order that takes nothing else to carry it out.
+    /// Sends an order that needs no other message before it.
     pub async fn order(&mut self, order: Order) {
         self.tell(|number| ToWorker::Ordered { number, order, work: None }).await;
     }
@@ -72,20 +70,20 @@ impl Line {
         self.tell(|number| ToWorker::Ordered { number, order, work: Some(work) }).await;
     }
 
-    /// A reduce over the output of `maps`, which this worker, number 1, holds.
+    /// Launches a reduce over the outputs of `maps`, which worker 1 (this worker) holds.
     pub async fn launch_reduce(&mut self, attempt: AttemptId, maps: &[AttemptId]) {
         self.outputs(maps).await;
         self.launch(attempt, LaunchWork::Reduce { maps: 1 }).await;
     }
 
-    /// One more map output for a reduce, which this worker, number 1, holds.
+    /// Announces one more map output to a reduce; worker 1 (this worker) holds it.
     pub async fn more_inputs(&mut self, attempt: AttemptId, map: AttemptId) {
         self.outputs(&[map]).await;
         let (attempts, maps) = (vec![attempt], vec![map.task.index]);
         self.tell(|number| ToWorker::Named { number, attempts, maps }).await;
     }
 
-    /// The log of map outputs goes on by these, which this worker, number 1, holds.
+    /// Appends these outputs to the log of map outputs; worker 1 (this worker) holds them.
     async fn outputs(&mut self, maps: &[AttemptId]) {
         let Some(job) = maps.first().map(|map| map.task.job) else { return };
         let ready = |map: &AttemptId| OutputEntry::Ready(MapOutput { attempt: *map, worker: WorkerId(1) });
@@ -93,17 +91,17 @@ impl Line {
         self.tell(|number| ToWorker::Outputs { number, job, entries, peers }).await;
     }
 
-    /// The next message; `None` when the worker has hung up. Heartbeats are answered.
+    /// Returns the next message, or `None` when the worker has disconnected. Answers heartbeats.
     pub async fn next(&mut self) -> Option<FromWorker> {
         let message = soon("a message", self.connection.receive()).await.ok().flatten()?;
         if matches!(message, FromWorker::Heartbeat { .. }) && !self.silent {
-            // It may hang up at the same time.
+            // Fails if the worker disconnects at the same time.
             let _ = self.connection.send(&ToWorker::Received { through: 0 }).await;
         }
         Some(message)
     }
 
-    /// The next report.
+    /// Returns the next report.
     pub async fn report(&mut self) -> (u64, WorkerReport) {
         loop {
             match self.next().await.expect("the worker hung up") {
@@ -114,20 +112,20 @@ impl Line {
         }
     }
 
-    /// No report comes for so long.
+    /// Checks that no report arrives for this long.
     pub async fn hear_nothing_for(&mut self, time: Duration) {
         if let Ok(report) = timeout(time, self.report()).await {
             panic!("{report:?} although nothing was to happen");
         }
     }
 
-    /// The next report is that this happened.
+    /// Checks that the next report states this event.
     pub async fn assert_happened(&mut self, expected: u64, attempt: AttemptId, report: Report) {
         let happened = WorkerReport::Happened { attempt, report };
         assert_eq!(self.report().await, (expected, happened));
     }
 
-    /// The next report is that an attempt is done.
+    /// Checks that the next report states that an attempt is done.
     pub async fn assert_finished(&mut self, expected: u64, attempt: AttemptId) {
         match self.report().await {
             (number, WorkerReport::Finished { attempt: found, .. }) => {
@@ -137,7 +135,7 @@ impl Line {
         }
     }
 
-    /// The next report is the account of a preemption, or of the return from one.
+    /// Returns the next report, which must be the cost of a preemption or of a resume.
     pub async fn account(&mut self, attempt: AttemptId) -> PreemptionAccount {
         match self.report().await.1 {
             WorkerReport::Preempted { attempt: found, account } if found == attempt => account,
@@ -145,14 +143,14 @@ impl Line {
         }
     }
 
-    /// The next reports are an account, and that this happened.
+    /// Returns the next report, a cost, and checks that the one after it states this event.
     pub async fn preempted(&mut self, attempt: AttemptId, report: Report) -> PreemptionAccount {
         let account = self.account(attempt).await;
         assert_eq!(self.report().await.1, WorkerReport::Happened { attempt, report });
         account
     }
 
-    /// The next report is that it is not suspended; why.
+    /// Returns the reason of the next report, which must refuse a suspend.
     pub async fn suspend_refusal(&mut self, attempt: AttemptId) -> String {
         match self.report().await.1 {
             WorkerReport::Happened { attempt: found, report: Report::SuspendRefused { reason } }
@@ -164,7 +162,7 @@ impl Line {
         }
     }
 
-    /// The next report is that an attempt is done.
+    /// Checks that the next report states that an attempt is done.
     pub async fn assert_ends_well(&mut self, attempt: AttemptId) {
         match self.report().await.1 {
             WorkerReport::Finished { attempt: found, .. } if found == attempt => {}
@@ -172,7 +170,7 @@ impl Line {
         }
     }
 
-    /// The next report that is a failure; its class and reason.
+    /// Returns class and reason of the next report of a failure.
     pub async fn failure(&mut self) -> (FailureClass, String) {
         loop {
             match self.report().await.1 {
@@ -185,7 +183,7 @@ impl Line {
         }
     }
 
-    /// Waits until the worker has said that it received orders up to this number.
+    /// Waits until the worker has acknowledged orders up to this number.
     pub async fn assert_received(&mut self, expected: u64) {
         loop {
             match self.next().await.expect("the worker hung up") {
@@ -196,7 +194,7 @@ impl Line {
         }
     }
 
-    /// Waits until the worker hangs up.
+    /// Waits until the worker disconnects.
     pub async fn assert_closed(mut self) {
         while self.next().await.is_some() {}
     }

@@ -1,7 +1,5 @@
-//! A worker's daemon as its own process, driven over real connections by a coordinator that follows a script.
-//!
-//! Owns one behaviour of it in each file below; `script` has the vocabulary. Does not own the rules
-//! of the engine.
+//! Tests of a worker daemon as a real process. The test is its coordinator, over real connections; `script`
+//! has the functions for it.
 #![allow(clippy::unwrap_used)] // A test helper fails the test.
 
 mod connections;

@@ -1,6 +1,4 @@
-//! The daemon and its task processes, as a test that started them sees them.
-//!
-//! Owns that nothing a test has started outlives it. Does not own what is said on connections (`line`).
+//! The daemon and its task processes. Nothing that a test has started outlives the test.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -16,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::script::{DEADLINE, soon};
 
-/// A daemon that was started.
+/// A started daemon.
 pub struct Daemon {
     child: Child,
     watched: Process,
@@ -24,7 +22,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// One that was just started, and prints to `log`.
+    /// Takes over a started daemon that logs to `log`.
     pub fn new(child: Child, log: PathBuf) -> Daemon {
         let watched = Process::watch(Pid::from_child(&child));
         Daemon { child, watched, log }
@@ -38,12 +36,12 @@ impl Daemon {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// What it says on standard error so far.
+    /// Returns its standard error so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits for its end.
+    /// Waits for the daemon to end.
     pub async fn end(&mut self) -> ExitStatus {
         self.watched.assert_gone().await;
         self.child.wait().unwrap()
@@ -51,14 +49,14 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// A test that failed leaves no daemon behind.
+    /// Kills the daemon if the test has failed.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A process whose end is awaited.
+/// A process to wait for.
 pub struct Process {
     id: Pid,
     watched: OwnedFd,
@@ -73,12 +71,12 @@ impl Process {
         self.id.as_raw_nonzero().get()
     }
 
-    /// The letters of the states of all its threads.
+    /// Returns the state letters of all its threads.
     pub fn states(&self) -> String {
         states_of(self.id())
     }
 
-    /// For a process that is paused, and so not yet reaped.
+    /// Sends a signal. The process must be paused and therefore not reaped.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.id, signal).unwrap();
     }
@@ -89,13 +87,13 @@ impl Process {
         assert!(ended, "process {:?} did not end", self.id);
     }
 
-    /// Without waiting.
+    /// Returns whether the process has ended, without waiting.
     pub fn is_gone(&self) -> bool {
         is_readable(&self.watched, Duration::ZERO)
     }
 }
 
-/// The letters of the states of all threads of a process; none when it is gone.
+/// Returns the state letters of all threads of a process; empty if it has ended.
 pub fn states_of(process: i32) -> String {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return String::new() };
     let stats = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -107,7 +105,7 @@ fn is_readable(watched: &OwnedFd, within: Duration) -> bool {
     poll(&mut [PollFd::new(watched, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
-/// A task that has come to a pause.
+/// A task that has paused at a point chosen by the test.
 pub struct Moment {
     pub attempt: String,
     pub process: Process,
@@ -115,19 +113,19 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// What the task says next.
+    /// Returns the next line from the task.
     pub async fn line(&mut self) -> String {
         let mut line = String::new();
         soon("a word of a task", self.stream.read_line(&mut line)).await.unwrap();
         line.trim().to_owned()
     }
 
-    /// Lets the task go on and still hears it.
+    /// Continues the task and keeps the connection to it.
     pub async fn let_go(&mut self) {
         self.stream.write_all(b"!").await.unwrap();
     }
 
-    /// Lets the task go on.
+    /// Continues the task.
     pub async fn go_on(mut self) -> Process {
         self.stream.write_all(b"!").await.unwrap();
         self.process

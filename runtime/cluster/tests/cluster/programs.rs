@@ -1,6 +1,5 @@
-//! Programs that come from the coordinator: fetched once, and what is said of those that will not do.
-//!
-//! Owns the way from the digest to the process. Does not own how blobs are kept (`blobs`).
+//! Programs from the coordinator: each is fetched once, verified, and executed or rejected with a reason.
+//! `blobs` tests how they are stored.
 
 use std::time::Duration;
 
@@ -9,7 +8,8 @@ use napreduce_protocol::JobDescription;
 
 use super::script::*;
 
-/// The host of the worker, and the reason why the first attempt of a job with this program fails there.
+/// Returns the host of the worker, and the reason why the first attempt of a job with this program fails
+/// there.
 async fn refusal(program: Vec<u8>) -> (String, String) {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
@@ -38,7 +38,7 @@ async fn a_program_for_another_processor_names_both() {
 async fn what_is_no_program_is_said() {
     let (_, reason) = refusal(b"#!/bin/sh\necho this is a script\n".to_vec()).await;
     assert!(reason.contains("is not an ELF executable"), "{reason}");
-    // The header of this very program and nothing behind it.
+    // The header of this program without the rest.
     let mut torn = std::fs::read("/proc/self/exe").unwrap();
     torn.truncate(64);
     let (_, reason) = refusal(torn).await;
@@ -70,11 +70,11 @@ async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
     line.define(job.clone()).await;
     line.launch(map(1), script.map_work()).await;
     line.launch(map(2), script.map_work()).await;
-    // Not started yet, or just so: it is killed either way.
+    // The process has not started yet, or only just; the kill ends it in either case.
     line.launch(map(3), script.map_work()).await;
     line.order(Order::Kill { attempt: map(3) }).await;
     let moments = [script.moment().await, script.moment().await];
-    // Whoever fetches it again gets something else.
+    // The next fetch returns other bytes.
     script.falsify(job.program.unwrap(), b"something else".to_vec());
     line.define(JobDescription { job: JobId(2), ..job }).await;
     let mut other = map(1);
@@ -105,8 +105,7 @@ async fn a_program_that_was_changed_in_the_cache_is_fetched_again() {
         let mut changed = std::fs::read(&cached).unwrap();
         let middle = changed.len() / 2;
         changed[middle..middle + 64].fill(0xcc);
-        // As a task could that runs as the same user: it cannot write to a program that is executed, but
-        // replace it.
+        // A task of the same user cannot write to a running program, but it can replace it.
         std::fs::remove_file(&cached).unwrap();
         std::fs::write(&cached, changed).unwrap();
         std::fs::set_permissions(&cached, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -137,7 +136,7 @@ async fn a_coordinator_that_is_away_while_its_program_is_wanted_is_asked_again()
     script.stop_listening();
     line.launch(map(1), script.map_work()).await;
     line.assert_received(2).await;
-    // Long enough for a first try, which nobody answers.
+    // Long enough for a first try, which gets no answer.
     tokio::time::sleep(Duration::from_millis(100)).await;
     script.listen().await;
     line.assert_happened(1, map(1), Report::Started).await;

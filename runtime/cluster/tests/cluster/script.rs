@@ -1,7 +1,5 @@
-//! The vocabulary: a cluster of one worker, the jobs it is given, moments in its tasks.
-//!
-//! Owns the waiting, always on an event and with a deadline, and serving programs. Does not own what the
-//! coordinator says on a connection to the worker (`line`): that is said by the test.
+//! The functions of these tests: a cluster of one worker, its jobs, and pauses in their tasks. Every wait is
+//! for an event and has a deadline. The messages to the worker are in `line`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -32,19 +30,19 @@ use tokio::time::timeout;
 use super::line::Line;
 use super::processes::{Daemon, Moment, Process};
 
-/// Far beyond what anything here takes, even on a busy machine.
+/// Far longer than any step takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 pub const JOB: JobId = JobId(1);
 pub const JOURNAL: u64 = 77;
-/// A worker's daemon, and the program of its jobs.
+/// A program that is both the worker daemon and the program of its jobs.
 const FIXTURE: &str = env!("CARGO_BIN_EXE_worker-fixture");
 
-/// Waits for something that must come.
+/// Waits for a future, with the deadline.
 pub async fn soon<T>(what: &str, something: impl Future<Output = T>) -> T {
     timeout(DEADLINE, something).await.unwrap_or_else(|_| panic!("{what} did not come"))
 }
 
-/// Waits for something that nobody tells.
+/// Waits for a condition that sends no event, by polling.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let look = async {
         while !condition() {
@@ -66,7 +64,7 @@ pub fn happened(attempt: AttemptId, report: Report) -> WorkerReport {
     WorkerReport::Happened { attempt, report }
 }
 
-/// A worker is to end, and has so long to save what it runs.
+/// The report of a worker that must leave, with the time it has to save its work.
 pub fn leaving(grace_millis: u64, why: &str) -> WorkerReport {
     WorkerReport::Leaving { grace_millis, why: why.to_owned() }
 }
@@ -95,7 +93,7 @@ impl Script {
         script
     }
 
-    /// Begins to listen, at another address than before.
+    /// Listens at a new address.
     pub async fn listen(&mut self) {
         let cluster = self.cluster();
         let listener = Listener::bind("127.0.0.1:0", cluster.secret().unwrap(), |_| {}).await.unwrap();
@@ -105,7 +103,7 @@ impl Script {
         self.accepting = tokio::spawn(accept(listener, arrived, Arc::clone(&self.blobs)));
     }
 
-    /// Nobody answers any more.
+    /// Closes the address, so that connections are refused.
     pub fn stop_listening(&mut self) {
         self.accepting.abort();
     }
@@ -118,12 +116,12 @@ impl Script {
         self.directory.path().join(name)
     }
 
-    /// A path in the directory of the worker.
+    /// Returns a path in the directory of the worker.
     pub fn own(&self, name: &str) -> PathBuf {
         self.path("cluster/workers/one").join(name)
     }
 
-    /// What an attempt that has ended has printed.
+    /// Returns the log of an ended attempt.
     pub fn log(&self, attempt: AttemptId, stream: &str) -> String {
         let path = self.own(&format!("logs/{}/attempts.log", attempt.task.job));
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -156,12 +154,12 @@ impl Script {
         Daemon::new(child, log)
     }
 
-    /// The worker connects.
+    /// Waits until the worker connects.
     pub async fn hello(&mut self) -> Line {
         Line::greet(soon("a worker", self.workers.recv()).await.unwrap()).await
     }
 
-    /// The worker connects, as new, and is welcome.
+    /// Waits until the worker connects as a new one, and accepts it.
     pub async fn join(&mut self) -> Line {
         let mut line = self.hello().await;
         assert_eq!((line.hello.before, line.hello.received), (None, 0));
@@ -169,14 +167,14 @@ impl Script {
         line
     }
 
-    /// Makes something known that workers fetch.
+    /// Stores bytes that workers can fetch.
     pub fn keep(&self, bytes: Vec<u8>) -> Blob {
         let (digest, length) = (Digest(Sha256::digest(&bytes).into()), bytes.len() as u64);
         self.blobs.lock().unwrap().insert(digest, bytes);
         Blob { digest, bytes: length }
     }
 
-    /// What is sent instead of a blob.
+    /// Serves other bytes in place of a blob.
     pub fn falsify(&self, blob: Blob, bytes: Vec<u8>) {
         self.blobs.lock().unwrap().insert(blob.digest, bytes);
     }
@@ -207,12 +205,12 @@ impl Script {
         SideFile { name: name.into(), blob: self.keep(text.as_bytes().to_vec()) }
     }
 
-    /// A map over the input.
+    /// The work of a map over the input.
     pub fn map_work(&self) -> LaunchWork {
         LaunchWork::Map { split: Split::whole(&self.path("in.txt"), 5).into() }
     }
 
-    /// Waits for the next task to come to a pause.
+    /// Waits until the next task pauses.
     pub async fn moment(&self) -> Moment {
         let (stream, _) = soon("a pause", self.moments.accept()).await.unwrap();
         let mut stream = BufReader::new(stream);
@@ -255,12 +253,12 @@ async fn serve_blob(mut connection: Connection, blobs: Arc<Mutex<BTreeMap<Digest
     };
     let _ = connection.send(&FromCoordinator::Blob(bytes.len() as u64)).await;
     for chunk in bytes.chunks(CHUNK_BYTES) {
-        // A worker that was killed hangs up.
+        // Fails if the worker was killed.
         let _ = connection.send(&FromCoordinator::Chunk(Payload(chunk.to_vec()))).await;
     }
 }
 
-/// Writes what stands in the way of nothing; a marker that must be gone later.
+/// Writes a marker file; a later check requires that it was removed.
 pub fn mark(path: &Path) {
     File::create(path).unwrap().write_all(b"here").unwrap();
 }

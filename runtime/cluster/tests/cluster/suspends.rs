@@ -1,7 +1,5 @@
-//! Attempts that are suspended and resumed: real processes, really stopped.
-//!
-//! Owns that a slot is free only when the kernel says so, and that nothing is lost. Does not own the
-//! table of states.
+//! Attempts that are suspended and resumed, with real processes. A slot is free only when the kernel confirms
+//! the stop, and no work is lost.
 
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use super::line::Line;
 use super::processes::{Daemon, Moment, states_of};
 use super::script::*;
 
-/// A map attempt that lives in this manner.
+/// A map attempt and the pauses of its task.
 struct Scene {
     script: Script,
     daemon: Daemon,
@@ -47,7 +45,7 @@ impl Scene {
         self.line.preempted(map(1), Report::Resumed).await
     }
 
-    /// Lets it do the rest of its work; for how long it says it was active.
+    /// Finishes the work; returns the reported active time.
     async fn finish(mut self) -> u64 {
         self.moment.let_go().await;
         let said = self.moment.line().await;
@@ -185,7 +183,7 @@ async fn suspended_attempts_die_with_their_worker() {
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
     scene.moment.process.assert_gone().await;
-    // Stopped in a group that has lost its leader, so the kernel ends it.
+    // The kernel ends a stopped process whose process group has lost its leader.
     until("the end of the child", || matches!(states_of(child).as_str(), "" | "Z")).await;
 }
 

@@ -1,6 +1,7 @@
 //! Scenarios for the tests of the engine and of every policy: the scenario language (`script`), its short
-//! names (`names`), random events under any policy (`random`), and a default policy. No program is built with
-//! this feature. The live coordinator's tests have their own language with the same names and reports.
+//! names (`names`), random events under any policy (`random`), and a default policy. Only tests enable this
+//! feature. The tests of the cluster coordinator have a script language of their own with the same names and
+//! reports.
 
 mod actions;
 mod in_order;

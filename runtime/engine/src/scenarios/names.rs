@@ -1,5 +1,5 @@
-//! Short names for scenarios: `m0.1` is attempt 1 at map 0 of job 1, `2:r0.1` one of job 2. Parses names and
-//! formats effects.
+//! Short names for scenarios: `m0` is map 0 of job 1, `m0.1` is attempt 1 at that map, and `2:r0.1` is
+//! attempt 1 at reduce 0 of job 2. Parses names and formats effects.
 
 use crate::{
     AttemptId, Effect, JobId, JobOutcome, MapOutput, Order, Record, Span, Start, TaskId, TaskKind, WorkerId,
@@ -127,7 +127,7 @@ pub fn describe(effect: &Effect) -> String {
     }
 }
 
-/// Parses `5ms`.
+/// Parses a time such as `5ms`.
 pub fn millis(text: &str) -> Span {
     Span::from_millis(u64::from(number(text.strip_suffix("ms").expect("times are written 20ms"))))
 }

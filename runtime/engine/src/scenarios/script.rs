@@ -1,4 +1,10 @@
-//! Scenarios as text: each line is an event, and the expected effects follow after `>`.
+//! A scenario language for tests of the engine and of policies. Each line is an event, a policy action or a
+//! check. The effects that the engine must return follow after `>` on the next lines, separated by
+//! semicolons; a line without `>` must have none.
+//!
+//! Names are those of `names`: `m0` is map 0 of job 1, `r0.2` is attempt 2 at reduce 0, and `2:m0.1` belongs
+//! to job 2. Workers and jobs are numbers. A reason follows after a colon. Brackets mark optional words. In
+//! the table below, the left column is the scenario and the right column explains it.
 //!
 //! ```text
 //! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or
@@ -38,8 +44,23 @@
 //! declined 1: not now                   why the map slot of worker 1 was left empty; empty: it was not
 //! ```
 //!
-//! After every event all invariants are checked. Illegal actions panic unless the script begins with
-//! `lenient`; stragglers get duplicates if it begins with `speculating`.
+//! Lines of the table in other words:
+//!
+//! - `worker` adds a worker, `job` submits a job, and `started` and the lines up to `lacks` are reports about
+//!   attempts.
+//! - `lost` removes a worker; `crashed` means that its process ended unexpectedly. `short` reports a shortage
+//!   of a worker.
+//! - `drain` to `stop` are commands of an operator. `operator suspend m0.1` preempts an attempt by a command,
+//!   and `operator resume m0.1` resumes it.
+//! - `at` sets the clock. `wake` sends `Event::Woken`, after which the policy may act.
+//! - `policy` makes the policy request the given action at once.
+//! - `hold` without a job stops all other actions of the policy, and `release` continues them.
+//! - `show records` and `show wakes` add journal records and wake-up requests to the expected effects.
+//! - `tally`, `active`, `excluded` and `declined` check the state of the engine. `why` and `whyjob` return an
+//!   explanation, which is expected after `>`.
+//!
+//! All invariants are checked after every line. An illegal action of the policy panics unless the scenario
+//! begins with the line `lenient`. The first line `speculating` enables duplicates of stragglers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Tests of the messages of a program with a chain of jobs.
+//! Tests of the messages of a program that runs a chain of jobs.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};

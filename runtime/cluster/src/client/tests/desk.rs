@@ -1,4 +1,4 @@
-//! Clients that violate the protocol or are silent are disconnected, with one log line.
+//! Clients that violate the protocol or fall silent are disconnected, with one log line each.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Submissions, following and requests, across restarts and refusals.
+//! Submitting and following jobs, and other requests, across restarts and refusals.
 
 use std::fmt::Debug;
 use std::sync::mpsc::channel;
@@ -58,7 +58,7 @@ fn unanswered_submission_is_repeated_with_same_token() {
     let first = scene.coordinator(move |request| {
         if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
-            // No answer, as if the coordinator was killed before it journaled the job.
+            // The coordinator does not answer, as if it was killed before it journaled the job.
             std::mem::forget(reply);
         }
     });

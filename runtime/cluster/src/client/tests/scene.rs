@@ -1,4 +1,4 @@
-//! A coordinator with real connections and a real store of blobs, whose loop is scripted by a test.
+//! A coordinator with real connections and a real blob store, whose loop is scripted by a test.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(super) struct Scene {
     pub(super) limits: ClientLimits,
 }
 
-/// A running coordinator; ends as if killed when dropped.
+/// A running coordinator; dropping it has the effect of a kill.
 pub(super) struct Coordinator {
     pub(super) address: SocketAddr,
     /// Log lines about disconnected clients.
@@ -151,7 +151,7 @@ impl Scene {
 }
 
 fn tell(to: &Sender<String>, line: &str) {
-    // A test that has ended does not want to know.
+    // Fails if the test has ended.
     let _ = to.send(line.to_owned());
 }
 

@@ -1,4 +1,4 @@
-//! Programs, side files and logs on their way.
+//! Transfers of programs, side files and logs.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use crate::coordinator::{LogHolder, Request};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
 use crate::transport::Listener;
 
-/// A coordinator that takes every job.
+/// A coordinator that accepts every job.
 fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
     let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
@@ -57,7 +57,7 @@ fn program_of_several_jobs_is_sent_once() {
 fn concurrent_clients_of_one_program_all_submit() {
     let scene = Scene::new();
     let (_coordinator, received) = accepting_coordinator(&scene);
-    // Twice this does not fit into the store of 1 MiB: it must be sent by one of them only.
+    // The store of 1 MiB has no room for a second copy, so only one client may send it.
     let program = scene.program(&vec![9; 600 << 10]);
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -100,7 +100,7 @@ fn side_file_beyond_limit_is_refused() {
     let says = "large: it has more than 10 bytes; allow more with --conf side-file-max=SIZE";
     assert!(error.to_string().contains(says), "{error}");
     assert_eq!(error.exit_status(), 2);
-    // A file without a length is measured by its bytes.
+    // A file in /proc reports no length.
     let without_length = PathBuf::from("/proc/version");
     options.files = vec![SideFileSource { path: without_length, name: "large".to_owned() }];
     let error = scene.client().submit(plan(), &options).expect_err("it is too large");
@@ -242,7 +242,7 @@ fn log_is_read_from_worker_or_coordinator() {
     let error = read(2, 0).expect_err("no log").to_string();
     assert!(error.starts_with("the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
     assert_eq!(read(3, 0).expect_err("no log").to_string(), "its worker is lost");
-    // Kept by the coordinator: one worker is lost, the other has removed the log.
+    // The coordinator kept the end of the log: one worker is lost, the other has removed the log.
     let kept = LogRead { written: 8, length: 11, has_ended: true };
     assert!(read(4, 3).expect("kept") == (kept, b"panicked".to_vec()));
     assert_eq!(read(5, 0).expect("kept").1, b"it panicked");

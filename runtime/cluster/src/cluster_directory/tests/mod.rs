@@ -1,5 +1,4 @@
-//! Tests of the cluster directory: which one it is, who may look into it, and that one coordinator
-//! runs for it.
+//! Tests of the cluster directory: its path, its permissions, and the lock that admits one coordinator.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -199,8 +198,8 @@ fn damaged_record_is_named() {
     }
 }
 
-/// A process that another test starts at this moment has a copy of every lock until it becomes
-/// another program.
+/// Waits for a lock. A process that another test is starting holds a copy of every lock until it calls
+/// `exec`.
 #[track_caller]
 fn wait_until_free(is_free: impl Fn() -> bool) {
     let began = Instant::now();
@@ -232,7 +231,7 @@ fn second_nap_up_is_refused_while_first_runs() {
     let (_place, directory) = directory();
     directory.create().unwrap();
     assert!(!directory.is_held());
-    // Left by one that was killed, whose number may be anybody's by now.
+    // A killed coordinator left a process ID, which may belong to another process by now.
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
     fs::write(directory.path().join("up.lock"), format!("{}\n", gone.id())).unwrap();

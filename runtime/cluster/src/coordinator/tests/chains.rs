@@ -1,11 +1,9 @@
-//! Chains of jobs: until when what passes between them stays, over programs that vanish and coordinators that
-//! are killed.
-//!
-//! Does not own the removal itself, which is tested where it is (`chain`).
+//! Chains of jobs: intermediate data is kept as long as it is needed, across programs that disconnect and
+//! coordinators that are killed. `chain` tests the removal itself.
 
 use super::script::check;
 
-/// It is gone when the program has its answer. Others come and go meanwhile.
+/// The data is removed when the program ends the chain. Meanwhile, other chains begin and end.
 #[test]
 fn intermediate_data_stays_until_program_ends() {
     check(
@@ -26,8 +24,8 @@ fn intermediate_data_stays_until_program_ends() {
     );
 }
 
-/// The program is killed, and so is another one of which no job runs. The end of a chain that is said by a
-/// program that leaves its job to itself changes nothing.
+/// The programs of two chains are killed; one chain has a running job and keeps its data. Ending a chain
+/// while its detached job runs removes nothing.
 #[test]
 fn input_of_detached_job_stays_until_its_end() {
     check(
@@ -54,7 +52,8 @@ fn input_of_detached_job_stays_until_its_end() {
     );
 }
 
-/// It is held twice when the first connection is not known to be gone. A snapshot keeps it, too.
+/// The chain is held twice if the coordinator has not noticed the end of the first connection. A snapshot
+/// also includes it.
 #[test]
 fn chain_survives_restart_and_reconnection() {
     check(

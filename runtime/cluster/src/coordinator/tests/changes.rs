@@ -1,4 +1,4 @@
-//! Jobs that operators hold and change, workers that they drain and have back: over restarts, too.
+//! Jobs that operators hold and change, and workers that they drain and undrain, also across restarts.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ fn change_unsupported_by_scheduler_is_refused() {
     );
 }
 
-/// What runs is let finish, and nothing follows it.
+/// Running attempts may finish; no new ones start.
 #[test]
 fn hold_of_job_survives_restart() {
     check_also_with_snapshots(

@@ -1,4 +1,4 @@
-//! Jobs that have ended: what is answered about them, from which files, and after which restarts.
+//! Ended jobs: answers about them, the files that these come from, and restarts.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::DEADLINE;
 use super::script::Stage;
 use crate::coordinator::requests::Request;
 
-/// A map and a reduce, done on the worker `w`.
+/// A job of one map and one reduce that ran on worker `w`.
 const DONE: &str = "
     worker w 1
     submit 1 maps 1 reduces 1
     finish 1 on w
 ";
 
-/// What is asked about it.
+/// Questions about this job, with the expected answers.
 const ANSWERS: &str = "
     ask jobs                        > 1 succeeded
     ask tasks 1                     > m0 done
@@ -33,7 +33,7 @@ impl Stage {
         self.running().job(JobId(1)).await.expect("in history")
     }
 
-    /// What is asked about the job that is done, whose detail is this.
+    /// Checks the answers about the job, whose detail is given.
     async fn check_answers(&mut self, detail: &JobDetail) {
         self.play(ANSWERS).await;
         assert_eq!(self.detail().await, *detail);
@@ -62,7 +62,7 @@ async fn ended_job_is_answered_equally_without_index() {
     stage.end().await;
 }
 
-/// A map that has said why before it failed.
+/// A map that printed to stderr before it failed.
 const FAILED: &str = "
     worker w 1
     submit 1 maps 1                 > launch m0.1 on w
@@ -81,7 +81,7 @@ async fn stderr_of_failed_attempt_survives_worker() {
     stage.play(there).await;
     let silent = 2 * stage.scene.configuration.liveness;
     stage.worker("w").heard.move_back(silent);
-    // Its connection is dropped when it is lost.
+    // The coordinator drops the connection of a lost worker.
     while stage.worker("w").messages.recv().await.is_some() {}
     stage.play("ask log m0.1 > kept: it panicked \n kill coordinator \n start \n ask log m0.1 > kept: it panicked").await;
     stage.end().await;
@@ -132,7 +132,7 @@ async fn head_of_version_1_is_readable() {
     );
     stage.play(&rewritten).await;
     stage.check_answers(&detail).await;
-    // Its token is known.
+    // The token is known, so the submission returns the same job.
     stage.play("submit 1 maps 1 reduces 1").await;
     stage.end().await;
 }
@@ -153,7 +153,7 @@ async fn lost_recording_is_reported_in_events() {
     stage.end().await;
 }
 
-/// The coordinator is killed when the files of the job are written, and its end is not in the journal.
+/// The coordinator is killed after it has written the files of the job and before it journals the job's end.
 #[tokio::test]
 async fn job_ended_only_in_history_is_recorded_once() {
     let mut stage = Stage::new();
@@ -171,7 +171,7 @@ async fn job_ended_only_in_history_is_recorded_once() {
     stage.end().await;
 }
 
-/// Cuts the journal before the entry that says that a job is settled.
+/// Truncates the journal before the entry that marks a job as settled.
 fn forget_settling(directory: &Path) {
     let entries = fs::read_dir(directory).expect("listed").map(|entry| entry.expect("an entry").path());
     let journal = entries.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "log"));

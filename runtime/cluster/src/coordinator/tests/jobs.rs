@@ -33,10 +33,10 @@ fn job_completes_and_enters_history() {
     );
 }
 
-/// One of those that do not fit into fewer bits.
+/// A token that needs all 128 bits.
 const TOKEN: u128 = u128::MAX - 5;
 
-/// The coordinator began before the machine's clock was set by a day, back or forth.
+/// The system clock is set back or forward by a day while the coordinator runs.
 #[tokio::test]
 async fn wall_time_ignores_changes_of_system_clock() {
     const DAY_MICROS: u64 = 86_400_000_000;

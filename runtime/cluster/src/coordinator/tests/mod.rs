@@ -45,23 +45,23 @@ use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::JournalError;
 
-/// Nothing here takes long; a test that waits so long has failed.
+/// A test that waits longer has failed.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
-/// A directory in which coordinators follow one another.
+/// The folder and configuration of a test, in which several coordinators may run one after another.
 struct Scene {
     folder: TempDir,
     configuration: CoordinatorConfiguration,
 }
 
-/// A coordinator that runs.
+/// A running coordinator and the channels to it.
 struct Running {
     inputs: UnboundedSender<ClusterInput>,
     requests: UnboundedSender<Request>,
     task: JoinHandle<Result<(), JournalError>>,
-    /// What the loop begins beside itself says its result here; it ends when all of that has ended.
+    /// Forwards the results of background work to the loop; ends when all background work has ended.
     beside: JoinHandle<()>,
 }
 
@@ -83,7 +83,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// Somebody else claims `out`, with leave to overwrite.
+    /// Claims `out` for another owner, with permission to overwrite.
     fn claim(&self, job: u32, submission: u128, owner: Owner) -> OutputClaim {
         let out = self.path("out");
         let request = ClaimRequest {
@@ -99,7 +99,7 @@ impl Scene {
         OutputClaim::take(&Disk::default(), &request).expect("nobody holds it")
     }
 
-    /// Where the work of a job is whose claim is named at random.
+    /// Returns the work directory of a job, whose name has a random suffix.
     fn work(&self, job: JobId) -> PathBuf {
         let temporary = self.path("out/_temporary");
         let names =
@@ -112,7 +112,7 @@ impl Scene {
         self.start_recorded(None)
     }
 
-    /// A coordinator that does not run yet, or why there is none.
+    /// Recovers a coordinator without starting its loop.
     fn recovered(&self) -> Result<ClusterCoordinator, RecoveryError> {
         let (inputs, _) = unbounded_channel();
         ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
@@ -123,12 +123,12 @@ impl Scene {
         BlobStore::open(place, 1 << 20).expect("a store")
     }
 
-    /// A coordinator that keeps what its engine made of every event.
+    /// Starts a coordinator that records the effects of every event.
     fn start_recorded(&self, recording: Option<Recording>) -> Running {
         self.start_changed(|coordinator| coordinator.record(recording))
     }
 
-    /// A coordinator to which something is done before it runs.
+    /// Starts a coordinator after applying a change to it.
     fn start_changed(&self, change: impl FnOnce(&mut ClusterCoordinator)) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
@@ -140,7 +140,7 @@ impl Scene {
         let passed_on = inputs.clone();
         let beside = tokio::spawn(async move {
             while let Some(result) = results.recv().await {
-                // A coordinator that was killed hears nothing more.
+                // Fails if the coordinator was killed.
                 let _ = passed_on.send(result);
             }
         });
@@ -195,7 +195,7 @@ impl Running {
         ended.expect("the coordinator runs").clone().expect("an end")
     }
 
-    /// Without a word, as by SIGKILL.
+    /// Aborts the loop without cleanup, like SIGKILL.
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("aborted").is_cancelled());
@@ -209,7 +209,7 @@ impl Running {
     }
 }
 
-/// A worker that does what a test says.
+/// A worker that sends and receives what a test specifies.
 struct Worker {
     hello: Hello,
     inputs: UnboundedSender<ClusterInput>,
@@ -218,15 +218,15 @@ struct Worker {
     heard: LastHeard,
     id: WorkerId,
     reported: u64,
-    /// What it is told while a script waits for something else.
+    /// Messages that arrived while the test waited for another one.
     kept: VecDeque<ToWorker>,
-    /// Whether it said something that may still be on its way.
+    /// Whether messages to the coordinator may still be in transit.
     is_speaking: bool,
     is_connected: bool,
 }
 
 impl Worker {
-    /// A worker of that name, new and welcomed.
+    /// Connects a new worker of this name.
     async fn join(coordinator: &Running, name: &str, slots: u32) -> Worker {
         let hello = Hello {
             name: name.to_owned(),
@@ -270,7 +270,7 @@ impl Worker {
         let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
         let before = Some((journal, id));
         if hello.before != before {
-            // It is new, and counts from the beginning.
+            // A new registration starts its message numbers at zero.
             (hello.before, hello.received, worker.reported) = (before, 0, 0);
         }
         (worker.hello, worker.id) = (hello, id);
@@ -279,7 +279,7 @@ impl Worker {
 
     fn disconnect(&mut self) {
         (self.is_connected, self.is_speaking) = (false, false);
-        // The coordinator may be gone, too.
+        // Fails if the coordinator has ended.
         let _ = self.inputs.send(ClusterInput::Disconnected { connection: self.connection });
     }
 
@@ -287,7 +287,8 @@ impl Worker {
         self.next_or_end().await.expect("an open connection")
     }
 
-    /// The next message, or none when the coordinator has ended the connection. Numbers have no gaps.
+    /// Returns the next message, or `None` if the coordinator has closed the connection. Checks that numbers
+    /// have no gaps.
     async fn next_or_end(&mut self) -> Option<ToWorker> {
         let message = match self.kept.pop_front() {
             Some(message) => message,
@@ -300,7 +301,7 @@ impl Worker {
         Some(message)
     }
 
-    /// Waits until everything that it said has arrived.
+    /// Waits until the coordinator has received all messages of this worker.
     async fn is_heard(&mut self) {
         if !self.is_speaking || self.inputs.is_closed() {
             return;
@@ -337,12 +338,12 @@ impl Worker {
         self.happened(attempt, Report::Started);
     }
 
-    /// A map that did its work, or a task that has committed its part.
+    /// Reports that a map is done, or that a task has committed its part.
     fn finished(&mut self, attempt: AttemptId, counters: CounterValues, part: Option<PartOutput>) {
         self.report(WorkerReport::Finished { attempt, counters, part });
     }
 
-    /// Where the job's commit looks for it.
+    /// Writes the part where the commit of the job expects it.
     fn write_part(&self, scene: &Scene, attempt: AttemptId) {
         let AttemptId { task: TaskId { job, kind, index }, number } = attempt;
         let letter = if kind == TaskKind::Map { 'm' } else { 'r' };

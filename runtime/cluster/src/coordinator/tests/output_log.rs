@@ -1,4 +1,4 @@
-//! Each map output is sent to a worker once, however many reduces read it.
+//! A worker receives each map output once, however many reduces read it.
 
 use super::script::check;
 
@@ -17,8 +17,8 @@ fn reduces_of_one_worker_share_output_log() {
     );
 }
 
-/// After the restarts they are read from the journal once, and once from a snapshot. Then one of the reduces
-/// cannot read an output, which the worker that holds it has lost.
+/// Recovery reads the outputs once from the journal and once from a snapshot. Then a reduce cannot read an
+/// output that its worker has lost.
 #[test]
 fn waiting_reduces_receive_new_output_together() {
     check(

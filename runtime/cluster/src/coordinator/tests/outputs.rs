@@ -1,11 +1,11 @@
-//! Outputs over coordinators that are killed, while storage is away, and when somebody else takes
-//! the directory.
+//! Output directories when coordinators are killed, storage is unavailable, or another process takes the
+//! directory.
 
 use napreduce_local::output::{DiskScript, Owner};
 
 use super::script::{Stage, check, check_also_with_snapshots};
 
-/// A job whose parts are written while its output is away.
+/// A job whose output directory is moved away before its commit.
 const HELD_AT_ITS_COMMIT: &str = "
     worker w 1
     submit 1 maps 1 reduces 1       > launch m0.1 on w
@@ -26,11 +26,11 @@ const MAP_AT_WORK: &str = "
     started m0.1
 ";
 
-/// What it says that finds nothing in its output directory.
+/// The error for a missing file in the output directory.
 const OUT_OF_OUTPUT: &str =
     "failed m0.1 retryable at shared-storage: cannot create out/part: No such file or directory";
 
-/// A newer output of somebody else is left as it is.
+/// A newer output of another owner stays unchanged.
 #[test]
 fn settled_job_without_history_is_not_ended_again() {
     check_also_with_snapshots(
@@ -80,7 +80,7 @@ fn job_waiting_for_storage_can_be_killed() {
     ));
 }
 
-/// An empty mount point is not the directory that was claimed.
+/// An empty mount point is not the claimed directory.
 #[test]
 fn restart_holds_job_with_unreachable_storage() {
     check(

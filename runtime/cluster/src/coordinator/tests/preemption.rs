@@ -1,8 +1,8 @@
-//! Attempts that operators and the engine have suspended, resumed, checkpointed and killed.
+//! Attempts that operators and the engine suspend, resume, checkpoint and kill.
 
 use super::script::check;
 
-/// A job of two maps and a reduce on a worker with one slot, whose first map runs.
+/// A job of two maps and a reduce on a worker with one slot; the first map is running.
 pub(super) const RUNNING: &str = "
     worker w 1
     submit 1 maps 2 reduces 1       > launch m0.1 on w
@@ -39,7 +39,7 @@ fn suspended_attempt_frees_slot_until_resumed() {
     );
 }
 
-/// Checkpointed once more, it has the work of both.
+/// The second checkpoint contains the work of both attempts.
 #[test]
 fn checkpointed_task_continues_on_other_worker() {
     running(
@@ -180,8 +180,8 @@ fn process_sent_sigtstp_is_suspended() {
     );
 }
 
-/// Its worker is lost with the suspended attempt: the task stays suspended, listed, counted, and resumed when
-/// its job is resumed.
+/// The worker is lost together with the suspended attempt. The task is still listed and counted as suspended,
+/// and resumes with its job.
 #[test]
 fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
     check(

@@ -35,8 +35,8 @@ fn preempted_attempts_survive_coordinator_kill_at_every_step() {
     ));
 }
 
-/// Nothing of the job may take up again what was checkpointed before its worker is gone. What an operator
-/// suspended waits for an operator, though there is nothing left of it.
+/// A checkpoint survives the loss of a worker, even if an attempt restored from it is lost as well. A task
+/// that an operator suspended waits for an operator, although its work is lost.
 #[test]
 fn checkpoint_outlives_worker_unlike_suspended_attempt() {
     check(

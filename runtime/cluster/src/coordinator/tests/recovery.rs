@@ -8,8 +8,8 @@ use tokio::task::spawn_blocking;
 
 use super::script::{Stage, check};
 
-/// A whole job with a coordinator that is killed after each step. Whether the first report was journaled
-/// nobody knows; the worker says it again.
+/// A whole job whose coordinator is killed after each step. The first report may or may not have been
+/// journaled, so the worker repeats it.
 const KILLED_AT_EVERY_STEP: &str = "
     worker w 1
     submit 1 maps 2 reduces 1
@@ -63,8 +63,8 @@ async fn worker_of_other_journal_gets_new_numbers() {
     other.end().await;
 }
 
-/// As after a crash of the machine that took the end of the journal: an order was received that was never
-/// given.
+/// As after a power failure that truncated the journal: the worker has received an order that the coordinator
+/// does not know.
 #[test]
 fn worker_ahead_of_journal_is_superseded() {
     check(
@@ -159,8 +159,8 @@ async fn missing_snapshot_refuses_start() {
     assert_eq!(listed(), before);
 }
 
-/// Something stands where a snapshot is to be written, and in the way of tidying up. Whether the last report
-/// was journaled nobody knows; the worker says all of them again.
+/// A directory blocks the path of the snapshot, and cleanup. The last report may or may not have been
+/// journaled, so the worker repeats all reports.
 #[tokio::test]
 async fn unwritable_snapshot_is_skipped() {
     let mut stage = Stage::new();
@@ -185,7 +185,7 @@ async fn unwritable_snapshot_is_skipped() {
     stage.end().await;
 }
 
-/// The first snapshot goes into a pipe that nobody reads until the job is done.
+/// The first snapshot is written to a named pipe, which has no reader until the job is done.
 #[tokio::test]
 async fn snapshot_is_written_in_background() {
     let mut stage = Stage::new();
@@ -198,7 +198,7 @@ async fn snapshot_is_written_in_background() {
                 finish 1 on w";
     stage.play(done).await;
     assert!(!directory.join("snapshot-00000002.json").exists());
-    // A pipe cannot be forced to the disk, so the snapshot fails after all, and the last one takes its place.
+    // A pipe cannot be synced, so the snapshot fails, and the next one replaces it.
     let path = pipe.0.clone();
     let read = spawn_blocking(move || fs::read(path).expect("the pipe")).await.expect("read");
     assert!(!read.is_empty());
@@ -206,7 +206,7 @@ async fn snapshot_is_written_in_background() {
     stage.end().await;
 }
 
-/// A pipe by name.
+/// A named pipe.
 struct Pipe(PathBuf);
 
 impl Pipe {
@@ -216,7 +216,7 @@ impl Pipe {
 }
 
 impl Drop for Pipe {
-    /// Who waits for a reader, should this test fail, waits no longer.
+    /// Opens the pipe, so that a writer does not block forever if the test fails.
     fn drop(&mut self) {
         let _ = open(&self.0, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
     }

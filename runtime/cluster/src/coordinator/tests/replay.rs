@@ -1,5 +1,4 @@
-//! A journal that a coordinator wrote, gone through again: the same events have the same effects,
-//! under every policy.
+//! Replays of a journal that a coordinator wrote: the same events have the same effects under every policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +13,14 @@ use rand_pcg::Pcg32;
 use super::{Running, Scene, Worker};
 use crate::coordinator::replay_journal;
 
-/// A worker that answers every order, some of them by failing.
+/// A worker that answers every order, sometimes with a failure.
 struct Answering {
     worker: Worker,
     random: Pcg32,
 }
 
 impl Answering {
-    /// Answers what it was told so far; false when it was told nothing.
+    /// Answers all received messages; returns false if there were none.
     fn answer_all(&mut self) -> bool {
         let mut any = false;
         while let Ok(message) = self.worker.messages.try_recv() {
@@ -59,7 +58,7 @@ impl Answering {
     }
 }
 
-/// Six jobs of different kinds, one after the other, so that they compete.
+/// Submits six jobs of different kinds in succession, so that they compete for slots.
 async fn submit_jobs(scene: &Scene, coordinator: &Running, random: &mut Pcg32) {
     for number in 1..=6_u32 {
         let mut submission =

@@ -1,4 +1,4 @@
-//! Workers that come, go, repeat themselves and fall silent.
+//! Workers that join, leave, repeat messages and fall silent.
 
 use napreduce_protocol::ToWorker;
 use tokio::sync::mpsc::unbounded_channel;
@@ -30,7 +30,7 @@ fn gap_in_reports_ends_connection() {
     );
 }
 
-/// Every number that a worker sees is the next one: what it did not receive comes again with its own.
+/// Numbers have no gaps: an order that was not acknowledged is sent again under its number.
 #[test]
 fn unacknowledged_orders_are_resent_with_same_numbers() {
     check(
@@ -89,7 +89,7 @@ fn silent_worker_is_lost_and_superseded() {
     );
 }
 
-/// What counts is when its bytes came, not when the loop gets to them.
+/// Liveness counts from the arrival of bytes, not from their processing by the loop.
 #[tokio::test]
 async fn backpressured_worker_is_not_lost() {
     let mut stage = Stage::new();
@@ -100,7 +100,7 @@ async fn backpressured_worker_is_not_lost() {
     stage.worker("waits").heard.move_back(DEADLINE);
     stage.play("worker silent 1").await;
     stage.worker("silent").heard.move_back(DEADLINE);
-    // Its connection is dropped when it is lost.
+    // The coordinator drops the connection of a lost worker.
     while stage.worker("silent").messages.recv().await.is_some() {}
     let expected = "ask workers                     > 1 heard up
                                                     > 2 waits up
@@ -109,7 +109,7 @@ async fn backpressured_worker_is_not_lost() {
     stage.end().await;
 }
 
-/// Reading the journal took longer than a worker may be silent.
+/// Recovering the journal took longer than the liveness limit.
 #[tokio::test]
 async fn long_restart_loses_no_worker() {
     let mut stage = Stage::new();

@@ -22,7 +22,7 @@ fn reduce_waits_for_inputs_named_later() {
     let (later, context) = (reduce.arrived.clone(), Arc::clone(&reduce.context));
     let before = context.progress().signs_of_life();
     let naming = std::thread::spawn(move || {
-        // Until it has done all it can.
+        // Until the reduce has done all it can.
         while context.progress().signs_of_life() == before {
             std::thread::yield_now();
         }
@@ -55,8 +55,8 @@ fn fetched_output_is_not_replaced() {
         while !scratch.join("fetched-job_0001_m_0000.1.segment").exists() {
             std::thread::yield_now();
         }
-        // Sent after the first was fetched, but perhaps before that was handled. In neither case may the
-        // reduce wait for ever for an absent server.
+        // Sent after the first input was fetched, but possibly before the reduce processed that. In neither
+        // case may the reduce wait forever for an absent server.
         later.send(InputEvent::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
         later.send(InputEvent::Named(vec![local(map(1), "other".into())])).unwrap();
     });

@@ -1,4 +1,5 @@
-//! Servers that have the secret and send false data: a reduce rejects it and reports the outputs as lost.
+//! Servers that have the secret and send false data: a reduce rejects the data and reports the outputs as
+//! lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ use napreduce_protocol::Payload;
 use super::*;
 use crate::shuffle::data_connection::DataConnection;
 
-/// Answers every request for a segment with these messages.
+/// A server that answers every request for a segment with these messages.
 struct Liar {
     address: String,
     ended: Arc<AtomicBool>,
@@ -37,7 +38,7 @@ impl Liar {
 impl Drop for Liar {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes its thread, so that it ends.
+        // Wakes the server thread, so that it ends.
         let _ = std::net::TcpStream::connect(&self.address);
     }
 }

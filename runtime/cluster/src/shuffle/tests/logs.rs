@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::transport::{Role, TransportError, connect};
 
-/// A piece of a log.
+/// Part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogPiece {
     pub(crate) bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct LogPiece {
     pub(crate) length: u64,
 }
 
-/// Why a log cannot be read.
+/// An error when reading a log.
 #[derive(Debug, Error)]
 pub(crate) enum LogError {
     #[error("{address}: {reason}")]

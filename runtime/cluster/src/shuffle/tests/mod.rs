@@ -52,7 +52,7 @@ pub(super) fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
 }
 
-/// Encryption or not, with limits that fit a test.
+/// Network settings with limits that fit a test.
 pub(super) fn network(encrypt: bool) -> DataNetwork {
     let limits = FetchLimits {
         tries_max: 4,
@@ -117,7 +117,7 @@ impl ServedFiles for Shelf {
     }
 }
 
-/// A data server on a thread of its own.
+/// A data server on its own thread.
 pub(super) struct Served {
     pub(super) shelf: Arc<Shelf>,
     pub(super) address: String,
@@ -157,12 +157,12 @@ impl Served {
         self
     }
 
-    /// All its outputs, as inputs of a reduce.
+    /// All outputs of the server, as inputs of a reduce.
     pub(super) fn inputs(&self, maps: u32) -> Vec<MapInput> {
         (0..maps).map(|index| remote(map(index), &self.address)).collect()
     }
 
-    /// Stops it with all its connections.
+    /// Stops the server with all its connections.
     pub(super) fn die(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
@@ -204,7 +204,7 @@ pub(super) fn local(attempt: AttemptId, path: PathBuf) -> MapInput {
     MapInput { attempt, place: Place::Local(path) }
 }
 
-/// A reduce attempt, as far as its inputs are concerned.
+/// The inputs and directories of a reduce attempt.
 pub(super) struct Reduce {
     pub(super) scratch: TempDir,
     pub(super) context: Arc<TaskContext>,

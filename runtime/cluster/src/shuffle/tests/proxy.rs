@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A fault of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
-    /// The connection ends after so many bytes from the server.
+    /// The connection ends after this many bytes from the server.
     Cut(usize),
     /// One bit of this byte from the server is changed.
     Flip(usize),
@@ -45,7 +45,7 @@ impl Proxy {
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (Ok(client), Ok(server)) = (client, TcpStream::connect(&server)) else { return };
-                // As both ends have it: small messages would wait for each other.
+                // Without it, small messages would wait for each other.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
                 let fault = shared.lock().unwrap().pop_front();

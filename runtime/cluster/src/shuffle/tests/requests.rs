@@ -167,7 +167,7 @@ fn undecodable_bytes_end_their_connection_only() {
         connection.receive::<FromDataServer>().unwrap();
         let mut socket = connection.into_plain().unwrap();
         socket.write_all(bytes).unwrap();
-        // It disconnects in either way.
+        // The server disconnects in either case.
         assert!(matches!(socket.read(&mut [0; 9]), Ok(0) | Err(_)));
     }
     Reduce::new(1).gather(served.inputs(1));

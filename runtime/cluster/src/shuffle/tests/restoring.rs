@@ -12,7 +12,7 @@ fn reduce_attempt(number: u32) -> AttemptId {
 }
 
 impl Reduce {
-    /// Another attempt of the same task, begun from the checkpoint of this one.
+    /// Starts the next attempt of the same task from the checkpoint of this one.
     fn next(&self) -> Reduce {
         let current = self.context.attempt();
         let next = AttemptId { number: current.number + 1, ..current };
@@ -29,7 +29,7 @@ impl Reduce {
         Checkpoint::read(&directory, self.context.attempt().task).expect("a checkpoint")
     }
 
-    /// Fetches these inputs, and is then checkpointed.
+    /// Fetches these inputs and then writes a checkpoint.
     fn checkpoint_after(&mut self, named: Vec<MapInput>) {
         let (arrived, context) = (self.arrived.clone(), Arc::clone(&self.context));
         let scratch = self.scratch.path().to_owned();

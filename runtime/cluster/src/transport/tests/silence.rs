@@ -37,7 +37,7 @@ fn dribbling_peer_is_dropped_at_deadline() {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
         let mut bytes = preamble::greeting(Role::Client).into_iter().chain(std::iter::repeat(0));
         let dribbling = async {
-            // Silent for less than the deadline each time, and never done.
+            // Each byte arrives before the deadline, but the handshake never completes.
             while socket.write_all(&[bytes.next().unwrap()]).await.is_ok() {
                 tokio::time::sleep(BRIEF / 5).await;
             }
@@ -127,7 +127,7 @@ fn crowded_listener_drops_oldest_handshake() {
         for _ in 0..20 {
             flood.push(TcpStream::connect(server.address).await.unwrap());
         }
-        // Served although it comes last and no other handshake ends by itself.
+        // The last peer is served although no other handshake has ended.
         server.check_serves(&secret).await;
         let lines = server.refusals(13).await;
         assert!(lines.iter().all(|line| line.contains("too many pending handshakes (limit 8)")), "{lines:?}");

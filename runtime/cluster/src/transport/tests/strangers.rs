@@ -1,5 +1,5 @@
-//! Peers that do not belong to the cluster, or speak another version: each is refused with a line that names
-//! what is wrong, and the server continues.
+//! Peers that do not belong to the cluster, or use another protocol version: the server refuses each with a
+//! line that names the reason, and continues.
 
 use std::io::ErrorKind;
 
@@ -225,7 +225,7 @@ fn replayed_session_is_refused_before_first_message() {
 #[test]
 fn random_bytes_are_refused() {
     let secret = Secret::generate().unwrap();
-    // Pure noise, and noise behind a beginning that is right.
+    // Random bytes, and random bytes after a valid beginning.
     let right = opening(&secret);
     let start = prop_oneof![Just(0), 0..=OPENING_BYTES];
     let noise = proptest::collection::vec(any::<u8>(), 0..200);

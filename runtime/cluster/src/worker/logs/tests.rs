@@ -1,4 +1,5 @@
-//! Tests of logs: reading, retention, and recovery after a worker has ended in any way.
+//! Tests of the logs of attempts: their content, their files, and what remains after each way a worker can
+//! end.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +16,7 @@ use crate::worker::paths::WorkerPaths;
 
 const PLENTY: LogBounds = LogBounds { jobs_max: 100, bytes_max: 1 << 20 };
 
-/// A worker's directory and its logs.
+/// The directory of a worker, and its logs.
 struct Scene {
     _place: TempDir,
     paths: WorkerPaths,
@@ -35,7 +36,7 @@ impl Scene {
         Scene { _place: place, paths, shelf }
     }
 
-    /// Starts the next daemon, however the previous one ended.
+    /// Reopens the logs, as the next daemon does.
     fn next_daemon(&mut self) {
         self.shelf = LogShelf::scan(&self.paths, PLENTY).expect("a shelf");
     }
@@ -52,7 +53,7 @@ impl Scene {
         logs.close().await;
     }
 
-    /// Reads an attempt's output in pieces of three bytes.
+    /// Reads the log in pieces of three bytes.
     fn text(&self, attempt: AttemptId, stream: LogStream) -> Vec<u8> {
         let mut text = Vec::new();
         loop {
@@ -92,7 +93,7 @@ async fn log_is_readable_during_and_after_attempt() {
             let read = (scene.text(attempt(1, number), Stdout), scene.text(attempt(1, number), Stderr));
             assert_eq!(read, (stdout.to_vec(), stderr.to_vec()), "of {number}, {again}");
         }
-        // The last attempt had not ended when its worker was killed.
+        // The worker was killed before this attempt ended.
         scene.next_daemon();
     }
     assert_eq!(scene.files_in("job_0001"), 2, "a log and its index");
@@ -148,7 +149,7 @@ async fn oversized_stream_keeps_its_beginning() {
     assert_eq!(scene.text(attempt(1, 2), Stdout), b"the next begins anew");
 }
 
-/// The index is truncated after each of its bytes. Entries still listed are complete, and later entries are
+/// The index is truncated at every byte: its remaining entries are still correct, and entries added later are
 /// found.
 #[tokio::test]
 async fn truncated_index_lists_complete_entries() {

@@ -1,4 +1,5 @@
-//! Script lines for clients' commands.
+//! Script lines for the commands of clients. The part after the colon is the reason that the client gives.
+//! The right column lists variants of a line, or its answer after `>`.
 //!
 //! ```text
 //! submit 1 maps 2 reduces 1       by this token; also: to other (the output), attempts N, slowstart N,
@@ -28,7 +29,7 @@ use super::Stage;
 use crate::coordinator::requests::{Refusal, Request};
 
 impl Stage {
-    /// Has it ordered, and returns what is answered beyond that it is done.
+    /// Sends a command; returns the lines of its answer, none if it only succeeded.
     pub(super) async fn order(&mut self, words: &[&str], text: &str) -> Result<Vec<String>, Refusal> {
         let reason = text.to_owned();
         let job = |of: &str| JobId(number(of));
@@ -129,7 +130,7 @@ impl Stage {
     }
 }
 
-/// What follows a word in pairs of words.
+/// Returns the word that follows `of` in a list of pairs.
 fn value<'a>(pairs: &[&'a str], of: &str) -> Option<&'a str> {
     pairs.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1])
 }

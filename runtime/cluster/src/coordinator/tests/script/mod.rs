@@ -1,4 +1,15 @@
-//! Tests of the coordinator as text: what workers and clients say, and after `>` what it answers and orders.
+//! A script language for tests of the coordinator. The coordinator is real, with its journal and its files;
+//! the script plays the workers and the clients.
+//!
+//! Each line is one step. `>` introduces the expected results of the step, on the same line or on the lines
+//! below it: the answer to a client, and the next messages to workers. Every message to a worker must be
+//! expected, in order, except those that the script skips (see `show outputs`). A step without `>` must have
+//! an empty answer, which is how the coordinator reports success to a client.
+//!
+//! Names are those of `napreduce_engine::scenarios::names`: `m0` is map 0 of job 1, `r0.2` is attempt 2 at
+//! reduce 0, and `2:m0.1` belongs to job 2. Workers have names such as `w`. A reason follows after a colon.
+//! In the table below, the left column is the script and the right column explains it, or continues the
+//! script after `>`.
 //!
 //! ```text
 //! set snapshots                   every entry of the journal is followed by a snapshot; also liveness 300ms,
@@ -27,8 +38,26 @@
 //! move out away                   also: remove out, make out, write out/part: text
 //! ```
 //!
-//! What is expected stands behind the line, or beneath it. `...` in it is any text, and alone any number of
-//! lines.
+//! Lines of the table in other words:
+//!
+//! - `set` changes the configuration and must come before the first worker or client, which starts the
+//!   coordinator.
+//! - `worker`, `started` and other messages of workers are in `worker_lines`, commands of clients (`submit`,
+//!   `drain`, `suspend`) in `client_lines`, and questions (`ask`) in `questions`.
+//! - An order to an attempt is written without its worker, as in `> suspend m0.1`: it must reach the worker
+//!   that `launch m0.1 on w` named. Any other message begins with the name of the worker, as in `> w: leave`.
+//! - `until` repeats a question until the answer matches, or fails after a deadline.
+//! - `kill coordinator` aborts the loop without cleanup; `stop coordinator` shuts it down. `start` recovers
+//!   the next coordinator from the same directory.
+//! - `heard` waits until the coordinator has processed all messages of workers. Every line of a client does
+//!   this first.
+//! - By default, the messages `define`, `received` and `outputs` to workers are skipped unless the next
+//!   expected result names them. After `show outputs`, the `outputs` messages are no longer skipped.
+//! - `move`, `remove`, `make` and `write` change files and directories in the folder of the test, such as the
+//!   output `out`.
+//!
+//! In expected text, `...` matches any text within a line; alone, it matches any number of lines of an
+//! answer.
 
 mod client_lines;
 mod questions;
@@ -46,10 +75,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{DEADLINE, Duration, Running, Scene, Worker};
 
-/// Orders, as they begin a line that is expected.
+/// First words of expected orders.
 const ORDERS: [&str; 8] = ["launch", "commit", "suspend", "resume", "checkpoint", "kill", "move", "tell"];
 
-/// Plays a script in a directory of its own.
+/// Runs a script in a temporary directory.
 pub(super) fn check(script: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
@@ -59,27 +88,27 @@ pub(super) fn check(script: &str) {
     });
 }
 
-/// Plays it twice: the second time, every entry of the journal is followed by a snapshot.
+/// Runs a script twice, the second time with a snapshot after every journal entry.
 pub(super) fn check_also_with_snapshots(script: &str) {
     check(script);
     check(&format!("set snapshots\n{script}"));
 }
 
-/// A scene on which a script is played, or several with other things between them.
+/// The state of a script. A test may run several scripts on one stage, with other code between them.
 pub(super) struct Stage {
     pub(super) scene: Scene,
     pub(super) running: Option<Running>,
     pub(super) workers: BTreeMap<String, Worker>,
-    /// Where each attempt was launched: reports come from there.
+    /// The worker of each launched attempt, which sends its reports.
     places: BTreeMap<AttemptId, String>,
-    /// Jobs whose maps write the output.
+    /// Map-only jobs, whose maps write the output.
     map_only: BTreeSet<JobId>,
     shows_outputs: bool,
-    /// The first coordinator starts by itself.
+    /// Whether the first coordinator was started; the first worker or client line starts it.
     has_begun: bool,
 }
 
-/// Says, should the test fail there, at which line it was.
+/// The current line of the script, which is printed if the test panics.
 struct At<'a> {
     number: usize,
     line: &'a str,
@@ -129,7 +158,7 @@ impl Stage {
         }
     }
 
-    /// The coordinator that runs still ends in good order.
+    /// Shuts down the coordinator if it is running.
     pub(super) async fn end(mut self) {
         if let Some(running) = self.running.take() {
             running.stop().await;
@@ -144,7 +173,7 @@ impl Stage {
         self.workers.get_mut(name).unwrap_or_else(|| panic!("there is no worker {name}"))
     }
 
-    /// Plays one line, and returns what is answered.
+    /// Runs one line; returns the answer.
     async fn step(&mut self, line: &str) -> Vec<String> {
         let (head, text) = line.split_once(": ").unwrap_or((line, ""));
         let words: Vec<&str> = head.split_whitespace().collect();
@@ -171,7 +200,7 @@ impl Stage {
         Vec::new()
     }
 
-    /// What workers and clients say.
+    /// Runs a line of a worker or a client; starts the first coordinator if necessary.
     async fn say(&mut self, words: &[&str], text: &str) -> Vec<String> {
         if self.running.is_none() && !self.has_begun {
             self.start();
@@ -230,14 +259,15 @@ impl Stage {
         answers
     }
 
-    /// Waits until the coordinator has what workers said. What clients say may overtake it otherwise.
+    /// Waits until the coordinator has received all messages of workers, which requests of clients could
+    /// overtake.
     async fn heard(&mut self) {
         for worker in self.workers.values_mut() {
             worker.is_heard().await;
         }
     }
 
-    /// Asks until this is the answer.
+    /// Repeats a question until the answer matches.
     async fn wait_for(&mut self, question: &str, expected: &[&str]) {
         let began = Instant::now();
         let line = format!("ask {question}");
@@ -253,7 +283,7 @@ impl Stage {
         }
     }
 
-    /// Whether what is expected is something that a worker is told.
+    /// Returns whether an expected result is a message to a worker, as opposed to an answer.
     fn is_told(&self, expected: &str) -> bool {
         let word = expected.split(' ').next().unwrap_or_default();
         let is_worker = word.strip_suffix(':').is_some_and(|name| self.workers.contains_key(name));
@@ -275,8 +305,8 @@ impl Stage {
         }
     }
 
-    /// The next thing that a worker is told. What is the basis of orders, or acknowledges reports, is passed
-    /// over unless it is expected.
+    /// Returns the next message to a worker. Skips definitions, acknowledgements and map outputs unless they
+    /// are expected.
     async fn told(&mut self, name: &str, expected: &str) -> String {
         let shows_outputs = self.shows_outputs;
         let worker = self.worker(name);
@@ -317,7 +347,7 @@ fn check_answer(answer: &[String], expected: &[&str]) {
     );
 }
 
-/// Whether these are the lines: one that is `...` stands for any number of them.
+/// Returns whether the lines match; an expected `...` matches any number of lines.
 fn fits_lines(expected: &[&str], lines: &[String]) -> bool {
     match expected {
         [] => lines.is_empty(),
@@ -328,7 +358,7 @@ fn fits_lines(expected: &[&str], lines: &[String]) -> bool {
     }
 }
 
-/// Whether this is the text: `...` stands for any part of it.
+/// Returns whether the text matches; `...` matches any part of it.
 fn fits(expected: &str, text: &str) -> bool {
     let Some((before, after)) = expected.split_once("...") else { return expected == text };
     let Some(rest) = text.strip_prefix(before) else { return false };

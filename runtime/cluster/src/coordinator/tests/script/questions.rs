@@ -1,4 +1,6 @@
-//! Script lines for clients' questions, and the text form of the answers.
+//! Script lines for the questions of clients: `ask` or `until`, followed by a line of the left column. The
+//! right column shows the possible answers, separated by semicolons; each listed item is one line of the
+//! answer. `why` stands for the text of a reason.
 //!
 //! ```text
 //! why 1, why m0                   the reasons, the most important one first
@@ -23,7 +25,7 @@
 //! root 7                          of a chain: there, or emptied, or gone
 //! ```
 //!
-//! An answer of no lines is `none`.
+//! An empty answer is written `none`. Numbers that are zero are left out of an answer.
 
 use std::fs;
 
@@ -102,7 +104,7 @@ impl Stage {
     }
 }
 
-/// What of a job's detail is asked for.
+/// Returns the answer to a question about one job.
 fn of_job(what: &str, detail: &JobDetail, more: &[&str]) -> Vec<String> {
     let summary = &detail.summary;
     match what {
@@ -145,7 +147,7 @@ fn because(reason: &Option<String>) -> String {
     reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
-/// A number between words, if there is any.
+/// Formats a count between two texts; empty if the count is zero.
 fn said(before: &str, count: impl Into<u64>, behind: &str) -> String {
     let count = count.into();
     if count == 0 { String::new() } else { format!("{before}{count}{behind}") }
@@ -219,7 +221,7 @@ fn preemption_in_words(of: &PreemptionSummary) -> String {
     format!("{who} {}{asked} by {by}: {why}{end}{saved}{lost}{stopped}{took}", of.primitive)
 }
 
-/// Each comes after the suspension that it ends.
+/// Formats the resumes of a job. Checks that each comes after the suspend that it ends.
 fn resumes(detail: &JobDetail) -> Vec<String> {
     let resumes = detail.resumes.iter().map(|resume| {
         let was_freed = |stop: &PreemptionSummary| {

@@ -1,4 +1,5 @@
-//! Script lines for workers' messages, and the text form of messages to workers.
+//! Script lines for the messages of workers, and the text form of the messages to them. A report about an
+//! attempt comes from the worker on which it was launched.
 //!
 //! ```text
 //! worker w 1                      it joins, with one map slot and one reduce slot
@@ -33,7 +34,8 @@ use super::Stage;
 use crate::coordinator::tests::Worker;
 
 impl Stage {
-    /// What a line says that is about a worker as a whole, if it is: nothing, or who it is now.
+    /// Runs a line about a worker as a whole: returns its answer, which is not empty if the worker has a new
+    /// ID, or `None` for any other line.
     pub(super) async fn worker_line(&mut self, words: &[&str]) -> Option<Vec<String>> {
         match *words {
             ["worker", of, slots, ref again @ ..] => {
@@ -98,7 +100,7 @@ impl Stage {
         assert!(matches!(end, JobEnd::Succeeded(_)), "{end:?}");
     }
 
-    /// Says what happened to an attempt, if that is what the line is about.
+    /// Sends a report about an attempt; returns false if the line is not one.
     pub(super) async fn attempt_line(&mut self, words: &[&str], text: &str) -> bool {
         match *words {
             ["does", of] => self.does(of).await,
@@ -165,7 +167,8 @@ impl Stage {
     }
 }
 
-/// What it took; `millis` is how long the attempt was active, or stopped if it is resumed.
+/// A report on the cost of a preemption. `millis` is the active time of the attempt, or its suspended time if
+/// it was resumed.
 fn account(what: &str, why: &str, millis: u64) -> PreemptionAccount {
     let mut account = PreemptionAccount {
         what: Preempted::Restored,
@@ -193,7 +196,7 @@ fn account(what: &str, why: &str, millis: u64) -> PreemptionAccount {
     account
 }
 
-/// A message to a worker.
+/// Formats a message to the worker `of`.
 pub(super) fn in_words(of: &str, message: &ToWorker) -> String {
     match message {
         ToWorker::Ordered { order, .. } => order_in_words(of, order),
