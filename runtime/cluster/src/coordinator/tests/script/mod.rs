@@ -2,9 +2,9 @@
 //! the script plays the workers and the clients.
 //!
 //! Each line is one step. `>` introduces the expected results of the step, on the same line or on the lines
-//! below it: the answer to a client, and the next messages to workers. Every message to a worker must be
-//! expected, in order, except those that the script skips (see `show outputs`). A step without `>` must have
-//! an empty answer, which is how the coordinator reports success to a client.
+//! below it: the answer to a client, and the next messages to workers. An expected message must be the next
+//! one to its worker, apart from those that the script skips (see `show outputs`). A step without an expected
+//! answer must have an empty one, which is how the coordinator reports success to a client.
 //!
 //! Names are those of `napreduce_engine::scenarios::names`: `m0` is map 0 of job 1, `r0.2` is attempt 2 at
 //! reduce 0, and `2:m0.1` belongs to job 2. Workers have names such as `w`. A reason follows after a colon.
@@ -40,8 +40,8 @@
 //!
 //! Lines of the table in other words:
 //!
-//! - `set` changes the configuration and must come before the first worker or client, which starts the
-//!   coordinator.
+//! - `set` changes the configuration of the next coordinator. The first coordinator starts with the first line
+//!   of a worker or client.
 //! - `worker`, `started` and other messages of workers are in `worker_lines`, commands of clients (`submit`,
 //!   `drain`, `suspend`) in `client_lines`, and questions (`ask`) in `questions`.
 //! - An order to an attempt is written without its worker, as in `> suspend m0.1`: it must reach the worker
