@@ -1,4 +1,4 @@
-//! The policy of scenarios that do not test policies. It has no state and never preempts.
+//! The default policy of scenarios. It has no state and never preempts.
 
 use crate::{Actions, ClusterView, Event, Job, JobChange, Offer, PolicyRefusal, Scheduler, Time};
 

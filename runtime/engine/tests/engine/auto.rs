@@ -6,8 +6,8 @@ use napreduce_engine::{
     PrimitiveChoice, Span, SuspendedMax,
 };
 
-/// Costs that can be told apart: 2 and 3 ms for a suspend, 10 and 20 for a checkpoint, and a byte a
-/// millisecond of paging.
+/// Distinguishable costs: 2 and 3 ms for a suspend, 10 and 20 ms for a checkpoint, and one byte of paging per
+/// millisecond.
 fn auto() -> PreemptionSettings {
     let millis = Span::from_millis;
     let auto = AutoSettings {
@@ -31,7 +31,7 @@ const NO_SUSPEND: KindPreemption =
 const NOTHING: KindPreemption =
     KindPreemption { suspend: false, checkpoint: false, otherwise: napreduce_engine::Instead::Kill };
 
-/// One attempt that has worked for 40 ms and done so much of its work, and what a policy wants for
+/// An attempt that has worked for 40 ms and reported this progress, and a request of the policy on behalf of
 /// another job.
 fn victim(done: &str) -> String {
     format!(
@@ -60,13 +60,13 @@ fn auto_uses_cheapest_possible_primitive() {
     let (early, late, nearly) = ("progress m0.1 1/2", "progress m0.1 4/5", "progress m0.1 40/41");
     let cases: [(PreemptionSettings, &str, &str); 9] = [
         (all, early, "record wanted suspend m0.1; suspend m0.1"),
-        // It ends in 1 ms, sooner than all else is over.
+        // The attempt ends in 1 ms, before any other primitive would free the slot.
         (all, nearly, "record wanted wait m0.1"),
-        // What said nothing of its progress is not waited for.
+        // The policy does not wait for an attempt without a progress report.
         (saved, "", "record wanted checkpoint m0.1; checkpoint m0.1"),
         (saved, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
         (saved, late, "record wanted wait m0.1"),
-        // 40 ms of work are lost, or 40 ms are waited for: the kill also has to launch.
+        // The kill loses 40 ms of work and the wait takes 40 ms, but the kill also has to launch an attempt.
         (neither, early, "record wanted wait m0.1"),
         (neither, "progress m0.1 1/3", "record wanted kill m0.1; kill m0.1"),
         (full, early, "record wanted checkpoint m0.1; checkpoint m0.1"),
@@ -139,7 +139,7 @@ fn attempt_without_memory_is_checkpointed_not_paged() {
         );
     };
     wanted(800, "suspend");
-    // 12 bytes go out in 12 ms and come in again; with 13 a checkpoint is cheaper.
+    // Paging out 12 bytes and in again takes 24 ms; with 13 bytes a checkpoint is cheaper.
     wanted(788, "suspend");
     wanted(787, "checkpoint");
 }
@@ -231,7 +231,7 @@ fn untried_primitive_is_tried_once() {
 
 #[test]
 fn overrun_wait_is_decided_again() {
-    // A millisecond was left: a quarter of that and half a second later it is not waited for any longer.
+    // The estimate was one millisecond. The wait ends after a quarter of that plus half a second.
     let overruns = "record wanted wait m0.1
          at 541ms
          wake

@@ -1,5 +1,5 @@
-//! Jobs that operators hold, release or reprioritize, and workers that they drain and undrain. Policies with
-//! queues have tests of their own.
+//! Jobs that operators hold, release or reprioritize, and workers that they drain and undrain. The tests of
+//! the policies cover queues.
 
 use napreduce_engine::scenarios::check;
 

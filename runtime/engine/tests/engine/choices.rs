@@ -81,7 +81,7 @@ fn keeping(suspended_max: SuspendedMax, script: &str) {
     check_preemption(PreemptionSettings { suspended_max, ..PreemptionSettings::default() }, script);
 }
 
-/// So many attempts of job 1 are at work on one worker, and nothing takes the slots they give up.
+/// This many attempts of job 1 run on one worker; slots that they free stay empty.
 fn at_work(count: u32) -> String {
     let launched: Vec<String> = (0..count).map(|index| format!("launch m{index}.1 on 1")).collect();
     let started: Vec<String> = (0..count).map(|index| format!("started m{index}.1")).collect();

@@ -64,7 +64,7 @@ fn task_failed_everywhere_runs_anywhere() {
     );
 }
 
-/// A task failed on worker 1, which is free, and waits for worker 2, which is not.
+/// A task failed on worker 1, which is free, and waits for worker 2, which is busy.
 const AVOIDING: &str = "
     worker 2 1+0
     job 2 maps 1
@@ -141,7 +141,7 @@ fn loss_and_kill_count_against_nothing() {
     );
 }
 
-/// Three workers; the first fails everything it is given.
+/// Three workers; every attempt on the first one fails.
 const BROKEN: &str = "
     worker 1 4+0
     worker 2 1+0

@@ -52,7 +52,7 @@ fn random_runs_cover_all_behaviors() {
         }
     }
     assert_eq!(seen.len(), 26, "{seen:?}");
-    // What needs several rare things at once is rare.
+    // Behaviors that need a combination of rare events are rare.
     let least = |what: &str| {
         if what.starts_with("given up") || what == "isolated" || what == "refused when ordered" {
             1

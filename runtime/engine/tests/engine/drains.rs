@@ -137,7 +137,7 @@ fn suspended_attempt_moves_from_draining_worker() {
     );
 }
 
-/// An operator suspended the attempt of job 1, which can be saved or not.
+/// An operator suspended the attempt of job 1, which may or may not support checkpoints.
 fn suspended_by_hand(job: &str, then: &str) {
     check(&format!(
         "worker 1 1+0

@@ -2,7 +2,7 @@
 
 use napreduce_engine::scenarios::check;
 
-/// The first job ends its workers, the second one is beside it once.
+/// The tasks of the first job crash their workers; the second job shares a worker with them once.
 const TWO_DEATHS: &str = "
     worker 1 2+0 on ada
     worker 2 2+0 on bob

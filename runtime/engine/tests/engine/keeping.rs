@@ -11,11 +11,11 @@ use rand_pcg::Pcg32;
 
 const WORKER: WorkerId = WorkerId(1);
 
-/// Attempts on one worker that operators suspend and resume, each of them again and again.
+/// Attempts on one worker that operators suspend and resume repeatedly.
 struct Operated {
     engine: Engine,
     keeping: Keeping,
-    /// How often an operator was told that a worker is full, and that it was.
+    /// The number of commands refused because the worker was full, which it was.
     full: u32,
     was_full: u32,
 }
@@ -43,7 +43,7 @@ impl Operated {
         self.engine.check().expect("nothing is miscounted");
     }
 
-    /// Its worker does as it is told, or else an operator wants it to stop or to go on.
+    /// Reports the outcome of a pending order, or else suspends or resumes the attempt as an operator.
     fn move_on(&mut self, attempt: AttemptId) {
         let reason = String::new();
         let state = self.engine.view().attempt(attempt).expect("it never ends").state();
@@ -81,7 +81,7 @@ fn suspended_max_holds_in_random_runs() {
         }
         let (full, was_full) = (operated.full, operated.was_full);
         assert!(full > 10, "{most}: {full}");
-        // Half of one or two is what is left when one has gone.
+        // With a limit of one or two, half of it is left after one resume.
         assert_eq!(was_full > 10, most > 2, "{most}: {was_full}");
     }
 }

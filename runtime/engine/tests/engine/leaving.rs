@@ -1,5 +1,5 @@
-//! Workers that are ended from outside after a grace: their attempts save their work first. `drains` tests
-//! what every drain has in common, `moves` tests map outputs.
+//! Workers that end after a grace period: their attempts save their work first. `drains` tests the common
+//! rules of all drains, `moves` the map outputs.
 
 use napreduce_engine::scenarios::check;
 

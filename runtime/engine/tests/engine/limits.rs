@@ -20,7 +20,7 @@ fn after_a_run_of(millis: u64, script: &str) {
     limited(PreemptionLimits { minimum_run, ..PreemptionLimits::default() }, script);
 }
 
-/// One attempt that was suspended for 5 ms and is at work again since 10 ms.
+/// An attempt that was suspended for 5 ms and resumed at 10 ms.
 const RESUMED: &str = "
     worker 1 1+0
     job 1 maps 1
@@ -135,7 +135,7 @@ fn measured(rule: CostRule, script: &str) {
     check(PreemptionSettings { cost, ..PreemptionSettings::default() }, script);
 }
 
-/// Suspending took 4 ms, resuming 6 ms; the attempt is at work again since 20 ms, and was for 10 ms before.
+/// Suspending took 4 ms and resuming 6 ms. The attempt resumed at 20 ms and had worked for 10 ms before.
 const MEASURED: &str = "
     worker 1 2+0
     job 1 maps 2
@@ -189,7 +189,7 @@ fn costs_are_measured_per_primitive() {
     measured(fixed, &at(27, "checkpoint m1.1\n> record wanted kill m1.1; kill m1.1"));
 }
 
-/// Kills the map's attempt of this number, for a job that has a slot meanwhile.
+/// Kills the map's attempt of this number for another job, which has a slot meanwhile.
 fn killed(number: u32) -> String {
     let next = number + 1;
     format!(
@@ -299,7 +299,7 @@ fn operator_request_is_not_delayed() {
     check(settings, &script);
 }
 
-/// A request for a map whose grace of 10 ms is over.
+/// A request for a map whose grace of 10 ms has expired.
 fn when_grace_is_over(settings: PreemptionSettings, asked: &str, ordered: &str, then: &str) {
     check(
         settings,

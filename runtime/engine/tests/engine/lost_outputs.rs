@@ -1,4 +1,5 @@
-//! Lost map outputs: only the lost map runs again, it is at fault, and the retries are bounded.
+//! Lost map outputs: only the lost map runs again, the failure counts against it, and the retries are
+//! bounded.
 
 use napreduce_engine::scenarios::check;
 

@@ -1,5 +1,5 @@
 //! Map outputs that are copied to storage that outlives their worker: which ones, in which order, and which
-//! reports about them are trusted.
+//! reports about them the engine accepts.
 
 use napreduce_engine::scenarios::check;
 

@@ -1,11 +1,11 @@
-//! Commands of operators: attempts suspended, checkpointed and resumed by hand, paused jobs, and refusals.
+//! Commands of operators: suspending, checkpointing and resuming attempts, pausing jobs, and refusals.
 
 use napreduce_engine::scenarios::InOrder;
 use napreduce_engine::{EngineSettings, Instead, KindPreemption, PreemptionSettings};
 
 use napreduce_engine::scenarios::{check, check_settings};
 
-/// One slot, job 1 runs in it, job 2 waits for it.
+/// One slot: job 1 runs in it, and job 2 waits for it.
 const CONTEST: &str = "
     worker 1 1+0
     job 1 maps 1

@@ -3,7 +3,7 @@
 
 use napreduce_engine::scenarios::check;
 
-/// One slot, job 1 runs in it, job 2 waits for it.
+/// One slot: job 1 runs in it, and job 2 waits for it.
 const CONTEST: &str = "
     worker 1 1+0
     job 1 maps 1

@@ -2,7 +2,8 @@
 
 use napreduce_engine::scenarios::check;
 
-/// One slot, job 1 runs in it and has more to do, job 2 is to get it; job 3 is more important than either.
+/// One slot: job 1 runs in it and has more tasks, job 2 is the beneficiary, and job 3 has a higher priority
+/// than both.
 const CONTEST: &str = "
     worker 1 1+0
     job 1 maps 2

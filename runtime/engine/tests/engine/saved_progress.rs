@@ -1,10 +1,10 @@
-//! The progress and work time with which a restored attempt starts, so that it is compared fairly with
-//! others.
+//! The progress and work time with which a restored attempt starts, so that comparisons with other attempts
+//! are fair.
 
 use napreduce_engine::scenarios::check;
 
 /// Four maps of a map-only job; three took 10 s. The last one was half done after 10 s, was checkpointed, and
-/// goes on from there since 20 s.
+/// resumed from the checkpoint at 20 s.
 const RESTORED: &str = "speculating
     worker 1 3+0
     worker 2 3+0
@@ -38,14 +38,14 @@ const RESTORED: &str = "speculating
 
 #[test]
 fn restored_attempt_at_same_rate_is_no_straggler() {
-    // Its own 6 s with 80 of 100 bytes done would look fast, 6 s with the 30 that it did itself slow: neither
-    // counts.
+    // 80 of 100 bytes in its own 6 s would look fast; its own 30 bytes in 6 s would look slow. Neither rate
+    // is used.
     check(&format!("{RESTORED}\nat 26000ms\nprogress m3.2 80/100\nwake\nat 27000ms\nwake\nat 28000ms\nwake"));
 }
 
 #[test]
 fn slow_restored_attempt_gets_fresh_duplicate() {
-    // 10 s for the first half, 9 s for one hundredth since.
+    // 10 s for the first half, then 9 s for one hundredth.
     check(&format!(
         "{RESTORED}
          at 29000ms

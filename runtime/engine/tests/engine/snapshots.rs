@@ -1,5 +1,5 @@
-//! Snapshots that cannot be restored: of another version, another policy, or damaged. The runs of `random`
-//! test the others.
+//! Snapshots that cannot be restored: of another version, of another policy, or damaged. `random` tests valid
+//! snapshots.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,8 +62,8 @@ fn attempt_on_unknown_worker_is_reported() {
     );
 }
 
-/// A thousand workers that came and went, some by leave, and as many jobs: nothing is left of them but that
-/// they were there.
+/// A thousand workers join and are lost or leave, and as many jobs end. The engine keeps only the fact that
+/// they existed.
 #[test]
 fn ended_jobs_and_workers_take_no_space() {
     let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
@@ -100,7 +100,7 @@ fn ended_jobs_and_workers_take_no_space() {
     }
 }
 
-/// Every place in a JSON value, in order.
+/// Returns every value inside a JSON value, in order.
 fn places(value: &mut Value) -> Vec<&mut Value> {
     if !value.is_array() && !value.is_object() {
         return vec![value];
@@ -144,7 +144,7 @@ fn damaged_snapshot_is_refused_or_harmless() {
     assert!(refused > 100 && accepted > 100, "{refused} refused, {accepted} accepted");
 }
 
-/// Fields that snapshots of this version had not from the beginning.
+/// Fields that were added within this snapshot version.
 const ADDED: [&str; 12] = [
     "rack",
     "memory",
@@ -176,7 +176,7 @@ fn snapshot_without_newer_fields_is_read() {
     let mut read = 0;
     for seed in 0..50 {
         let whole = image(seed, 60);
-        // Deadlines follow from the settings, which are not those of every seed here.
+        // Deadlines follow from the settings, which differ for some seeds.
         if restore(whole.clone(), seed).is_err() {
             continue;
         }

@@ -3,7 +3,7 @@
 
 use napreduce_engine::scenarios::check;
 
-/// Four maps of a map-only job; three took 2 s, the last one is a tenth done. Both workers have a free slot.
+/// Four maps of a map-only job; three took 2 s, and the last one is 10% done. Both workers have a free slot.
 const SLOW: &str = "speculating
     worker 1 3+0
     worker 2 2+0
@@ -30,7 +30,7 @@ fn slow(then: &str) {
     check(&format!("{SLOW}\n{then}"));
 }
 
-/// The last map has its duplicate on worker 2, since its rest would take another 45 s.
+/// The last map has a duplicate on worker 2, since the rest of it would take another 45 s.
 fn doubled(then: &str) {
     slow(&format!(
         "at 3000ms

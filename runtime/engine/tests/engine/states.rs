@@ -1,4 +1,4 @@
-//! Every pair of state and event of the four state machines, against tables written by hand. A dash is an
+//! Every pair of state and event of the four state machines, compared with handwritten tables. A dash is an
 //! illegal transition, whose error must name both.
 
 use std::fmt::Debug;
@@ -55,8 +55,8 @@ const WORKER: &str = "
     Lost              -        Lost      Lost      -
 ";
 
-/// The cell of a table: `Finished(..)` stands for every finished state, and so do the names of outcomes
-/// alone.
+/// Returns the cell of a table. `Finished(..)` stands for every finished state; names of outcomes alone do as
+/// well.
 fn cell<'a>(table: &'a str, state: &str, input: &str) -> &'a str {
     let mut lines = table.lines().filter(|line| !line.trim().is_empty());
     let header = lines.next().expect("a table has a header");

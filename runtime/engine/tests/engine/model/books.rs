@@ -1,5 +1,5 @@
-//! Promises that hold in every run: an attempt is launched once, one attempt of a task commits and counts, a
-//! job ends once and with all its parts, and after a recovery the engine repeats its orders.
+//! Guarantees of every run: an attempt is launched once, one attempt of a task commits and counts, a job ends
+//! once and with all its parts, and a recovered engine repeats its orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ pub struct Books {
     pub specs: BTreeMap<JobId, JobSpec>,
     /// The effects of each event, by its number.
     said: Vec<Vec<Effect>>,
-    /// Everything each worker was told, in order.
+    /// All messages to each worker, in order.
     pub told: BTreeMap<WorkerId, Vec<ToWorker>>,
     launched: BTreeSet<AttemptId>,
-    /// Who has the right to commit, or had it when it was done.
+    /// The attempts with a commit grant, or those that had it when they finished.
     granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
     pub ended: BTreeMap<JobId, JobOutcome>,
-    /// Parts that are under the names of their attempts.
+    /// Parts that were promoted to their final names.
     pub parts: BTreeSet<AttemptId>,
-    /// Map outputs that outlive their workers.
+    /// Map outputs in storage that outlives their workers.
     pub moved: BTreeSet<AttemptId>,
 }
 
@@ -30,8 +30,8 @@ impl Books {
         task.kind == TaskKind::Reduce || self.specs[&task.job].reduces == 0
     }
 
-    /// The effects of event `number`; when it was entered before, they must be the same. Returns whether it
-    /// is new.
+    /// Records the effects of event `number`; if they were recorded before, they must be equal. Returns
+    /// whether the event is new.
     pub fn enter(&mut self, number: usize, effects: &[Effect]) -> bool {
         if let Some(before) = self.said.get(number) {
             assert_eq!(effects, before, "after a recovery event {number} has other effects");
@@ -113,19 +113,20 @@ impl Books {
         }
     }
 
-    /// What a worker obeyed is the beginning of what it was told: nothing twice, nothing left out.
+    /// Checks that the messages a worker has processed are the beginning of those sent to it, without gaps or
+    /// duplicates.
     pub fn check_obeyed(&self, worker: WorkerId, obeyed: &[ToWorker]) {
         let told = self.told.get(&worker).map_or(&[][..], Vec::as_slice);
         assert!(told.starts_with(obeyed), "{worker} obeyed {obeyed:?}, but was told {told:?}");
     }
 
-    /// Parts of tasks that are done by another attempt.
+    /// Returns the number of parts whose tasks another attempt completed.
     pub fn parts_that_do_not_count(&self) -> u64 {
         let counts = |part: &&AttemptId| self.done.get(&part.task) == Some(part);
         self.parts.iter().filter(|part| !counts(part)).count() as u64
     }
 
-    /// Everything that was said, shortened to one number.
+    /// Returns a hash of all effects.
     pub fn digest(&self) -> u64 {
         let text = format!("{:?}", self.said);
         text.bytes().fold(7, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))

@@ -14,23 +14,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::network::ToWorker;
 
-/// What it keeps of a connection to a worker, whether there is one or not.
+/// The state of the link to a worker, which outlives connections.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     pub outbox: Outbox<ToWorker>,
     pub inbox: Inbox,
 }
 
-/// One line of the journal.
+/// An entry of the journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     at: Time,
-    /// The number of the message that said so, when a worker did.
+    /// The number of the worker's message, if the event came from a worker.
     number: Option<u64>,
     event: Event,
 }
 
-/// What outlives the process.
+/// The state that survives a crash.
 #[derive(Debug, Default)]
 struct Journal {
     snapshot: Option<String>,
@@ -48,7 +48,7 @@ pub struct Coordinator {
     pub engine: Engine,
     pub sessions: BTreeMap<WorkerId, Session>,
     pub wake: Option<Time>,
-    /// How many events were handled.
+    /// The number of handled events.
     handled: usize,
     journal: Journal,
 }
@@ -75,20 +75,21 @@ impl Coordinator {
         Coordinator { engine, sessions, wake: None, handled: 0, journal }
     }
 
-    /// A numbered report arrived: whether it is news. It is taken in only with its entry in the journal.
+    /// Classifies a numbered report: new, repeated or out of order. A new one counts only after its journal
+    /// entry.
     pub fn accepts(&self, worker: WorkerId, number: u64) -> Receipt {
         let mut inbox = self.sessions[&worker].inbox;
         inbox.accept(number)
     }
 
-    /// Keeps an event, before anything comes of it.
+    /// Journals an event before it has effects.
     pub fn journal(&mut self, at: Time, event: Event, number: Option<u64>) -> Entry {
         let entry = Entry { at, number, event };
         self.journal.entries.push(serde_json::to_string(&entry).expect("an event is plain data"));
         entry
     }
 
-    /// Hands an event that was kept to the engine.
+    /// Passes a journaled event to the engine.
     pub fn handle(&mut self, entry: Entry) -> Vec<Effect> {
         self.handled += 1;
         if let (Some(number), Event::Reported { worker, .. }) = (entry.number, &entry.event) {
@@ -120,12 +121,12 @@ impl Coordinator {
         self.sessions.get_mut(&worker).expect("orders go to workers that joined").outbox.push(message);
     }
 
-    /// Whether a worker of this number is still one of the cluster.
+    /// Returns whether a worker is a member of the cluster.
     pub fn knows(&self, worker: WorkerId) -> bool {
         self.engine.view().worker(worker).is_some_and(|known| known.state() != WorkerState::Lost)
     }
 
-    /// Makes a snapshot of everything and begins a new journal.
+    /// Writes a snapshot and begins a new journal.
     pub fn snapshot(&mut self) {
         let engine = self.engine.snapshot();
         let sessions = self.sessions.iter().map(|(id, session)| (*id, session.clone())).collect();
@@ -138,8 +139,8 @@ impl Coordinator {
         self.journal.snapshot.is_some()
     }
 
-    /// Forgets everything but the journal, and recovers. Returns what the events of the journal led to, and
-    /// the number of the first of them.
+    /// Drops everything but the journal, and recovers. Returns the effects of the replayed events and the
+    /// number of the first of them.
     pub fn recover(&mut self) -> (usize, Vec<Vec<Effect>>) {
         let journal = std::mem::take(&mut self.journal);
         let mut recovered = match &journal.snapshot {
@@ -164,13 +165,13 @@ impl Coordinator {
         (first, effects)
     }
 
-    /// A report as an event.
+    /// Converts a report to an event.
     pub fn reported(worker: WorkerId, attempt: napreduce_engine::AttemptId, report: Report) -> Event {
         Event::Reported { worker, attempt, report }
     }
 }
 
-/// The job that an order is about.
+/// Returns the job of an order.
 pub fn job_of(order: &Order) -> napreduce_engine::JobId {
     order.attempt().task.job
 }

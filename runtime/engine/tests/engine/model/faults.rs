@@ -1,4 +1,4 @@
-//! Faults and commands: links cut, workers and the coordinator crashed, drains and kills.
+//! Faults and commands: cut links, crashes of workers and the coordinator, drains and kills.
 
 use napreduce_engine::{AttemptId, Event, JobId, Span, WorkerId};
 use rand::Rng;
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// The coordinator gives up a worker that it does not hear of, whether that runs or not.
+    /// Declares a silent worker lost, whether it is running or not.
     pub(crate) fn declare_lost(&mut self) {
         let silent: Vec<WorkerId> = self.silent();
         if silent.is_empty() {
@@ -42,7 +42,7 @@ impl World {
         view.present_workers().map(|(id, _)| id).filter(|id| !self.connected.contains(id)).collect()
     }
 
-    /// The coordinator is killed and started again. Its connections end; what it journaled it knows.
+    /// Kills and restarts the coordinator. Its connections end; journaled events survive.
     pub(crate) fn recover(&mut self) {
         self.network.note("coordinator crashed");
         if self.coordinator.has_snapshot() {

@@ -1,4 +1,4 @@
-//! Both ends of the links between coordinator and workers: sending, arrival and reconnection.
+//! Both ends of the links between coordinator and workers: sending, delivery and reconnection.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::model::network::{Message, ToWorker};
 use crate::model::world::{World, spec};
 
 impl World {
-    /// Sends what these effects added to the outboxes of connected workers.
+    /// Sends the messages that these effects added to the outboxes of connected workers.
     pub(crate) fn send_new(&mut self, effects: &[Effect]) {
         let mut added: BTreeMap<WorkerId, u64> = BTreeMap::new();
         for effect in effects {
@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    /// The next message arrives.
+    /// Delivers the next message.
     pub(crate) fn arrive(&mut self) {
         let Some((id, message)) = self.network.arrive(&mut self.rng) else { return };
         match message {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Both sides say what they have.
+    /// Sends the acknowledgements of both sides.
     pub(crate) fn acknowledge(&mut self) {
         let Some(id) = self.any_worker().filter(|id| self.connected.contains(id)) else { return };
         let through = self.workers[&id].inbox.received();
@@ -109,8 +109,8 @@ impl World {
         }
     }
 
-    /// A worker connects anew: each side says what it received, and what is not there is sent again. One that
-    /// was declared lost meanwhile ends what it runs and registers as another worker.
+    /// Connects a worker again: each side reports what it has received, and the other resends the rest. A
+    /// worker that was declared lost meanwhile kills its attempts and registers as a new worker.
     pub(crate) fn connect(&mut self, id: WorkerId) {
         if self.network.cut.contains(&id) {
             return;

@@ -1,8 +1,8 @@
-//! The engine and exactly-once delivery under a model of a cluster in which everything that can fail does.
+//! The engine and exactly-once delivery in a model of a cluster with every kind of fault.
 //!
-//! `world` moves the model, `network` loses and repeats messages, `links` and `faults` carry them and break,
-//! `coordinator` is the engine with its journal, `worker` and `process` run tasks, `books` checks the
-//! promises. `NAPREDUCE_SEEDS=N` runs N seeds instead of the usual number.
+//! `world` drives the model, `network` loses and repeats messages, `links` and `faults` deliver messages and
+//! inject faults, `coordinator` is the engine with its journal, `worker` and `process` run tasks, `books`
+//! checks the guarantees. `NAPREDUCE_SEEDS=N` runs N seeds instead of the default number.
 
 mod books;
 mod coordinator;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use world::World;
 
-/// Plays a seed; when it panics, the seed is on stderr.
+/// Plays a seed; prints the seed on stderr if it panics.
 fn play(seed: u64) -> World {
     struct Seed(u64);
     impl Drop for Seed {
@@ -46,7 +46,7 @@ fn every_job_ends_over_unreliable_network() {
             *happened.entry(what).or_default() += count;
         }
     }
-    // Each fault really happened, and what it is to lead to did, too.
+    // Each kind of fault occurred, and so did its consequence.
     let expected = [
         "message lost",
         "message repeated",

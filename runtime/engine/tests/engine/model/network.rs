@@ -7,21 +7,21 @@ use rand::Rng;
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
-/// What a coordinator tells a worker, numbered.
+/// A numbered message to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToWorker {
     Obey(Order),
     Leave,
 }
 
-/// What is under way between the coordinator and one worker.
+/// A message in transit between the coordinator and one worker.
 #[derive(Debug, Clone)]
 pub enum Message {
     ToWorker(u64, ToWorker),
     FromWorker(u64, AttemptId, Report),
-    /// The worker received everything up to here.
+    /// The worker has received all messages up to this number.
     WorkerReceived(u64),
-    /// The coordinator journaled everything up to here.
+    /// The coordinator has journaled all reports up to this number.
     CoordinatorReceived(u64),
 }
 
@@ -29,7 +29,7 @@ pub enum Message {
 pub struct Network {
     flying: Vec<(WorkerId, Message)>,
     pub cut: BTreeSet<WorkerId>,
-    /// Nothing is lost or reordered any more.
+    /// Whether the network no longer loses or reorders messages.
     pub calm: bool,
     pub happened: BTreeMap<&'static str, u64>,
 }
@@ -53,7 +53,7 @@ impl Network {
         self.flying.push((worker, message));
     }
 
-    /// The next message that arrives; what is sent over a cut link does not.
+    /// Returns the next delivered message; messages on a cut link are lost.
     pub fn arrive(&mut self, rng: &mut Pcg32) -> Option<(WorkerId, Message)> {
         if self.flying.is_empty() {
             return None;
@@ -71,7 +71,8 @@ impl Network {
         Some((worker, message))
     }
 
-    /// A process or a connection ended: some of what was under way may arrive all the same, later.
+    /// Drops some messages in transit, after a process or connection has ended; the others may still be
+    /// delivered later.
     pub fn lose_some(&mut self, rng: &mut Pcg32) {
         let before = self.flying.len();
         self.flying.retain(|_| rng.random_bool(0.3));

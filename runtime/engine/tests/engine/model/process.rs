@@ -1,5 +1,5 @@
-//! The process of one attempt: it starts, reads, requests the commit, promotes its part, and may fail or be
-//! killed at any point.
+//! The process of one attempt: it starts, reads, requests the commit grant, promotes its part, and may fail
+//! or be killed at any point.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use rand_pcg::Pcg32;
 enum Doing {
     Starting,
     Working,
-    /// It waits for the right to commit.
+    /// Waiting for the commit grant.
     Asking,
     Saving,
     Dying,
 }
 
-/// What the world lets a process do.
+/// The operations of the world that a process uses.
 pub trait Surroundings {
-    /// Whether an output can be read from where the process runs.
+    /// Returns whether the process can read an output.
     fn can_read(&self, output: MapOutput) -> bool;
-    /// The part of this attempt is under its own name now.
+    /// Promotes the part of this attempt to its final name.
     fn promote(&mut self, attempt: AttemptId);
-    /// The output of this attempt is where it outlives its worker.
+    /// Copies the output of this attempt to storage that outlives its worker.
     fn outlive(&mut self, attempt: AttemptId);
-    /// Something went wrong that is to be counted.
+    /// Counts a fault.
     fn note(&mut self, what: &'static str);
-    /// Whether things may go wrong.
+    /// Returns whether faults have stopped.
     fn is_calm(&self) -> bool;
 }
 
@@ -41,7 +41,7 @@ pub struct Process {
     promoted: bool,
     steps_left: u32,
     steps: u32,
-    /// What to read next, by map.
+    /// The outputs left to read, by map.
     inputs: BTreeMap<u32, MapOutput>,
     read: BTreeSet<u32>,
     maps: u32,
@@ -82,7 +82,7 @@ impl Process {
         self.doing = Doing::Dying;
     }
 
-    /// What waits for the right to commit goes on to wait.
+    /// Starts to save a checkpoint. A process that waits for a commit grant continues to wait.
     pub fn save(&mut self) {
         if self.doing == Doing::Working {
             self.doing = Doing::Saving;
@@ -93,13 +93,13 @@ impl Process {
         self.granted = true;
     }
 
-    /// Whether it takes much longer than others.
+    /// Returns a progress report.
     pub fn progress(&self) -> Report {
         let (left, total) = (u64::from(self.steps_left), u64::from(self.steps));
         Report::Progressed { bytes_done: total - left, bytes_total: total }
     }
 
-    /// One step. True: it is still there.
+    /// Advances the process by one step; returns whether it still exists, and its report.
     pub fn step(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
         if !world.is_calm() && rng.random_bool(0.02) {
             world.note("attempt failed");
@@ -131,7 +131,7 @@ impl Process {
                 world.note("work saved");
                 (false, Some(Report::Checkpointed))
             }
-            // It may have been quicker than the kill.
+            // The commit may have completed before the kill.
             Doing::Dying if self.promoted && rng.random_bool(0.5) => {
                 (false, Some(Report::Done { output_bytes: 0 }))
             }
@@ -139,7 +139,7 @@ impl Process {
         }
     }
 
-    /// Reads one more map output, or says that it cannot.
+    /// Reads one more map output, or reports that it cannot.
     fn fetch(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
         let Some((&map, &output)) = self.inputs.iter().find(|(map, _)| !self.read.contains(map)) else {
             return (true, None);

@@ -17,11 +17,11 @@ pub struct Worker {
     pub inbox: Inbox,
     pub outbox: Outbox<(AttemptId, Report)>,
     processes: BTreeMap<AttemptId, Process>,
-    /// Map outputs, which it serves to reduces.
+    /// Map outputs, which this worker serves to reduces.
     pub held: BTreeSet<AttemptId>,
-    /// Those that are to outlive it.
+    /// Outputs that are being copied to storage that outlives the worker.
     moving: VecDeque<AttemptId>,
-    /// Everything it obeyed, in order.
+    /// All processed messages, in order.
     pub obeyed: Vec<ToWorker>,
     pub left: bool,
 }
@@ -45,7 +45,7 @@ impl Worker {
         self.processes.keys().copied()
     }
 
-    /// A message of the coordinator arrived.
+    /// Receives a message of the coordinator.
     pub fn receive(&mut self, rng: &mut Pcg32, number: u64, message: ToWorker, spec: &JobSpec) -> Receipt {
         let arrival = self.inbox.accept(number);
         if arrival == Receipt::Fresh {
@@ -65,7 +65,7 @@ impl Worker {
         match order {
             Order::Launch { attempt, inputs, .. } => {
                 let commits = attempt.task.kind == TaskKind::Reduce || spec.reduces == 0;
-                // Some take much longer than others: what duplicates are for.
+                // Some attempts take much longer than others and receive duplicates.
                 let steps = if rng.random_bool(0.15) { 60 } else { rng.random_range(0..5) };
                 let process = Process::new(attempt, &inputs, commits, spec.maps.len() as u32, steps);
                 let twice = self.processes.insert(attempt, process).is_some();
@@ -78,21 +78,21 @@ impl Worker {
             Order::MoreInputs { attempt, inputs } => self.tell(attempt, |process| process.feed(&inputs)),
             Order::Kill { attempt } => self.tell(attempt, Process::kill),
             Order::Commit { attempt } => self.tell(attempt, Process::grant),
-            // A worker that is ended from outside may save what it runs.
+            // A worker that is about to end may save its attempts.
             Order::Checkpoint { attempt } => self.tell(attempt, Process::save),
             Order::MoveOutput { attempt } => self.moving.push_back(attempt),
             other => panic!("FIFO preempts nobody, and so has no reason to {}", other.verb()),
         }
     }
 
-    /// An order for a process that is gone has crossed its last report.
+    /// Changes a process; ignores an order for an exited process, which crossed its last report.
     fn tell(&mut self, attempt: AttemptId, change: impl FnOnce(&mut Process)) {
         if let Some(process) = self.processes.get_mut(&attempt) {
             change(process);
         }
     }
 
-    /// One process takes one step, or one output is moved. Returns the number of the report, if there is one.
+    /// Advances one process by one step, or copies one output. Returns the number of the report, if any.
     pub fn step(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> Option<u64> {
         if rng.random_bool(0.8)
             && let Some(attempt) = self.moving.pop_front()

@@ -1,5 +1,6 @@
-//! The model as a whole: time, chance, faults, and the calm after them in which every job must end. The
-//! coordinator learns of the world only from messages, registrations, and its timeout for silent workers.
+//! The whole model: clock, random choices, faults, and a final phase without faults in which every job must
+//! end. The coordinator learns of the world only from messages, registrations, and its timeout for silent
+//! workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,19 +27,19 @@ pub struct World {
     pub(crate) coordinator: Coordinator,
     pub(crate) network: Network,
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
-    /// Workers that the coordinator hears of.
+    /// Workers with a working connection.
     pub(crate) connected: BTreeSet<WorkerId>,
     pub(crate) joined: u32,
     pub(crate) books: Books,
     pub(crate) jobs: u32,
-    /// Events journaled so far.
+    /// The number of journaled events.
     pub(crate) events: usize,
 }
 
-/// What one process can reach.
+/// The parts of the world that one process can access.
 struct Reach<'a> {
     own: WorkerId,
-    /// Map outputs of every worker that runs, but of those behind cut links.
+    /// Map outputs of all running workers, except those behind cut links.
     held: &'a BTreeSet<MapOutput>,
     network: &'a mut Network,
     parts: &'a mut BTreeSet<AttemptId>,
@@ -98,7 +99,7 @@ impl World {
         self.books.digest()
     }
 
-    /// How often what happened.
+    /// Returns how often each kind of event occurred.
     pub fn happened(&self) -> BTreeMap<&'static str, u64> {
         let mut happened = self.network.happened.clone();
         happened.insert("part that does not count", self.books.parts_that_do_not_count());
@@ -113,7 +114,7 @@ impl World {
         happened
     }
 
-    /// One thing happens.
+    /// Performs one random step.
     fn disturb(&mut self) {
         self.now = self.now + Span(self.rng.random_range(0..400));
         match self.rng.random_range(0..200) {
@@ -137,8 +138,7 @@ impl World {
         }
     }
 
-    /// Something happened that the coordinator is told: it is journaled, then handled; a crash may come in
-    /// between.
+    /// Journals an event and then handles it; a crash may occur in between.
     pub(crate) fn handle(&mut self, event: Event, number: Option<u64>) {
         let entry = self.coordinator.journal(self.now, event, number);
         self.events += 1;
@@ -150,7 +150,7 @@ impl World {
         self.enter(self.events - 1, &effects);
     }
 
-    /// What the engine says about an event, the first time or again.
+    /// Records the effects of an event, whether it is handled for the first time or replayed.
     pub(crate) fn enter(&mut self, event: usize, effects: &[Effect]) {
         let new = self.books.enter(event, effects);
         if let Err(broken) = self.coordinator.engine.check() {
@@ -174,7 +174,7 @@ impl World {
         self.send_new(effects);
     }
 
-    /// A job that is over runs nowhere, but on workers that are lost to the coordinator.
+    /// Checks that an ended job has no processes, except on workers that were declared lost.
     fn check_nothing_runs(&self, job: JobId) {
         for worker in self.workers.values().filter(|worker| self.coordinator.knows(worker.id)) {
             let left = worker.attempts().find(|attempt| attempt.task.job == job);
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// A new worker registers; if its answer is lost, the coordinator knows one that nobody is.
+    /// Registers a new worker. If the answer is lost, the coordinator lists a worker that does not exist.
     pub(crate) fn join(&mut self) {
         self.joined += 1;
         let worker = WorkerId(self.joined);
@@ -249,11 +249,11 @@ impl World {
         if all == 0 { None } else { self.workers.keys().nth(self.rng.random_range(0..all)).copied() }
     }
 
-    /// No more faults: everything that was submitted must end, and nothing may be left over.
+    /// Ends all faults: every submitted job must end, and nothing may remain.
     fn calm_down(&mut self) {
         self.network.calm = true;
         self.network.cut.clear();
-        // Whoever lost a message without noticing connects anew.
+        // A worker that lost a message without noticing reconnects.
         self.connected.clear();
         self.join();
         while self.jobs < JOBS {
