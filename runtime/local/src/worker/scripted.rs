@@ -1,4 +1,4 @@
-//! A machine and a task process that a test controls.
+//! A machine and a task process that are controlled by a test.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

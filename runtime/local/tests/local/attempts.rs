@@ -1,6 +1,5 @@
-//! Attempts that go wrong in every way a process can, and what the job makes of it.
-//!
-//! Owns failures and retries of real processes. Does not own the rules of counting them (the engine's tests).
+//! Task processes that fail in every possible way, and the effect on the job. The tests of the engine cover
+//! the counting of failures.
 
 use crate::scenario::Scenario;
 

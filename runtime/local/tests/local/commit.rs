@@ -1,6 +1,5 @@
-//! The commit of attempts: a part gets into place once, by the attempt that may, or not at all.
-//!
-//! Owns the grant and the rename. Does not own the output directory as a whole (`output`).
+//! The commit of attempts: a part is moved into place once, by the attempt with the grant, or not at all.
+//! `output` tests the output directory as a whole.
 
 use std::fs;
 
@@ -36,7 +35,7 @@ fn an_attempt_that_died_after_its_commit_is_replaced_by_the_next() {
     let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
-    // What a process killed between its rename and its last message leaves.
+    // The state after a kill between the rename and the last message.
     let temporary = job.work();
     fs::write(temporary.join("committed/part-r-00000.1"), "of the first attempt").unwrap();
     moment.kill();
@@ -50,7 +49,7 @@ fn parts_that_cannot_be_put_into_place_fail_the_job_and_leave_none() {
     let job = Scenario::new(&["a"]).with("reduces=2").pause("r_0001.1", "work");
     let running = job.start();
     let moment = running.moment();
-    // In the way of the second part.
+    // A directory blocks the second part.
     fs::create_dir(job.output().join("part-r-00001")).unwrap();
     moment.go_on();
     running.end().assert_failure(1, &["cannot move", "part-r-00001"]);

@@ -1,4 +1,4 @@
-//! An embedded run as the person at the terminal sees it: processes, files, and what is left of them.
+//! Tests of embedded runs from outside: their processes and files, and that nothing is left of them.
 
 mod attempts;
 mod commit;

@@ -1,6 +1,5 @@
-//! The output directory: whose it is, what replaces what, and what a failed job leaves in it.
-//!
-//! Owns claims, overwriting and cleaning up. Does not own single parts (`commit`).
+//! The output directory: claims, overwriting, and the files that a failed job leaves. `commit` tests single
+//! parts.
 
 use std::fs;
 

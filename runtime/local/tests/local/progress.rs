@@ -1,6 +1,5 @@
-//! What a person sees on standard error while a job runs, when it is not a terminal.
-//!
-//! Owns plain lines. Does not own bars, which need a terminal.
+//! The progress lines of a running job on a standard error that is not a terminal. Progress bars need a
+//! terminal and are not tested here.
 
 use crate::scenario::Scenario;
 

@@ -1,7 +1,5 @@
-//! What is left when the job program is interrupted or killed: nothing that runs, and nothing that
-//! is half done.
-//!
-//! Owns SIGINT, SIGTERM, SIGHUP and SIGKILL of the job program. Does not own signals to tasks (`attempts`).
+//! SIGINT, SIGTERM, SIGHUP and SIGKILL to the job program: no process and no partial output is left.
+//! `attempts` tests signals to tasks.
 
 use crate::scenario::{Moment, Running, Scenario, names};
 use rustix::process::Signal;
@@ -10,8 +8,8 @@ fn two_moments(running: &Running<'_>) -> [Moment; 2] {
     [running.moment(), running.moment()]
 }
 
-/// Whether SIGHUP is ignored here, under `nohup` say; then it is in every process that a test starts, and is
-/// meant to be.
+/// Returns whether SIGHUP is ignored in this process, for example under `nohup`. Then every process that a
+/// test starts ignores it as well, as intended.
 fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");
@@ -98,7 +96,7 @@ fn a_killed_job_program_takes_its_tasks_along() {
         moment.assert_gone();
     }
 
-    // What it left is the next one's to undo.
+    // The next job removes the remains.
     let next = job.start();
     let again = two_moments(&next);
     assert_eq!(job.output_names(), ["_temporary"]);
@@ -113,7 +111,7 @@ fn a_second_signal_ends_the_program_at_once() {
     let job = Scenario::new(&["a"]).pause("*", "work");
     let running = job.start();
     let moment = running.moment();
-    // Both are delivered in one go when it continues, before it can do anything about the first.
+    // Both signals are delivered together when the program continues, before it can react to the first.
     running.signal(Signal::STOP);
     running.wait_until_stopped();
     running.signal(Signal::INT);

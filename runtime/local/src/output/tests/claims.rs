@@ -1,10 +1,10 @@
-//! Who may claim a directory when: the living, the dead, other hosts, and submissions that come again.
+//! Claims of a directory: by living and dead processes, other hosts, and repeated submissions.
 
 use super::super::layout::{claim_in, retired, staged};
 use super::super::record::ClaimRecord;
 use super::*;
 
-/// Another submission than that of [`FIRST`].
+/// A submission other than [`FIRST`].
 const OTHER: Asking = Asking { submission: 9, ..FIRST };
 const OTHER_AGAIN: Asking = Asking { submission: 9, ..AGAIN };
 
@@ -19,7 +19,7 @@ impl Place {
         serde_json::from_slice(&text).expect("JSON")
     }
 
-    /// Says something else of the holder, as if he were another.
+    /// Changes a field of the recorded holder, as if another process held the claim.
     fn write_holder(&self, field: &str, value: serde_json::Value) {
         let mut record = self.record();
         record["holder"][field] = value;
@@ -195,7 +195,7 @@ fn what_a_dead_program_was_committing_is_finished() {
     }
 }
 
-/// What a coordinator that is killed while it claims or ends may leave beside `_temporary`.
+/// Files that a coordinator may leave beside `_temporary` if it is killed while it claims or ends.
 #[test]
 fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
     for (name, inside) in
@@ -204,7 +204,7 @@ fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
         for asking in [FIRST, OTHER] {
             let place = Place::new();
             fs::create_dir_all(place.out().join(&name).join(inside)).expect("made");
-            // It was killed while it wrote.
+            // The writer was killed in the middle.
             fs::write(place.out().join(&name).join("claim.json"), "{").expect("written");
             let claim = place.take(&Disk::default(), asking).expect("a claim");
             assert_eq!(place.names(), ["_temporary"]);
@@ -240,7 +240,7 @@ fn what_only_looks_like_work_in_progress_is_kept() {
 fn of_two_that_found_the_directory_free_the_later_one_takes_nothing_away() {
     let place = Place::new();
     let first = place.take(&Disk::default(), FIRST).expect("a free directory");
-    // It looked before the first one came.
+    // This process checked before the first one claimed the directory.
     let mut record = place.record();
     record["submission"] = format!("{:032x}", 2).into();
     let record = ClaimRecord::parse(record.to_string().as_bytes(), Path::new("")).expect("a claim");

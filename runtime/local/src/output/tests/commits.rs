@@ -1,4 +1,4 @@
-//! What a commit puts into place, what it replaces, and what it leaves alone.
+//! Commits: which files are moved, which are replaced, and which stay unchanged.
 
 use std::os::unix::fs::symlink;
 
@@ -61,7 +61,7 @@ fn a_failed_clean_up_deletes_nothing() {
     let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
     let manifest = write_parts(&claim);
     commit(&mut claim, &manifest).expect("a commit");
-    // In the way of the rename with which the clean-up begins, and not to be removed with its directory.
+    // A directory blocks the rename at the beginning of the cleanup.
     let name = super::super::layout::retired(1);
     fs::write(place.file(name.to_str().expect("text")), "in the way").expect("written");
     let trouble = claim.clean_up().expect_err("something is in the way");

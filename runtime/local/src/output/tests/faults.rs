@@ -1,5 +1,4 @@
-//! Every call of claim, commit and discard fails, each in every way, or is the last one before the
-//! process is killed.
+//! Every call of claim, commit and discard fails in each possible way, or is the last one before a kill.
 
 use super::super::storage::script::{DiskScript, Fault};
 use super::*;
@@ -13,16 +12,16 @@ const FAULTS: [Fault; 6] = [
     Fault::Last,
 ];
 
-/// What a job does with its claim.
+/// The end of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Commit,
     Discard,
-    /// The coordinator is started again before the commit; only what follows goes wrong.
+    /// The coordinator restarts before the commit; faults occur only after that.
     CommitAgain,
 }
 
-/// A job from its claim to its end, and what there was before it.
+/// A job from its claim to its end, with the initial state of the directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case {
     pub(super) filled: bool,
@@ -38,7 +37,7 @@ pub(super) const CASES: [Case; 6] = [
     Case { filled: true, end: End::CommitAgain },
 ];
 
-/// How the job ended; `None` when it was killed.
+/// The outcome of a job; `None` if its process was killed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Committed,
@@ -48,7 +47,7 @@ pub(super) enum Ended {
     Killed,
 }
 
-/// How often what may pass is tried: once more than something goes wrong.
+/// The number of tries after transient errors: one more than the number of faults.
 const TRIES: usize = 2;
 
 impl Case {
@@ -64,7 +63,7 @@ impl Case {
         if self.filled { AGAIN } else { FIRST }
     }
 
-    /// Runs the job on a disk; `written` is called when its parts are there.
+    /// Runs the job on a disk; calls `written` after its parts are written.
     pub(super) fn run(
         self,
         place: &Place,
@@ -110,7 +109,7 @@ impl Case {
             (End::Discard, Resumed::Gone) => Ok(Ended::Discarded),
             (_, Resumed::Claimed(mut claim)) => {
                 commit(&mut claim, manifest)?;
-                // Its failure is a remark.
+                // A failed cleanup is only a warning.
                 let _ = claim.clean_up();
                 Ok(Ended::Committed)
             }
@@ -120,14 +119,14 @@ impl Case {
     }
 }
 
-/// What people see of an output: not what work in progress leaves.
+/// Returns the visible files of an output, without work in progress.
 pub(super) fn visible(place: &Place) -> BTreeMap<String, String> {
     let mut files = place.files().unwrap_or_default();
     files.retain(|name, _| !name.starts_with("_temporary"));
     files
 }
 
-/// The output is whole if it says so, and nothing of anybody else was touched.
+/// Checks that the output is complete if it has `_SUCCESS`, and that foreign files are unchanged.
 pub(super) fn assert_whole_or_absent(place: &Place, before: &BTreeMap<String, String>, case: &str) {
     let now = visible(place);
     for name in ["notes.txt", "part-time-staff.csv"] {
@@ -145,7 +144,7 @@ pub(super) fn assert_whole_or_absent(place: &Place, before: &BTreeMap<String, St
     }
 }
 
-/// The new output and what is nobody's business, and nothing else.
+/// Checks that the directory contains exactly the new output and the foreign files.
 pub(super) fn assert_new(place: &Place, before: &BTreeMap<String, String>, case: &str) {
     let mut expected: BTreeMap<String, String> =
         PARTS.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
@@ -157,7 +156,7 @@ pub(super) fn assert_new(place: &Place, before: &BTreeMap<String, String>, case:
     assert_eq!(now, expected, "{case}: the new output is not whole");
 }
 
-/// The next coordinator goes on with the job.
+/// Checks that the next coordinator recovers the job.
 pub(super) fn assert_recovers(
     place: &Place,
     run: Case,
@@ -167,7 +166,7 @@ pub(super) fn assert_recovers(
 ) {
     let disk = place.disk();
     let Some(mark) = mark else {
-        // Its client hands the job in again.
+        // The client submits the job again.
         let claim = place.take(&disk, run.asking()).unwrap_or_else(|error| panic!("{case}: {error}"));
         let manifest = write_parts(&claim);
         committed(claim, &manifest);
@@ -177,14 +176,14 @@ pub(super) fn assert_recovers(
         return assert!(before.is_empty(), "{case}: the output directory was there before");
     }
     let resumed = match place.resume(&disk, mark) {
-        // Its work is set aside already, and what is there is the old output.
+        // The work is already set aside; the old output is in place.
         Err(Trouble::Taken { .. }) if run.end == End::Discard => Resumed::Gone,
-        // A directory that a loss of power brings back is another one here, in which nothing is left.
+        // After a power failure the restored directory is a different, empty one.
         Err(Trouble::Passing { away: true, .. }) if run.end == End::Discard => Resumed::Gone,
         resumed => resumed.unwrap_or_else(|trouble| panic!("{case}: {trouble:?}")),
     };
     let manifest = match &resumed {
-        // The parts that were there are known from the journal.
+        // The journal contains the parts.
         Resumed::Claimed(claim) => known_parts(claim),
         _ => {
             Manifest { job: JOB, name: String::new(), counters: CounterValues::default(), parts: Vec::new() }
@@ -198,7 +197,7 @@ pub(super) fn assert_recovers(
     }
 }
 
-/// The manifest that a journal would give.
+/// Returns the manifest as read from a journal.
 fn known_parts(claim: &DirectoryClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         let name = claim.paths().part_name(attempt.task);
@@ -209,9 +208,9 @@ fn known_parts(claim: &DirectoryClaim) -> Manifest {
     Manifest { job: JOB, name, counters, parts: parts.to_vec() }
 }
 
-/// Somebody else writes a new output, whatever was left, and nothing but that remains: at the latest after
-/// the runs of a second, since what is locked is left to whoever removes it, and a process that another test
-/// starts at this moment has a copy of every lock until it becomes another program.
+/// Checks that another job can write a new output over the remains, and that only its output is left, at the
+/// latest after retrying for a second. Locked remains are left to the process that removes them, and a
+/// process that another test is starting holds a copy of every lock until it calls `exec`.
 pub(super) fn assert_rerun(place: &Place, before: &BTreeMap<String, String>, case: &str) {
     let asking = Asking { submission: 99, ..AGAIN };
     let rerun = || {

@@ -1,5 +1,4 @@
-//! The claim and the commit of a job by processes that die on the way, on storage that fails, and what others
-//! find then.
+//! Claim and commit of a job by processes that die, on storage that fails, and the recovery by others.
 
 mod claims;
 mod commits;
@@ -28,14 +27,14 @@ fn attempt(index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JOB, kind: TaskKind::Reduce, index }, number }
 }
 
-/// A directory with an output directory in it, perhaps.
+/// A directory that may contain an output directory.
 struct Place {
     folder: TempDir,
-    /// What the job reads.
+    /// The input of the job.
     splits: Vec<InputSplit>,
 }
 
-/// How a claim is asked for.
+/// The parameters of a claim.
 #[derive(Debug, Clone, Copy)]
 struct Asking {
     overwrite: bool,
@@ -48,12 +47,12 @@ const AGAIN: Asking = Asking { overwrite: true, ..FIRST };
 
 impl Place {
     fn new() -> Place {
-        // In memory a sync costs nothing, and these tests sync tens of thousands of times.
+        // Sync is free in memory, and these tests sync tens of thousands of times.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         Place { folder: folder.expect("a directory"), splits: Vec::new() }
     }
 
-    /// Of a job that reads this file.
+    /// Adds this file to the job's input.
     fn reading(mut self, path: PathBuf) -> Place {
         self.splits.push(InputSplit::from(Split::whole(&path, 1)));
         self
@@ -63,7 +62,7 @@ impl Place {
         self.folder.path().join("some/out")
     }
 
-    /// On which nothing goes wrong.
+    /// Returns a disk without faults.
     fn disk(&self) -> Disk {
         DiskScript::disk(&self.out(), None).0
     }
@@ -97,13 +96,13 @@ impl Place {
 
     fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed<DirectoryClaim>, Trouble> {
         let out = self.out();
-        // The plan of a resumed job is that of its claim; most of these jobs overwrite.
+        // A resumed job has the plan of its claim; most of these jobs overwrite.
         let request = self.request(&out, AGAIN);
         let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds it"));
         patiently(|| DirectoryClaim::resume(disk, &request, mark), is_locked)
     }
 
-    /// The next process takes the claim up.
+    /// Resumes the claim in the next process.
     fn resumed(&self, mark: ClaimMark) -> DirectoryClaim {
         match self.resume(&Disk::default(), mark) {
             Ok(Resumed::Claimed(claim)) => *claim,
@@ -111,7 +110,7 @@ impl Place {
         }
     }
 
-    /// An output that is there before the job, with something that is no job's.
+    /// Writes an older output and a file that belongs to no job.
     fn fill(&self) {
         fs::create_dir_all(self.out()).expect("made");
         let old = [
@@ -127,7 +126,7 @@ impl Place {
         }
     }
 
-    /// All files and what is in them; `None` when there is no output directory.
+    /// Returns all files with their content; `None` if there is no output directory.
     fn files(&self) -> Option<BTreeMap<String, String>> {
         let entries = fs::read_dir(self.out()).ok()?;
         let entry = |entry: std::io::Result<fs::DirEntry>| {
@@ -150,8 +149,8 @@ impl Place {
     }
 }
 
-/// What the tasks of the job have done: the first part was written by a second attempt, after a
-/// first one was unheard.
+/// Writes the parts of the job; the second attempt wrote the first part, after the first attempt had stopped
+/// responding.
 fn write_parts(claim: &DirectoryClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         fs::write(claim.paths().promoted(attempt), text).expect("a part");
@@ -164,13 +163,13 @@ fn write_parts(claim: &DirectoryClaim) -> Manifest {
     Manifest { job: JOB, name, counters, parts: parts.to_vec() }
 }
 
-/// Commits to the end.
+/// Commits completely.
 fn committed(mut claim: DirectoryClaim, manifest: &Manifest) {
     commit(&mut claim, manifest).expect("a commit");
     claim.clean_up().expect("nothing is in the way");
 }
-/// Tries again for a while: a process that another test starts at this moment has a copy of every lock until
-/// it becomes another program.
+/// Retries for a while: a process that another test is starting holds a copy of every lock until it calls
+/// `exec`.
 fn patiently<T, E>(act: impl Fn() -> Result<T, E>, is_locked: impl Fn(&E) -> bool) -> Result<T, E> {
     let began = std::time::Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! The machine loses power after any call of claim, commit and discard: what was not synced is gone, or some
-//! of it.
+//! Power failures after every call of claim, commit and discard: changes that were not synced are lost, all
+//! or some of them.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -10,7 +10,7 @@ use super::faults::{
 };
 use super::*;
 
-/// What a file is: one that was there before, by the name of its other link, or one whose bytes were written.
+/// A file: an older one, by the name of its other link, or one that the job wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum File {
     Known(PathBuf),
@@ -20,7 +20,7 @@ enum File {
 /// A directory tree; `None` is a directory.
 type Tree = BTreeMap<PathBuf, Option<File>>;
 
-/// One change of entries, and the directories that it is in.
+/// A change of directory entries, with the directories it affects.
 #[derive(Debug, Clone)]
 struct Change {
     done: Done,
@@ -32,9 +32,9 @@ struct Change {
 #[derive(Debug, Default)]
 struct Model {
     changes: Vec<Change>,
-    /// Bytes of files that were written, and whether they were synced.
+    /// The written bytes of each file, and whether they were synced.
     written: Vec<(Vec<u8>, bool)>,
-    /// Which of them an entry is.
+    /// The file of each entry, by index.
     entries: BTreeMap<PathBuf, usize>,
 }
 
@@ -83,7 +83,7 @@ impl Model {
         self.changes.push(Change { done: done.clone(), file, within, durable: false });
     }
 
-    /// A directory that is synced under its new name keeps what was done in it under the old one.
+    /// Moves entries. A directory that is synced under its new name keeps changes made under the old one.
     fn move_paths(&mut self, from: &Path, to: &Path) {
         let moved = |path: &Path| {
             path.strip_prefix(from).ok().map(|rest| match rest.as_os_str().is_empty() {
@@ -92,7 +92,7 @@ impl Model {
             })
         };
         let entries = std::mem::take(&mut self.entries);
-        // What was there under the new name is gone.
+        // The old entry at the new name is replaced.
         let kept = entries.into_iter().filter(|(path, _)| path != to);
         self.entries = kept.map(|(path, file)| (moved(&path).unwrap_or(path), file)).collect();
         for change in &mut self.changes {
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// What is there after the loss of power.
+    /// Returns the tree after the power failure.
     fn survivors(&self, mut tree: Tree, mut keeps: impl FnMut() -> bool) -> Tree {
         for change in &self.changes {
             if change.durable || keeps() {
@@ -113,7 +113,7 @@ impl Model {
     }
 }
 
-/// Does a change if it can be done: what it depends on may be lost.
+/// Applies a change if possible; its preconditions may be lost.
 fn apply(tree: &mut Tree, change: &Change) {
     let has_parent = |tree: &Tree, path: &Path| tree.get(&parent(path)) == Some(&None);
     let below = |tree: &Tree, path: &Path| -> Vec<PathBuf> {
@@ -142,8 +142,7 @@ fn apply(tree: &mut Tree, change: &Change) {
     }
 }
 
-/// What is in a directory, with another link to each file in `keep`, so that it is the same file when it is
-/// put back.
+/// Reads a directory and links each file in `keep`, so that the same file can be restored.
 fn known_tree(top: &Path, keep: &Path) -> Tree {
     let mut tree = Tree::from([(top.to_owned(), None)]);
     let mut open = vec![top.to_owned()];
@@ -167,7 +166,7 @@ fn known_tree(top: &Path, keep: &Path) -> Tree {
     tree
 }
 
-/// Removes all but the directories that stay, which are to be the same ones.
+/// Removes everything but the directories that stay, so that these remain the same directories.
 fn clear(directory: &Path, tree: &Tree) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -179,7 +178,7 @@ fn clear(directory: &Path, tree: &Tree) {
     }
 }
 
-/// Makes a directory what a tree says; bytes that were not synced are there, or half of them, or none.
+/// Makes a directory equal to a tree; bytes that were not synced are kept, halved or lost.
 fn put_back(top: &Path, tree: &Tree, model: &Model, mut share: impl FnMut() -> usize) {
     clear(top, tree);
     for (path, file) in tree.iter().filter(|(path, _)| *path != top) {
@@ -196,7 +195,7 @@ fn put_back(top: &Path, tree: &Tree, model: &Model, mut share: impl FnMut() -> u
     }
 }
 
-/// Power is lost after the call `last`, or after all of them; what was not synced is kept by chance.
+/// Loses power after the call `last`, or after all calls; unsynced changes survive at random.
 fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
     let case = format!("{run:?}, power lost after call {last:?}, {chance} of 2 kept");
     let place = run.place();
@@ -207,7 +206,7 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
     let (disk, script) = DiskScript::disk(&place.out(), last.map(|last| (last, Fault::Last)));
     let mut written = None;
     let (ended, mark) = run.run(&place, &disk, &script, || {
-        // What tasks write they sync before their job is committed.
+        // Tasks sync their parts before the commit.
         written = Some((script.done().len(), known_tree(&top, keep.path())));
     });
     let done = script.done();
@@ -218,7 +217,7 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
     let tree = if given.is_empty() {
         claimed.survivors(tree, || keeps(random))
     } else {
-        // A claim that was made is synced: all of it stays.
+        // A completed claim is synced and must survive.
         let lost: Vec<&Change> = claimed.changes.iter().filter(|change| !change.durable).collect();
         assert!(lost.is_empty(), "{case}: not synced when the tasks begin: {lost:?}");
         let mut rest = Model::of(&done);
@@ -230,7 +229,7 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
         Ended::Committed => assert_new(&place, &before, &case),
         _ => assert_whole_or_absent(&place, &before, &case),
     }
-    // A claim whose taker was never told of it is handed in again.
+    // The client never learned of the claim and submits the job again.
     assert_recovers(&place, run, mark, &before, &case);
     assert_rerun(&place, &before, &case);
 }
@@ -248,7 +247,7 @@ fn after_a_loss_of_power_the_output_is_old_or_new_or_absent_and_the_job_goes_on(
             script.calls()
         };
         for last in (0..calls).map(Some).chain([None]) {
-            // Nothing that was not synced, or all of it by turns, and some of it.
+            // No unsynced change survives, or all of them, in turn; then some of them.
             for chance in [if last.unwrap_or(0) % 2 == 0 { 0 } else { 2 }, 1] {
                 check(run, last, &mut random, chance);
             }

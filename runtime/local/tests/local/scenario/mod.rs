@@ -1,7 +1,5 @@
-//! The vocabulary of the tests: a job of the fixture program, moments in its tasks, and what is left
-//! at the end.
-//!
-//! Owns the waiting, always on an event and with a deadline.
+//! The functions of these tests: a job of the fixture program, pauses in its tasks, and its outcome. Every
+//! wait is for an event and has a deadline.
 #![allow(clippy::unwrap_used)] // A test helper fails the test.
 
 use std::fs;
@@ -17,10 +15,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
 use tempfile::TempDir;
 
-/// Far beyond what anything here takes, even on a busy machine.
+/// Far longer than any step takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A job to be, in a directory of its own.
+/// A job that is not yet started, in its own directory.
 pub struct Scenario {
     directory: TempDir,
     moments: UnixListener,
@@ -30,7 +28,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// A job over input files with these contents, one map each.
+    /// Creates a job over input files with these contents, one map each.
     pub fn new(inputs: &[&str]) -> Scenario {
         let directory = tempfile::tempdir().unwrap();
         let moments = UnixListener::bind(directory.path().join("moments")).unwrap();
@@ -51,32 +49,32 @@ impl Scenario {
         self.output.clone()
     }
 
-    /// Where a running job has its work, whose name is drawn at random.
+    /// Returns the work directory of a running job, whose name has a random suffix.
     pub fn work(&self) -> PathBuf {
         let temporary = self.output.join("_temporary");
         let work = names(&temporary).into_iter().find(|name| name.starts_with("job_0001-"));
         temporary.join(work.expect("a claim"))
     }
 
-    /// Another place for the output.
+    /// Changes the name of the output.
     pub fn at(mut self, name: &str) -> Scenario {
         self.output = self.path(name);
         self
     }
 
-    /// An option of the fixture's command line, `name=value`.
+    /// Adds an option of the fixture's command line, `name=value`.
     pub fn with(mut self, option: &str) -> Scenario {
         self.options.push(option.to_owned());
         self
     }
 
-    /// What goes wrong where: `m_0000.1 work panic bad row`.
+    /// Adds a fault, such as `m_0000.1 work panic bad row`: attempt, point, action, message.
     pub fn rule(mut self, rule: &str) -> Scenario {
         self.rules.push(rule.to_owned());
         self
     }
 
-    /// The attempt stops at that point and is met with [`Running::moment`].
+    /// Pauses the attempt at this point until the test gets it from [`Running::moment`].
     pub fn pause(self, attempt: &str, point: &str) -> Scenario {
         let socket = self.path("moments");
         self.rule(&format!("{attempt} {point} pause {}", socket.display()))
@@ -86,7 +84,7 @@ impl Scenario {
         self.start_as("first", None)
     }
 
-    /// Starts it with standard error to be read here, as it comes.
+    /// Starts the job; its standard error can be read line by line.
     pub fn start_heard(&self) -> (Running<'_>, Heard) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (self.start_as("first", Some(theirs)), Heard(BufReader::new(ours)))
@@ -98,7 +96,7 @@ impl Scenario {
             .args([self.path("in"), self.output.clone()])
             .arg(format!("rules={}", self.rules.join(";")))
             .args(&self.options)
-            // Printing one takes longer than all the rest of a test.
+            // Printing a backtrace takes longer than the rest of a test.
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
             .stdout(file("stdout"))
@@ -108,28 +106,28 @@ impl Scenario {
         Running { scenario: self, name, child: Some(child) }
     }
 
-    /// Runs it a second time while it runs.
+    /// Runs the job a second time while the first run is active.
     pub fn run_another(&self) -> Ended {
         self.start_as("second", None).end()
     }
 
-    /// Runs it to its end.
+    /// Runs the job to its end.
     pub fn run(&self) -> Ended {
         self.start().end()
     }
 
-    /// The words and counts of the output.
+    /// Returns the words and counts of the output.
     pub fn counts(&self) -> String {
         fs::read_to_string(self.output().join("part-r-00000")).unwrap()
     }
 
-    /// The names in the output directory, sorted; none when it does not exist.
+    /// Returns the names in the output directory, sorted; empty if it does not exist.
     pub fn output_names(&self) -> Vec<String> {
         names(&self.output())
     }
 }
 
-/// The names in a directory, sorted.
+/// Returns the names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<String> =
@@ -151,7 +149,7 @@ impl Heard {
     }
 }
 
-/// A job that was started.
+/// A started job.
 pub struct Running<'a> {
     scenario: &'a Scenario,
     name: &'static str,
@@ -163,7 +161,7 @@ impl Running<'_> {
         self.child.as_ref().unwrap()
     }
 
-    /// Waits for the next task to come to a pause.
+    /// Waits until the next task pauses.
     pub fn moment(&self) -> Moment {
         wait_readable(&self.scenario.moments, "no task came to a pause");
         let (stream, _) = self.scenario.moments.accept().unwrap();
@@ -188,7 +186,7 @@ impl Running<'_> {
         assert!(stopped.unwrap().unwrap().stopped(), "the job program ended before it stopped");
     }
 
-    /// Waits for the end of the job program.
+    /// Waits until the job program ends.
     pub fn end(mut self) -> Ended {
         let watched = pidfd_open(Pid::from_child(self.child()), PidfdFlags::empty()).unwrap();
         wait_readable(&watched, "the job did not end");
@@ -200,7 +198,7 @@ impl Running<'_> {
 }
 
 impl Drop for Running<'_> {
-    /// A test that failed leaves no job behind.
+    /// Kills the job if the test has failed.
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -209,7 +207,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A task that has come to a pause.
+/// A paused task.
 pub struct Moment {
     process: Pid,
     watched: OwnedFd,
@@ -217,32 +215,32 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Lets the task go on.
+    /// Continues the task.
     pub fn go_on(mut self) {
         self.stream.write_all(b"!").unwrap();
     }
 
-    /// Kills the process, which is paused and so not yet reaped.
+    /// Kills the process, which is paused and therefore not reaped.
     pub fn kill(&self) {
         kill_process(self.process, Signal::KILL).unwrap();
     }
 
-    /// Waits until the process is gone.
+    /// Waits until the process has ended.
     pub fn assert_gone(&self) {
         wait_readable(&self.watched, "a process is still there");
     }
 
-    /// The process by itself, for when it has been let go.
+    /// Returns a handle to wait for the process after it was continued.
     pub fn watch(&self) -> Watched {
         Watched(self.watched.try_clone().unwrap())
     }
 }
 
-/// A process whose end is awaited.
+/// A process to wait for.
 pub struct Watched(OwnedFd);
 
 impl Watched {
-    /// Waits until the process is gone.
+    /// Waits until the process has ended.
     pub fn assert_gone(&self) {
         wait_readable(&self.0, "a process is still there");
     }
@@ -278,7 +276,7 @@ impl Ended {
         assert_eq!(self.status.signal(), Some(signal.as_raw()), "{}: {}", self.status, self.stderr);
     }
 
-    /// What the fixture said of its job, the last if it ran several.
+    /// Returns the fixture's report about its job, the last one if it ran several.
     pub fn outcome(&self) -> serde_json::Value {
         serde_json::from_str(self.stdout.lines().last().unwrap()).unwrap()
     }

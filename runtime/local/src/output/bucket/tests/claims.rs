@@ -1,4 +1,4 @@
-//! Who gets an output in a store, and who does not.
+//! Claims of an output in an object store: granted and refused.
 
 use super::super::super::holder::life_of;
 use super::super::super::record::ClaimRecord;
@@ -6,7 +6,7 @@ use super::super::obstacles::look;
 use super::super::place::CLAIM;
 use super::*;
 
-/// A claim of a host that is not this one.
+/// A claim by another host.
 fn claim_of_elsewhere(stores: &MemoryStores, owner: Owner) {
     let claim = take(stores.process(None), Asking { owner, ..FIRST }).expect("it is free");
     let mut text: serde_json::Value = serde_json::from_str(&stores.files()[CLAIM]).expect("a claim is JSON");

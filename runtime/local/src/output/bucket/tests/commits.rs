@@ -1,4 +1,4 @@
-//! What a commit makes of uploads, whoever dies or is away meanwhile.
+//! Commits of uploads when processes die or the store is unavailable.
 
 use super::super::place::CLAIM;
 use super::*;
@@ -34,7 +34,7 @@ fn a_job_that_fails_leaves_the_older_output_and_no_upload() {
     assert_eq!((stores.files(), stores.uploads_left()), (before, Vec::new()));
 }
 
-/// How many calls a commit makes, from the claim on.
+/// Returns the number of calls that a commit makes, counted from the claim.
 fn calls_of_a_commit() -> (usize, usize) {
     let stores = MemoryStores::default();
     fill(&stores);
@@ -84,7 +84,7 @@ fn a_store_that_is_away_for_one_call_is_asked_again() {
             claim = *again;
             commit(&mut claim, &manifest).expect("a commit");
         }
-        // What is left then is the next run's to remove.
+        // The next run removes the remains.
         if claim.clean_up().is_err() {
             let taken =
                 take(stores.process(None), Asking { submission: 2, ..AGAIN }).expect("nobody holds it");
@@ -108,7 +108,7 @@ fn the_next_run_finishes_or_undoes_what_a_killed_program_left() {
             committed(claim, &manifest).expect_err("it died");
         }
         assert!(process.is_dead());
-        // It may be another program, which gives back what it got.
+        // The next claim may belong to another program, which releases it.
         let next = Asking { submission: 2, ..embedded };
         let claim = take(stores.process(None), next).unwrap_or_else(|error| panic!("{call}: {error}"));
         claim.discard().expect("it is ours");

@@ -1,4 +1,4 @@
-//! A store in memory, and processes that see it, of which one dies at a certain call.
+//! A store in memory, and processes that use it, one of which fails at a chosen call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,33 +12,33 @@ use super::OUT;
 
 #[derive(Debug, Default)]
 struct Contents {
-    /// By whole names: text, version, time.
+    /// Text, version and time, by full name.
     objects: BTreeMap<String, (String, u64, i64)>,
-    /// By ids: object and text.
+    /// Object and text, by upload ID.
     uploads: BTreeMap<String, (String, String)>,
     written: u64,
     now: i64,
     completed: usize,
 }
 
-/// A store, whoever asks it.
+/// A store shared by several processes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MemoryStores(Arc<Mutex<Contents>>);
 
-/// What happens to one call.
+/// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is not done, and the store is away.
+    /// Not carried out; the store is unavailable.
     Away,
-    /// It is done, and nothing after it: the process was killed.
+    /// Carried out; no call after it: the process was killed.
     Last,
 }
 
-/// How a process sees a store.
+/// A process that uses the store.
 #[derive(Debug)]
 pub(super) struct Process {
     stores: MemoryStores,
-    /// Which call goes wrong, counted from 0.
+    /// The number of the failing call, counted from 0.
     fault: Option<(usize, Fault)>,
     state: Mutex<(usize, bool)>,
 }
@@ -48,12 +48,12 @@ impl MemoryStores {
         self.0.lock().expect("no test panics in here")
     }
 
-    /// One that lives as long as the test.
+    /// Returns a process that lives as long as the test.
     pub(super) fn process(&self, fault: Option<(usize, Fault)>) -> &'static Process {
         Box::leak(Box::new(Process { stores: self.clone(), fault, state: Mutex::default() }))
     }
 
-    /// Somebody sends an upload of a part.
+    /// Uploads a part without completing it.
     pub(super) fn upload(&self, name: &str, text: &str) -> PendingUpload {
         self.upload_of(&format!("{OUT}/{name}"), text)
     }
@@ -66,12 +66,12 @@ impl MemoryStores {
         PendingUpload { id, parts: vec![text.len().to_string()] }
     }
 
-    /// Somebody drops an upload.
+    /// Aborts an upload.
     pub(super) fn drop_upload(&self, upload: &PendingUpload) {
         self.lock().uploads.remove(&upload.id);
     }
 
-    /// Somebody writes an object.
+    /// Writes an object.
     pub(super) fn set(&self, name: &str, text: &str) {
         self.lock().set(&format!("{OUT}/{name}"), text);
     }
@@ -80,12 +80,12 @@ impl MemoryStores {
         self.lock().objects.remove(&format!("{OUT}/{name}"));
     }
 
-    /// So many seconds go by.
+    /// Advances the clock.
     pub(super) fn pass(&self, seconds: i64) {
         self.lock().now += seconds;
     }
 
-    /// What is there, by its names in the output.
+    /// Returns the objects of the output, by name.
     pub(super) fn files(&self) -> BTreeMap<String, String> {
         let of = |(object, (text, ..)): (&String, &(String, u64, i64))| {
             Some((object.strip_prefix(OUT)?.strip_prefix('/')?.to_owned(), text.clone()))
@@ -97,7 +97,7 @@ impl MemoryStores {
         self.lock().objects[&format!("{OUT}/{name}")].1.to_string()
     }
 
-    /// What is uploaded and not completed.
+    /// Returns the uploads that were not completed.
     pub(super) fn uploads_left(&self) -> Vec<String> {
         self.lock().uploads.values().map(|(object, _)| object.clone()).collect()
     }
@@ -122,7 +122,7 @@ impl Contents {
 }
 
 impl Process {
-    /// How many calls it has made.
+    /// Returns the number of calls so far.
     pub(super) fn calls(&self) -> usize {
         self.state.lock().expect("no test panics in here").0
     }

@@ -1,4 +1,5 @@
-//! The claim and the commit of a job in a store, by processes that die on the way, and what others find then.
+//! Claim and commit of a job in an object store, by processes that die at any call, and the recovery by
+//! others.
 
 mod claims;
 mod commits;
@@ -23,7 +24,7 @@ const OUT: &str = "s3://b/out";
 /// The parts of the job.
 const PARTS: [(&str, &str); 2] = [("part-r-00000", "first"), ("part-r-00001", "second")];
 
-/// How a claim is asked for.
+/// The parameters of a claim.
 #[derive(Debug, Clone, Copy)]
 struct Asking {
     overwrite: bool,
@@ -60,7 +61,7 @@ fn resume(process: &'static Process, mark: ClaimMark) -> Result<Resumed<BucketCl
     BucketClaim::resume(bucket(process), &request(FIRST), mark)
 }
 
-/// What the tasks of the job have sent: the second part by two attempts, of which one was granted.
+/// The uploads of the job's tasks: two attempts wrote the second part, and one was granted the commit.
 fn send_parts(stores: &MemoryStores) -> Manifest {
     let mut parts = Vec::new();
     for (index, (name, text)) in (0..).zip(PARTS) {
@@ -75,13 +76,13 @@ fn send_parts(stores: &MemoryStores) -> Manifest {
     Manifest { job: JOB, name: "a test".to_owned(), counters: CounterValues::default(), parts }
 }
 
-/// Commits to the end.
+/// Commits completely.
 fn committed(mut claim: BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     commit(&mut claim, manifest)?;
     claim.clean_up()
 }
 
-/// An output that is there before the job, with something that is no job's.
+/// Writes an older output and a file that belongs to no job.
 fn fill(stores: &MemoryStores) {
     let old = [
         ("part-r-00000", "old 0"),
@@ -94,7 +95,7 @@ fn fill(stores: &MemoryStores) {
     old.iter().for_each(|(name, text)| stores.set(name, text));
 }
 
-/// What every job leaves alone.
+/// Files that every job must leave unchanged.
 const FOREIGN: [(&str, &str); 2] = [("deep/notes.txt", "foreign"), ("part-time-staff.csv", "foreign")];
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Tests of every row of the table, and of orders in quick succession.
+//! Every row of the state table, and orders that arrive in quick succession.
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
@@ -41,7 +41,7 @@ fn at(stage: Stage) -> Preemption {
     Preemption { stage, epoch, ..Preemption::default() }
 }
 
-/// Checks the steps and the final stage of these inputs.
+/// Checks the steps and the final stage after these inputs.
 fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
     let mut preemption = at(Stage::Running);
     let taken: Vec<Step> =
@@ -106,7 +106,7 @@ fn every_transition_of_the_table() {
                         "{stage:?} {input:?}"
                     );
                 }
-                // An order waits while another is carried out, and is refused if it is illegal.
+                // An order waits while another is in progress, and is refused where it is not applicable.
                 (None, Input::Ordered(order)) if preemption.is_busy() => {
                     assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage));
                     assert_eq!(preemption.waiting, [order]);
@@ -114,7 +114,7 @@ fn every_transition_of_the_table() {
                 (None, Input::Ordered(order)) => {
                     assert_eq!((taken, preemption.stage()), (Err(Illegal { stage, order }), stage));
                 }
-                // Any other input is late or early and changes nothing.
+                // Any other input is late or early, and changes nothing.
                 (None, _) => assert_eq!((taken, preemption.stage()), (Ok(vec![]), stage)),
             }
         }
