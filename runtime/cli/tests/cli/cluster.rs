@@ -25,14 +25,14 @@ fn nap(folder: &Path, line: &str) -> Command {
     command
 }
 
-/// Status, standard output and standard error.
+/// Runs `nap`; returns its status, standard output and standard error.
 fn ask(folder: &Path, line: &str) -> (i32, String, String) {
     let output = nap(folder, line).output().expect("nap runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
-/// A running nap, ended with the test.
+/// A running `nap`, killed at the end of the test.
 struct Running {
     child: Child,
 }
@@ -47,7 +47,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// The first line of standard error that contains the words; the rest is read by a thread.
+    /// Returns the first line of standard error that contains the words; a thread reads the rest.
     fn wait_for_line(&mut self, words: &'static str) -> String {
         let stderr = self.child.stderr.take().expect("asked once");
         first_line(stderr, words)
@@ -80,7 +80,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Ended already, or to be.
+        // Fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -149,7 +149,7 @@ fn client_waits_for_absent_coordinator() {
     let folder = folder.path();
     let mut coordinator = Running::start(folder, "coordinator");
     coordinator.wait_for_line("listening at 127.0.0.1:");
-    // Killed, it leaves its address; whoever asks now waits for the next one.
+    // A killed coordinator leaves its address; a client waits for the next coordinator.
     assert_eq!(coordinator.ends_after(Signal::KILL), -1);
     let (status, _, stderr) = ask(folder, "job list --connect-timeout 3s");
     assert_eq!(status, 69, "{stderr}");
@@ -168,7 +168,7 @@ fn client_waits_for_absent_coordinator() {
 fn second_nap_up_fails_and_names_the_first() {
     let folder = folder();
     let folder = folder.path();
-    // What one that was killed has left is no obstacle.
+    // The files of a killed coordinator are no obstacle.
     ask(folder, "coordinator --bind nowhere");
     for file in ["up.lock", "coordinator.lock"] {
         std::fs::write(folder.join("cluster").join(file), "4194304\n").expect("a written file");
@@ -184,7 +184,7 @@ fn second_nap_up_fails_and_names_the_first() {
     assert!(status == 1 && stderr.contains("a coordinator (process "), "{status} {stderr}");
     assert_eq!(children(first.pid()), daemons, "the first one is not disturbed");
     assert_eq!(first.ends_after(Signal::INT), 0);
-    // Nor does one join a coordinator that runs by itself.
+    // `nap up` does not join a coordinator that was started separately.
     let mut coordinator = Running::start(folder, "coordinator");
     coordinator.wait_for_line("listening at 127.0.0.1:");
     let (status, stdout, stderr) = ask(folder, "up --workers 1");
@@ -219,7 +219,7 @@ fn directory_of_another_user_is_rejected() {
     let folder = folder();
     ask(folder.path(), "coordinator --bind nowhere");
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("changed");
-    // The other user may not get to where this one is.
+    // The other user may have no access to the original.
     let copy = folder.path().join("nap");
     std::fs::copy(env!("CARGO_BIN_EXE_nap"), &copy).expect("copied");
     for line in ["job list", "worker list", "coordinator", "up"] {
@@ -256,12 +256,12 @@ fn nap_up_restarts_daemons_and_leaves_no_process() {
     let workers: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
     let mut names: Vec<&str> =
         workers.as_array().expect("a list").iter().filter_map(|w| w["name"].as_str()).collect();
-    // They join in any order.
+    // Workers join in any order.
     names.sort_unstable();
     assert_eq!(names, ["local-a", "local-b"]);
     let daemons = children(up.pid());
     assert_eq!(daemons.len(), 3);
-    // Whichever it is: the coordinator or a worker.
+    // The first process that ends may be the coordinator or a worker.
     let stderr = up.child.stderr.take().expect("asked once");
     kill_process(daemons[1], Signal::KILL).expect("it runs");
     let line = first_line(stderr, "restarting in");
@@ -275,7 +275,7 @@ fn nap_up_restarts_daemons_and_leaves_no_process() {
     }
 }
 
-/// The processes that a process has started and that still run.
+/// Returns the running child processes.
 fn children(of: Pid) -> Vec<Pid> {
     let path = format!("/proc/{pid}/task/{pid}/children", pid = of.as_raw_nonzero());
     let text = std::fs::read_to_string(path).expect("a running process");

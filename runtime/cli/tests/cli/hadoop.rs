@@ -1,4 +1,4 @@
-//! Tests of `nap hadoop` as programs call it: files, streaming jobs, and jobs of mrjob.
+//! Tests of `nap hadoop` as other programs call it: file commands, streaming jobs, and jobs of mrjob.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A folder with files of this machine, and one inside that stands for `hdfs:///`.
+/// A folder with local files and a subfolder that stands for `hdfs:///`.
 struct Place {
     folder: TempDir,
 }
@@ -253,7 +253,7 @@ fn key_fields_are_partitioned_and_sorted() {
 fn failing_sort_before_reducer_fails_the_job() {
     let place = Place::new();
     place.write("store/rows", "b\na\n");
-    // There is no field 0.
+    // Hadoop numbers fields from 1.
     let order = "mapreduce.partition.keycomparator.options=-k0,1n";
     let class = "mapreduce.job.output.key.comparator.class=KeyFieldBasedComparator";
     let line = format!("jar any.jar -D {order} -D {class} -input /rows -output /out -mapper cat");
@@ -261,7 +261,7 @@ fn failing_sort_before_reducer_fails_the_job() {
     assert!(!place.path("store/out/_SUCCESS").exists());
 }
 
-/// A job with counters, a combiner and a second step, in the words of mrjob.
+/// A job with counters, a combiner and a second step, written with mrjob.
 const JOB: &str = r#"
 from mrjob.job import MRJob
 from mrjob.step import MRStep
@@ -292,7 +292,7 @@ if __name__ == "__main__":
     MostUsed.run()
 "#;
 
-/// A job whose reducer gets the values of each key in order, which mrjob has Hadoop do.
+/// A job whose reducer gets the values of each key in order, for which mrjob relies on Hadoop.
 const SORTED: &str = r#"
 from mrjob.job import MRJob
 
@@ -321,7 +321,7 @@ fn python_with_mrjob() -> bool {
     false
 }
 
-/// The output of a job, by one of mrjob's own runners or, for `hadoop`, by `nap hadoop`.
+/// Runs a job with one of mrjob's own runners or, for `hadoop`, with `nap hadoop`; returns the output.
 fn run_mrjob(place: &Place, arguments: &[&str], runner: &str) -> String {
     let nap = format!("{} hadoop", env!("CARGO_BIN_EXE_nap"));
     let mut command = place.command(Path::new("python3"));
@@ -355,7 +355,7 @@ fn mrjob_output_equals_inline_runner() {
         &["-m", "mrjob.examples.mr_wc", "books.txt"],
         &["-m", "mrjob.examples.mr_grep", "-e", "be", "books.txt"],
     ] {
-        // Commands are run by the local runner alone.
+        // Only the local runner supports commands.
         let runner = if arguments[1].ends_with("grep") { "local" } else { "inline" };
         let expected = run_mrjob(&place, arguments, runner);
         assert!(!expected.is_empty(), "{arguments:?}");

@@ -1,4 +1,4 @@
-//! `nap` as people and programs call it.
+//! Tests of `nap` as users and programs call it.
 
 mod cluster;
 mod hadoop;

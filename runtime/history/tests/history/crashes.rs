@@ -1,5 +1,5 @@
-//! A coordinator that is killed between any two steps: each job is in the history once or not at all, and can be written
-//! again.
+//! A coordinator that is killed between any two steps: each job is in the history once or not at all, and can
+//! be written again.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use napreduce_history::{History, HistoryLimits, HistoryStore};
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
-/// Copies the files of an open history: the state after a kill.
+/// Copies the files of an open history, as a kill would leave them.
 fn killed(scene: &Scene) -> Scene {
     let left = Scene::new();
     for entry in fs::read_dir(scene.directory()).expect("listed") {

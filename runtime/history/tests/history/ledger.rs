@@ -1,4 +1,4 @@
-//! The preemption ledger: what becomes of work whose slot was taken.
+//! The preemption ledger: the fate of work whose slot was taken.
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{Sequel, ledger_of};

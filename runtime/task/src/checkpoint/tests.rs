@@ -1,4 +1,4 @@
-//! Tests of the checkpoint file: it is read back as written, and damaged files are rejected.
+//! Tests of the file that describes a checkpoint: it is read as written, and any other content is rejected.
 
 use std::fs;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-/// A directory that contains one checkpoint.
+/// A directory with one checkpoint.
 struct Scene {
     _folder: TempDir,
     directory: PathBuf,
@@ -63,7 +63,7 @@ impl Scene {
         Checkpoint::read(&self.directory, attempt(1).task)
     }
 
-    /// Returns the error of reading the checkpoint after its file was replaced by these bytes.
+    /// Returns the error when the file has these bytes.
     fn refusal(&self, bytes: &[u8]) -> String {
         fs::write(self.path(), bytes).expect("a writable folder");
         let refused = self.read().expect_err("it is damaged");
@@ -73,7 +73,7 @@ impl Scene {
     }
 }
 
-/// Replaces the checksum so that it matches the content.
+/// Appends a valid checksum to arbitrary bytes.
 fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.len() - 4;
     let crc = crc32c::crc32c(&bytes[..end]);
@@ -231,7 +231,7 @@ fn of_several_the_furthest_that_is_whole_is_found() {
     };
     assert_eq!(furthest(), None);
     [("1-a", 7), ("2-b", 9), ("1-c", 8), ("3-d", 11)].into_iter().for_each(|(name, done)| save(name, done));
-    // An incomplete checkpoint and a damaged one.
+    // An unfinished checkpoint, and a damaged one.
     fs::create_dir(base.path().join("4-e")).expect("made");
     fs::write(base.path().join("4-e").join("checkpoint.partial"), "NAP").expect("written");
     fs::write(base.path().join("3-d").join("checkpoint"), "NAPCKPT").expect("written");

@@ -1,5 +1,5 @@
-//! Tests of suspending a command without a worker: a gate, a command and its signals. Real stops belong to
-//! the whole-system tests.
+//! Suspension of a command without a worker: a gate, a command and its signals. The whole-system tests cover
+//! stopping real tasks.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::context::{Supervisor, SuspendHooks, TaskContext};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// More than a pipe holds.
+/// More than a pipe can buffer.
 const MUCH: &[u8] = &[b'\n'; 100_000];
 
 const MAP: TaskId = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
 
-/// A command that is set up and has printed its process id.
+/// A running command that has printed its process ID.
 struct Scene {
     context: Arc<TaskContext>,
     heard: Receiver<FromTask>,
@@ -68,7 +68,7 @@ fn command_says(command: &mut RunningCommand) -> String {
     }
 }
 
-/// Feeds a command until that fails.
+/// Feeds the command until a write fails.
 fn feed_to_failure(mut command: RunningCommand) -> TaskError {
     loop {
         if let Err(error) = command.feed(&[MUCH], &mut |_| Ok(())) {
@@ -79,7 +79,7 @@ fn feed_to_failure(mut command: RunningCommand) -> TaskError {
 
 #[test]
 fn task_waiting_for_command_reaches_its_gate() {
-    // It reads nothing, for longer than the test takes.
+    // The command reads nothing for longer than the test takes.
     let Scene { context, heard, command, process } = Scene::start("echo $$; exec sleep 1000");
     let working = std::thread::spawn(move || feed_to_failure(command));
     for epoch in 1..=3 {
@@ -120,12 +120,12 @@ fn command_stopping_too_late_is_continued() {
     let Scene { context, heard, command, .. } = Scene::start(&script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
-    // The grace is over before it has stopped itself, and it is resumed before it does.
+    // The grace expires before the command has stopped itself, and it is resumed before it does.
     wait_until("it was asked to stop", || asked.exists());
     assert!(!context.gate().resume(1), "the work is at its gate");
     assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
     assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
-    // It ends, so it was continued.
+    // The command ends, so it was continued.
     working.join().expect("no panic");
 }
 
@@ -154,7 +154,7 @@ fn command_usage_includes_its_children() {
     assert!((1..600_000).contains(&took), "{took} ms");
 }
 
-/// Feeds a command a megabyte of lines and sets the progress as a reader would.
+/// Feeds a command a megabyte of newlines and reports the progress of the reader.
 fn feed_a_megabyte(context: &TaskContext, script: &str) -> RunningCommand {
     let place = CommandPlace::default();
     let line = CommandLine::new("mapper", script);
@@ -202,7 +202,7 @@ fn progress_of_answering_command_follows_its_output() {
 fn dropped_command_is_killed_with_its_children() {
     let Scene { command, process, .. } = Scene::start("sh -c 'echo $$; exec sleep 1000' & wait");
     drop(command);
-    // Its parent was killed as well; its new parent may reap it at any time.
+    // Its parent has also ended; its new parent may reap it at any time.
     wait_until("it has ended", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
         stat.map_or(true, |stat| stat.contains(") Z "))

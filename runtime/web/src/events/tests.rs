@@ -18,7 +18,7 @@ use crate::source::{OperatorCommand, SourceError};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A cluster with one job, which has as many running maps as there were polls. It reports each poll.
+/// A cluster with one job, whose number of running maps equals the number of polls. It reports each poll.
 #[derive(Debug)]
 struct Scripted {
     polls: AtomicU32,
@@ -77,7 +77,7 @@ impl PageSource for Scripted {
         Ok(Arc::default())
     }
 
-    /// Different after each poll.
+    /// Returns a different result after each poll.
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
         let scheduler = format!("policy {}", self.polls.load(SeqCst));
         Ok(Arc::new(QueueListing { scheduler, queues: None, wanted: SlotsWanted::default() }))

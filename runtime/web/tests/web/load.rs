@@ -1,5 +1,5 @@
-//! Benchmark of response times with many jobs, and with a job of 100,000 attempts. It prints the figures next to
-//! their budgets and fails for none, since the machine may be busy. Run it with `cargo test -p napreduce-web
+//! Benchmark of response times with many jobs, and with a job of 100,000 attempts. It prints the figures next
+//! to their budgets but never fails, since the machine may be busy. Run it with `cargo test -p napreduce-web
 //! --release --test web -- --ignored --nocapture load::`.
 
 use std::sync::Arc;

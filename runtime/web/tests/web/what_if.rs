@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const WHAT_IF: &str = "/api/nap/v1/what-if";
 const FAIR: &str = r#"{"schedulers": ["fair"]}"#;
-/// Script that starts a child and waits until it is told to end.
+/// Script that starts a child and waits for the signal to end.
 const WAITS: &str = r#"
 here=$(dirname "$0")
 for word; do case $word in --progress-file=*) printf ' 40\n' > "${word#--progress-file=}";; esac; done

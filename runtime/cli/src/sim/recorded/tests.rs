@@ -1,5 +1,5 @@
-//! Tests with plans that a naive cluster runs and records, with failures, suspensions and checkpoints, and with
-//! recordings of earlier versions.
+//! Simulates plans on a simple model of a cluster, with failures, suspensions and checkpoints, and replays
+//! the recorded history. Also replays recordings of earlier versions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use super::*;
 
 const EPOCH: u64 = 1_790_000_000_000;
 
-/// What happens to a task besides its work, in milliseconds.
+/// The disturbances of a task, in milliseconds.
 #[derive(Debug, Clone)]
 struct Luck {
     waits: u64,
     fails_after: Option<u64>,
-    /// How far into its work it is suspended, in percent, and for how long.
+    /// The point of its work at which it is suspended, in percent, and the duration.
     naps: Option<(u64, u64)>,
-    /// How far into its work a checkpoint is written, in percent.
+    /// The point of its work at which a checkpoint is written, in percent.
     saved_at: Option<u64>,
-    /// Time that a reduce starts before the end of the last map.
+    /// How long before the end of the last map a reduce starts.
     early: u64,
 }
 
@@ -70,7 +70,7 @@ prop_compose! {
     }
 }
 
-/// The history of one job as it is written down.
+/// The recorded history of one job.
 struct Diary {
     job: JobId,
     detail: JobDetail,
@@ -125,7 +125,7 @@ impl Diary {
         });
     }
 
-    /// Does a task of so much work from a time on; when it is done.
+    /// Runs a task of this much work from a given time; returns its end.
     fn task(
         &mut self,
         kind: TaskKind,
@@ -140,7 +140,7 @@ impl Diary {
             self.attempt(AttemptId { task, number }, now, now + after, "failed: no luck");
             (number, now) = (2, now + after);
         }
-        // One that is there early has nothing to do until the maps are done.
+        // A reduce that starts early is idle until the maps are done.
         let mut launched = if number == 1 && luck.waits == 0 { now.saturating_sub(early) } else { now };
         if let Some(percent) = luck.saved_at {
             let (first, second) = (AttemptId { task, number }, AttemptId { task, number: number + 1 });
@@ -179,7 +179,7 @@ impl Diary {
         done.figures = Some(AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() });
     }
 
-    /// A job that was run like this, with all that is known of it.
+    /// Runs a job with these disturbances; returns it with its history.
     fn run(job: JobId, plan: &SimulatedJob, luck: &[Luck]) -> EndedJob {
         let mut diary = Diary::new(job, plan);
         let begin = diary.detail.summary.submitted_millis;

@@ -1,5 +1,4 @@
-//! A smoke test of the fuzz targets: random bytes, and genuine messages that were damaged, on a
-//! stable toolchain.
+//! A smoke test of the fuzz targets on a stable toolchain: random bytes, and valid messages with damage.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,8 +9,7 @@ use proptest::sample::Index;
 
 use super::*;
 
-/// A genuine frame of every message between processes of a cluster, with the name of the target that
-/// takes it.
+/// Returns a valid frame of every message between processes of a cluster, with the name of its fuzz target.
 fn genuine() -> Vec<(&'static str, Vec<u8>)> {
     let frame = |line: &'static str| {
         let (message, hex) = (line.split(' ').next().unwrap(), line.rsplit(' ').next().unwrap());
@@ -38,15 +36,15 @@ fn genuine_messages_pass_their_targets() {
     }
 }
 
-/// The targets in a directory of the fuzzer's crate.
+/// Every known target has a file in the fuzz crate, and every file belongs to a known target.
 #[test]
 fn fuzz_targets_match_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = files.collect();
-    // Segment files are napreduce-data's, handshakes and journals napreduce-cluster's, recordings napreduce-history',
-    // frames napreduce's, those of guests napreduce-guests'.
+    // Targets of other crates: segments (napreduce-data), handshakes and journals (napreduce-cluster),
+    // recordings (napreduce-history), frames (napreduce), frames of guests (napreduce-guests).
     let others = ["segment", "handshake", "journal", "recording", "frames", "guest_frames"];
     let ours = TARGETS.iter().map(|(name, _)| *name).chain(others).map(|name| format!("{name}.rs"));
     assert_eq!(files, ours.collect());

@@ -1,5 +1,5 @@
-//! Compares the bytes of every message between processes of a cluster with those of the version in
-//! `golden.txt`.
+//! Compares the bytes of every message between processes of a cluster with `golden.txt`, which belongs to the
+//! current protocol version.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::wire::encode;
 const GOLDEN: &str = include_str!("golden.txt");
 const WRITE: &str = "NAPREDUCE_WRITE_GOLDEN";
 
-/// A line for each sample: the message, the variants in it, and the bytes of its frame.
+/// Returns a line for each sample: the message, its variants, and the bytes of its frame.
 fn lines<M: Serialize + DeserializeOwned>(message: &str) -> Vec<String> {
     let line = |(path, sample): (String, M)| {
         let mut line = format!("{message} {path} ");
@@ -40,7 +40,7 @@ fn all_lines() -> Vec<String> {
     .concat()
 }
 
-/// Lines without their bytes, with them.
+/// Groups lines by their part before the bytes.
 fn by_name<'a>(lines: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, bytes) in lines.into_iter().filter_map(|line| line.rsplit_once(' ')) {

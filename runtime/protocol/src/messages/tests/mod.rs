@@ -1,4 +1,4 @@
-//! Tests of the wire format: fixed bytes, limits, garbage, and messages that arrive in pieces.
+//! Tests of the wire format: fixed bytes, limits, invalid bytes, and messages that arrive in pieces.
 
 mod golden;
 mod sampler;

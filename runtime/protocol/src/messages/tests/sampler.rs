@@ -1,4 +1,4 @@
-//! One value of every variant that a message can have, made from its type alone.
+//! Generates a value for every variant that a message can have, from its type alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Values of a type, each with the variants that were chosen in it.
+/// Returns values of a type, each with the names of its variants.
 pub(super) fn samples<M: DeserializeOwned>() -> Vec<(String, M)> {
     let mut sampler = Sampler::default();
     let mut samples = Vec::new();
@@ -24,14 +24,14 @@ pub(super) fn samples<M: DeserializeOwned>() -> Vec<(String, M)> {
 
 #[derive(Default)]
 struct Sampler {
-    /// The variant to take at each enum on the way, and how many it has.
+    /// The variant to choose at each enum, and the number of its variants.
     choices: Vec<(usize, usize)>,
-    /// How many enums have been met, and the names of the variants that were taken.
+    /// The number of enums so far, and the names of the chosen variants.
     met: usize,
     path: Vec<&'static str>,
-    /// Variants that have been taken, by enum.
+    /// Variants that were chosen before, by enum.
     seen: BTreeMap<&'static str, BTreeSet<usize>>,
-    /// Enums of which some variant holds something.
+    /// Enums with at least one variant that has fields.
     deep: BTreeSet<&'static str>,
     values: u8,
 }
@@ -53,7 +53,7 @@ impl Sampler {
     fn choose(&mut self, name: &'static str, variants: &'static [&'static str]) -> usize {
         let seen = self.seen.entry(name).or_default();
         if self.met == self.choices.len() {
-            // A plain list of names, all of which have been somewhere, need not be gone through again.
+            // An enum without fields whose variants have all occurred need not be enumerated again.
             let known = seen.len() == variants.len() && !self.deep.contains(name);
             self.choices.push((0, if known { 1 } else { variants.len() }));
         }
@@ -64,7 +64,7 @@ impl Sampler {
         chosen
     }
 
-    /// Another one for each value of a message.
+    /// Returns a different number for each value of a message.
     fn value(&mut self) -> u8 {
         self.values = self.values.wrapping_add(1);
         self.values
@@ -223,7 +223,7 @@ impl<'de> MapAccess<'de> for Elements<'_> {
     }
 }
 
-/// The variant that was chosen.
+/// The chosen variant of an enum.
 struct Chosen<'a> {
     sampler: &'a mut Sampler,
     name: &'static str,

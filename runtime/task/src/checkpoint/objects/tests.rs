@@ -1,4 +1,4 @@
-//! Tests of checkpoints that workers exchange through a store in memory.
+//! Checkpoints that are copied to an object store in memory, and from there to another worker.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl ObjectStores for Memory {
     }
 }
 
-/// A worker's directory of checkpoints, and the store that it shares with others.
+/// A worker's directory of checkpoints, and the store that workers share.
 struct Scene {
     memory: &'static Memory,
     objects: CheckpointObjects,
@@ -103,7 +103,7 @@ impl Scene {
         self.folder.path().join(attempt(number).to_string())
     }
 
-    /// Saves a checkpoint that names these files; files of the attempt itself are written first.
+    /// Saves these files as an attempt that wrote some of them.
     fn save(&self, number: u32, files: &[(u32, &str, &[u8])], before: &[StoredFile]) {
         let directory = self.directory(number);
         fs::create_dir_all(&directory).expect("a folder");
@@ -129,7 +129,7 @@ impl Scene {
         assert_eq!(named.len(), files.len() + 1, "these and what names them");
     }
 
-    /// Checks that the attempt's checkpoint was fetched with these files.
+    /// Checks the files of an attempt's checkpoint.
     #[track_caller]
     fn check(&self, number: u32, files: &[(u32, &str, &[u8])]) {
         Checkpoint::read(&self.directory(number), attempt(1).task).expect("it is there");
@@ -183,7 +183,7 @@ fn of_several_the_furthest_is_named_first_and_what_is_no_checkpoint_not_at_all()
     let further = String::from_utf8(objects[&index(1)].clone()).expect("JSON");
     assert!(further.contains("\"reached\":[0,0]"), "{further}");
     objects.insert(index(1), further.replace("[0,0]", "[7,1]").into_bytes());
-    // Earlier versions do not write `reached`.
+    // A checkpoint of an earlier version lacks the field.
     let earlier = further.replace(",\"reached\":[0,0]", "").into_bytes();
     objects.insert(index(3), earlier);
     for other in ["s3://b/out/part-r-00000", "s3://b/out/checkpoint-77-x.1", "s3://b/outer/checkpoint-7-x.1"]

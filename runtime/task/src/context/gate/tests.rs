@@ -1,4 +1,4 @@
-//! Tests of requests and waits at the gate of an attempt. Stopping a real process is tested with its worker.
+//! Requests and waits at the gate of an attempt. The tests of the worker cover stopping real processes.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};

@@ -370,7 +370,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned(), bytes: body.to_vec() })
 }
 
-/// Sends a head byte by byte and returns after how long the server closes the connection.
+/// Sends a head byte by byte; returns the time until the server closes the connection.
 pub fn dribbled(address: SocketAddr) -> Duration {
     let begin = Instant::now();
     let mut stream = TcpStream::connect(address).expect("a connection");
