@@ -1,5 +1,5 @@
-//! A job without a command line. This test is a program of its own, since tasks are their program executed
-//! again.
+//! A job without a command line. The test is a program of its own, since an embedded job runs its own
+//! executable for each task.
 
 use std::fs;
 use std::path::Path;

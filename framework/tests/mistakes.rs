@@ -2,7 +2,7 @@
 //!
 //! After a change run `TRYBUILD=overwrite cargo test -p napreduce --test mistakes` and review the diff.
 
-/// The compiler lists what there is instead, and each of these features adds to those lists.
+/// The compiler lists alternatives in its errors, and each of these features adds to the lists.
 const MORE_FORMATS: bool = cfg!(any(
     feature = "avro",
     feature = "csv",

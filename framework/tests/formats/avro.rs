@@ -58,7 +58,7 @@ fn head(schema: &str, codec: &str) -> Vec<u8> {
 const SCHEMA: &str = r#"{"type":"record","name":"F","fields":[{"name":"gate","type":{"type":"array","items":"int"}},
     {"name":"delay","type":["null","long"]},{"name":"carrier","type":"string"}]}"#;
 
-/// Blocks of three rows, written by hand.
+/// Blocks of three rows, encoded by hand.
 fn by_hand(rows: i64) -> Vec<u8> {
     let mut file = head(SCHEMA, "null");
     let numbers: Vec<i64> = (0..rows).collect();
@@ -190,7 +190,7 @@ fn damaged_files_are_rejected_by_name() {
     assert!(flights().check(&TestFile::new("a", by_hand(1)).path).is_ok());
 }
 
-/// One block of a schema with these bytes.
+/// A file of one block with these bytes.
 fn one_block(schema: &str, rows: i64, content: &[u8]) -> TestFile {
     let mut file = head(schema, "null");
     long(rows, &mut file);
@@ -215,7 +215,7 @@ fn arrays_of_zero_size_items_are_read() {
             }
             long(0, &mut content);
         }
-        // The same with a negative count, which the size of the block in bytes follows.
+        // The same with a negative count, after which the format expects the size of the block in bytes.
         [-3, 0, 0].iter().for_each(|number| long(*number, &mut content));
         let file = one_block(&schema, 4, &content);
         #[derive(Deserialize)]

@@ -310,7 +310,7 @@ fn writer_uses_configured_quotes() {
     assert_eq!(JobTest::new(read).input(written).run().text(), "it's\na,b\n\"c\"\n");
 }
 
-/// The rows of type `R` in a csv text, as `Debug` prints them.
+/// Parses a csv text into rows of type `R`, printed with `Debug`.
 fn rows_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(text: &str) -> Vec<String> {
     let file = TestFile::new("a.csv", text);
     same_at_every_cut(&CsvRows::<R>::default(), &file, [3, 20], |row| format!("{row:?}"))

@@ -101,7 +101,7 @@ struct With<T> {
     rest: T,
 }
 
-/// A line as a row of type `R`.
+/// Parses a line into a row of type `R`, printed with `Debug`.
 fn row_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(line: &str) -> Result<String, String> {
     let file = TestFile::new("a.jsonl", line);
     let rows = read(&JsonRows::<R>::default(), &file.whole(), false, |row: R| format!("{row:?}"));
@@ -121,7 +121,7 @@ fn large_integer_is_not_rounded_for_untyped_number() {
             assert!(error.contains(&format!("the integer {integer} exceeds 64 bits")), "{error}");
         }
     }
-    // They fit, are not integers, or are not read.
+    // The numbers are in range, are not integers, or belong to fields that are not read.
     for line in [
         r#"{"id":18446744073709551615,"a":-9223372036854775808}"#,
         r#"{"id":1,"a":18446744073709551616.0,"b":1e30,"c":"18446744073709551616"}"#,

@@ -1,4 +1,4 @@
-//! Checks that all formats share, and the search for other programs and Python packages.
+//! Checks that all formats share, and access to other programs and Python packages.
 #![allow(dead_code, reason = "each feature uses some of it")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use napreduce::input::{InputError, InputFormat, RecordReader, Split};
 use tempfile::TempDir;
 
-/// A file in a folder of its own.
+/// A file in its own folder.
 pub struct TestFile {
     _folder: TempDir,
     pub path: PathBuf,
@@ -27,7 +27,7 @@ impl TestFile {
         Split::whole(&self.path, self.size)
     }
 
-    /// Splits the file into pieces of this many bytes.
+    /// Returns splits of this many bytes.
     pub fn pieces(&self, bytes: u64) -> Vec<Split> {
         let starts = (0..self.size).step_by(usize::try_from(bytes).expect("a size"));
         starts
@@ -39,7 +39,7 @@ impl TestFile {
     }
 }
 
-/// All records of a split; with `resume` by a new reader after each batch.
+/// Reads all records of a split; if `resume`, with a new reader after each batch.
 pub fn read<F: InputFormat>(
     format: &F,
     split: &Split,
@@ -68,7 +68,7 @@ pub fn read<F: InputFormat>(
     }
 }
 
-/// The records of the whole file, which are those of all its pieces, however large they are.
+/// Returns the records of the whole file; checks that splits of every size give the same records.
 pub fn same_at_every_cut<F: InputFormat>(
     format: &F,
     file: &TestFile,
@@ -98,8 +98,8 @@ fn first_difference(expected: &[String], found: &[String]) -> String {
     )
 }
 
-/// Reads a damaged file. It must be rejected by name or give only records of the intact file; returns the
-/// error.
+/// Reads a damaged file. It must be rejected with an error that names it, or give only records of the intact
+/// file. Returns the error.
 pub fn refused_or_intact<F: InputFormat>(
     format: &F,
     file: &TestFile,
@@ -144,7 +144,7 @@ pub fn filtered(program: &str, arguments: &[&str], input: &[u8], package: &str) 
     }
 }
 
-/// Whether this Python script can use these packages; run with the folder as its working directory.
+/// Runs a Python script in the folder; returns its output, or `None` if a package is missing.
 pub fn python(packages: &[&str], script: &str, folder: &Path) -> Option<String> {
     let imports = format!("import {}", packages.join(", "));
     let known = Command::new("python3").args(["-c", &imports]).stderr(Stdio::null()).status();

@@ -1,4 +1,5 @@
-//! The formats that are features: every cut, every preemption, damage, and exchange with other programs.
+//! The formats that are behind features: every split, every preemption, damage, and exchange with other
+//! programs.
 #![cfg(feature = "testing")]
 
 #[cfg(feature = "avro")]

@@ -51,7 +51,7 @@ fn row(number: i64) -> Written {
     Written { gates: vec![number as i32; (number % 3) as usize], delay, carrier: format!("Ü{number}"), kind }
 }
 
-/// A job that makes rows of numbers, in groups of three.
+/// A job that writes rows of numbers, in groups of three.
 fn numbered() -> Job {
     Job::text().map_only_to(Parquet::<Written>::default().group_rows(3), |number: &str, out| {
         number.parse().map(|number| out.emit(&row(number)))

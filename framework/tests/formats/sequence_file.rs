@@ -1,4 +1,4 @@
-//! Hadoop's SequenceFiles in all three layouts, written here by Hadoop's specification.
+//! Hadoop's SequenceFiles in all three layouts, written by the test according to the specification.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ enum Layout {
     Blocks,
 }
 
-/// A length below 128, as Hadoop writes numbers.
+/// A length below 128 in Hadoop's encoding.
 fn length(bytes: &[u8]) -> u8 {
     u8::try_from(bytes.len()).ok().filter(|length| *length < 128).expect("a short one")
 }
@@ -36,7 +36,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a Vec takes every write")
 }
 
-/// Hadoop's class of a compression, and its compression function.
+/// Hadoop's class name of a codec, and its compression function.
 type Codec<'c> = (&'c str, &'c dyn Fn(&[u8]) -> Vec<u8>);
 
 const ZLIB: Codec<'_> = ("DefaultCodec", &zlib);
@@ -53,7 +53,7 @@ fn head(layout: Layout, key: &str, value: &str, codec: &str) -> Vec<u8> {
     file
 }
 
-/// A file of numbers and texts, with a marker before each three of them.
+/// A file of numbers and texts, with a sync marker before every third record.
 fn file(layout: Layout, records: i64) -> Vec<u8> {
     file_in(layout, records, ZLIB)
 }
@@ -131,7 +131,7 @@ fn reader_is_preemption_safe_at_every_record() {
     }
 }
 
-/// Hadoop's framing: a block per kilobyte, and an empty block at the end.
+/// Hadoop's framing: one block per kilobyte, and an empty block at the end.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn framed(content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8]| u32::try_from(bytes.len()).expect("short").to_be_bytes();

@@ -97,7 +97,7 @@ fn skip_limit_applies_per_map() {
     let expected = "input-0000 has too many bad records (limit 1), the last one at line 3: no number: \
                     \"y\"; the record begins with \"y\"; fix the records, or raise --bad-records";
     assert!(message.ends_with(expected), "{message}");
-    // Two maps, each with one.
+    // Two maps, each with one bad record.
     assert_eq!(of("4\nx\n", 1).input("y\n6\n").setting("combine-files=false").run().text(), "2\n3\n");
 }
 

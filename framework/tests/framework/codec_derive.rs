@@ -22,7 +22,7 @@ struct Marker;
 #[derive(Key, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Outer<'text> {
     first: Visit<'text>,
-    // Names that the generated code uses itself.
+    // Names that the derived code also uses.
     last: (&'text str, Point),
     out: [u8; 2],
     value: Marker,

@@ -8,7 +8,7 @@ use napreduce::{Key, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Both forms of one encoded key.
+/// Both encodings of a key: alone and followed by other data.
 struct Encoded {
     last: Vec<u8>,
     inner: Vec<u8>,
@@ -21,7 +21,7 @@ fn encoded<K: Key>(owned: &K::Owned) -> Encoded {
     Encoded { last, inner }
 }
 
-/// The bytes compare as the values do, and nothing that ends itself is the beginning of something else.
+/// Encoded bytes compare as the values do, and no self-terminating encoding is a prefix of another.
 fn check_order(left: &Encoded, right: &Encoded, order: Ordering) {
     assert_eq!(left.last.cmp(&right.last), order, "{:?} and {:?}", left.last, right.last);
     assert_eq!(left.inner.cmp(&right.inner), order, "{:?} and {:?}", left.inner, right.inner);
@@ -30,7 +30,7 @@ fn check_order(left: &Encoded, right: &Encoded, order: Ordering) {
     }
 }
 
-/// A key is decoded in front of any bytes, and encodes to the same bytes.
+/// A key is decoded correctly when other bytes follow, and encodes to the same bytes again.
 fn check_again<K: Key>(owned: &K::Owned, tail: &[u8])
 where
     K::Owned: Debug,
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// Bytes from anywhere decode to something or to an error that points into them.
+/// Arbitrary bytes decode to a value, or to an error with a position inside them.
 fn check_foreign<V: Value>(bytes: &[u8], last: bool) {
     let scratch = Scratch::new();
     let mut rest = bytes;
@@ -85,7 +85,7 @@ where
     assert_eq!(K::decode_owned(&encoded::<K>(&left).last), Ok(left));
 }
 
-/// Bytes that meet in every way with those of the escapes.
+/// Bytes that often coincide with escape bytes.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(prop::sample::select(vec![0, 1, 2, b'a', 0xFE, 0xFF]), 0..6)
 }
@@ -150,7 +150,7 @@ key_properties! {
         (any::<bool>(), text(), any::<bool>(), any::<bool>(), bytes(), any::<u8>());
 }
 
-/// The order of floats as keys: zeros are one, NaN are one and last.
+/// The order of float keys: both zeros are equal, and all NaN are equal and last.
 macro_rules! float_properties {
     ($name:ident, $type:ty, $bits:ty) => {
         proptest! {

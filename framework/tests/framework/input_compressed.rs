@@ -38,7 +38,8 @@ impl TestFile {
     }
 
     fn rewrite(&mut self, content: &[u8]) {
-        // In place: a file system may write out a file that was emptied before, which takes milliseconds.
+        // Changed in place: some file systems sync a file that was truncated and rewritten, which takes
+        // milliseconds.
         let mut file = fs::OpenOptions::new().write(true).open(&self.path).expect("an open file");
         file.write_all(content).expect("a written file");
         file.set_len(content.len() as u64).expect("a file of that length");
@@ -84,7 +85,7 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 
 const FORMATS: [(&str, Compress); 2] = [("a.gz", gzip), ("a.zst", zstd)];
 
-/// Lines whose compressed form has blocks of several kinds.
+/// Lines whose compressed form has blocks of several types.
 fn content(lines: std::ops::Range<u64>) -> Vec<u8> {
     lines
         .map(|number| format!("{number} {:x} aaaaaaaaaaaaaaaa\n", number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
@@ -160,7 +161,7 @@ fn reader_resumes_anywhere() {
     }
 }
 
-/// Damaged bytes give an error that names the file, a prefix of the lines, or all lines.
+/// A damaged file gives an error that names it after a prefix of the lines, or all lines.
 fn check_damaged(file: &TestFile, intact: &[Vec<u8>]) -> Option<String> {
     let (lines, error) = file.lines(1 << 18);
     assert!(intact.starts_with(&lines), "lines were read that are not there: {lines:?}");
@@ -236,7 +237,7 @@ fn uncompressed_file_is_rejected() {
 
 #[test]
 fn zstd_window_over_memory_is_rejected() {
-    // A frame whose header asks for 128 MiB.
+    // A frame whose header requests a window of 128 MiB.
     let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 17 << 3];
     frame.extend_from_slice(&[0x01 | 4 << 3, 0, 0]);
     frame.extend_from_slice(b"one\n");

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Stops reading early.
+/// An error that stops reading early.
 enum Stop {
     Wanted,
     Input(InputError),
@@ -40,7 +40,7 @@ impl TestFile {
         Split::whole(&self.path(), self.size)
     }
 
-    /// The file cut at `cuts`, in any order, also twice at the same place.
+    /// Returns the splits of the file at `cuts`, which may be unordered or repeated.
     fn splits(&self, cuts: &[u64]) -> Vec<Split> {
         let mut ends: Vec<u64> = cuts.iter().map(|cut| cut % (self.size + 1)).chain([self.size]).collect();
         ends.sort_unstable();
@@ -81,8 +81,8 @@ fn naive(content: &[u8]) -> Vec<Line> {
     lines
 }
 
-/// Lines of a split with their offsets, which are asked for by failing at each line once; resumed after every
-/// batch where `resume`.
+/// Reads the lines of a split with their offsets, which are found by failing at each line once. If `resume`,
+/// a new reader continues after every batch.
 fn read<F: InputFormat>(
     format: &F,
     split: &Split,
@@ -158,8 +158,8 @@ fn check(content: &[u8], cuts: &[u64], memory: usize, resume: bool) {
     }
 }
 
-/// Lines of every shape: empty, with NUL, CR inside and at the end, of several bytes a letter, longer than
-/// the buffer.
+/// Lines of every shape: empty, with NUL, with CR inside and at the end, with multibyte characters, and
+/// longer than the buffer.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "\n",
@@ -259,7 +259,7 @@ fn lines_longer_than_buffer_are_read() {
         (4, Some('l')),
     ];
     assert_eq!(lines(&file.whole()), expected);
-    // Most splits lie inside of one line and have none.
+    // Most splits lie inside one line and contain no line start.
     let cuts: Vec<u64> = (1..20).map(|number| number * file.size / 20).collect();
     assert_eq!(file.splits(&cuts).iter().flat_map(lines).collect::<Vec<_>>(), expected);
 }

@@ -9,7 +9,7 @@ use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 use proptest::prelude::*;
 
-/// Emits each line with its byte and line number.
+/// Emits each line with its byte offset and line number.
 fn places() -> Job {
     Job::bytes().map_only(|line: &[u8], out| {
         let place = out.input();
@@ -17,7 +17,7 @@ fn places() -> Job {
     })
 }
 
-/// The same, worked out by hand.
+/// The expected output, computed directly.
 fn expected(text: &str) -> String {
     let mut offset = 0;
     let lines = text.split_inclusive('\n').enumerate().map(|(number, line)| {

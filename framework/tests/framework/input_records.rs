@@ -101,7 +101,7 @@ fn invalid_record_lengths_are_rejected() {
     assert_eq!(message(200, 100), "a record of 200 bytes is longer than 100B; raise --task-memory");
 }
 
-/// The record type of a file, and the number of records.
+/// Returns the record of a whole file, and the number of records.
 fn whole_file(file: &TestFile, memory: usize) -> Result<(Vec<u8>, usize), InputError> {
     let mut found = (Vec::new(), 0);
     let split = file.whole();

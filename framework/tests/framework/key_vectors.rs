@@ -12,7 +12,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of values of one type, in both forms; `write` is how a value is written in the file.
+/// Encodes values of one type in both forms; `write` formats a value for the file.
 fn of<K: Key>(name: &str, values: Vec<K::Owned>, write: impl Fn(&K::Owned) -> Json) -> Json {
     let encode = |value: &K::Owned, last: bool| {
         let mut bytes = Vec::new();
@@ -26,7 +26,7 @@ fn of<K: Key>(name: &str, values: Vec<K::Owned>, write: impl Fn(&K::Owned) -> Js
     json!({ "type": name, "keys": known })
 }
 
-/// Bytes that are no value of a type.
+/// Byte strings that are invalid for a type.
 fn refused<K: Key>(name: &str, all: &[&[u8]]) -> Json {
     let is_refused = |bytes: &&[u8]| -> Result<(), DecodeError> { K::decode_owned(bytes).map(drop) };
     assert!(all.iter().all(|bytes| is_refused(bytes).is_err()), "{name}: some of these are keys");
@@ -37,7 +37,7 @@ fn text(value: &String) -> Json {
     json!(value)
 }
 
-/// JSON has no infinities, and programs disagree about how many digits a number has.
+/// Formats a float as text, since JSON has no infinities and programs differ in the digits of a number.
 fn float(value: &f64) -> Json {
     json!(hex(&value.to_bits().to_be_bytes()))
 }

@@ -1,7 +1,6 @@
-//! Jobs, codecs, inputs and outputs as a user of the crate has them: every name is public.
-//!
-//! Beside this folder are programs of their own: `mistakes` runs cargo in a workspace that it makes,
-//! `preemption_counters` looks at counters that a whole process has, and `formats` is behind features.
+//! Jobs, codecs, inputs and outputs through the public API. Tests that need a program of their own are next
+//! to this folder: `mistakes` runs cargo in a temporary workspace, `preemption_counters` reads counters of
+//! the whole process, and `formats` needs features.
 
 mod bad_records;
 mod codec_bytes;

@@ -7,7 +7,7 @@ use napreduce::records::Records;
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
-/// Writes numbers, other lines, and the lengths of lines as bytes to three outputs.
+/// Writes numbers, other lines, and line lengths as bytes to three outputs.
 fn sorted_out() -> Job {
     let (errors, lengths) =
         (NamedOutput::new("errors", Text), NamedOutput::new("lengths", FixedBytes { length: 1 }));
@@ -42,7 +42,7 @@ fn multi_output_map_is_preemption_safe() {
     JobTest::new(sorted_out).input("1\nx\n22\ny\n3\nz\n").split_size(5).assert_safe_at_random(1, 8);
 }
 
-/// Words by how often they are there: once in the parts, oftener as typed records, whose format has a state.
+/// Words by frequency: unique words go to the parts, others to typed records, whose format is stateful.
 fn by_frequency() -> Job {
     let often = NamedOutput::new("often", Records::<String, u64>::default());
     Job::text()
@@ -83,7 +83,7 @@ fn named_output_exceeds_its_buffer() {
     assert!(output.named_text("twice") == expected && output.text().is_empty());
 }
 
-/// The message with which a job is refused.
+/// Returns the error with which a job is rejected.
 fn refused(job: impl Fn() -> Job) -> String {
     let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(job).input("a\n").run()));
     ran.expect_err("it is wrong").downcast_ref::<String>().expect("a message").clone()

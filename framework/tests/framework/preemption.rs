@@ -20,7 +20,7 @@ fn wordcount() -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Every value is in the output, in its order.
+/// Writes every value in order.
 fn lines_by_word() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, String>| {
@@ -42,7 +42,7 @@ fn job_with_combiner_is_preemption_safe() {
     JobTest::new(wordcount).input(POEM).split_size(60).reduces(2).assert_preemption_safe();
 }
 
-/// The reduce sees only the combiner's fold of a group, whose order matters here.
+/// The reduce receives only the combiner's result, and the order of values matters here.
 #[test]
 fn fold_follows_value_order() {
     let chains = || {
@@ -77,7 +77,7 @@ fn empty_job_is_preemption_safe() {
     JobTest::new(wordcount).input("").input("\n").reduces(3).assert_preemption_safe();
 }
 
-/// Users in order, for each the times in order.
+/// Users in order, each with the ordered times.
 fn visits() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
@@ -114,7 +114,7 @@ fn single_group_is_saved_at_its_end() {
     JobTest::new(one_group).input(POEM).split_size(50).assert_preemption_safe();
 }
 
-/// Reads one value of each group; the rest is skipped.
+/// Reads one value of each group; the framework skips the rest.
 #[test]
 fn unread_values_are_preemption_safe() {
     let first = || {
@@ -145,7 +145,7 @@ fn map_only_job_is_preemption_safe() {
 
 #[test]
 fn spilling_map_is_preemption_safe() {
-    // Less than half of the megabyte is for the sort.
+    // Less than half of the megabyte is available to the sort.
     let wide = || {
         Job::text()
             .map(|line: &str, out: &mut Emit<String, Vec<u8>>| {

@@ -10,7 +10,7 @@ use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, Values, cou
 
 const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
-/// Returns the kit's message about a job that is not preemption-safe.
+/// Returns the test kit's message about a job that is not preemption-safe.
 fn complaint(job: impl Fn() -> Job) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(|| assert_preemption_safe(job, LINES)));
     let payload = panicked.expect_err("the job is not safe");
@@ -19,7 +19,7 @@ fn complaint(job: impl Fn() -> Job) -> String {
     })
 }
 
-/// Numbers its lines, and returns a given result from `save`.
+/// Numbers its lines; `save` returns a given result.
 #[derive(Clone)]
 struct Numbering {
     next: u64,
@@ -93,7 +93,7 @@ fn hidden_closure_state_fails_kit() {
     assert!(message.contains("part 0 has"), "{message}");
 }
 
-/// Says that it resumes in a group, and does not look whether the group was cut.
+/// Resumes inside a group without checking whether the group was interrupted.
 #[derive(Clone)]
 struct Hasty;
 

@@ -38,7 +38,7 @@ impl Reducer for Ledger {
     ) -> Result<(), TaskError> {
         while let Some(value) = values.next() {
             self.sum += value;
-            // Also in the middle of a group something may be written.
+            // A reduce may also write in the middle of a group.
             out.emit("value", value);
         }
         if values.is_cut() {
@@ -95,7 +95,7 @@ fn stateful_reducer_resumes_inside_group() {
     JobTest::new(|| ledger(true)).input(one_word).assert_preemption_safe();
 }
 
-/// Emits each line with the length of the one before it, and at the end how many there were.
+/// Emits each line with the length of the previous line, and the number of lines at the end.
 #[derive(Clone, Default)]
 struct Before {
     length: u64,
@@ -163,7 +163,7 @@ fn anything_anywhere() {
     test(false).reduces(2).assert_safe_at_random(seed, 40);
 }
 
-/// `Ledger` as a closure with a state.
+/// `Ledger` as a closure with state.
 #[test]
 fn closure_state_is_restored_inside_group() {
     let numbered = || {

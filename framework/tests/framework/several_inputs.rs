@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 type Sides = Emit<(String, bool), String>;
 
-/// Each order with the name of its user: orders are records of four bytes, `ID` and two digits.
+/// Joins each order with the name of its user. Orders are records of four bytes: `ID` and two digits.
 fn join() -> Job {
     Job::inputs()
         .add("users", TextLines, |line: &str, out: &mut Sides| {
@@ -41,7 +41,7 @@ fn id(number: u8) -> String {
     format!("{number:02}")
 }
 
-/// The join of some users and orders by nested loops.
+/// The expected join of users and orders, by nested loops.
 fn joined(users: &BTreeMap<u8, String>, orders: &[(u8, u8)]) -> String {
     let mut text = String::new();
     for (user, name) in users {
@@ -163,7 +163,7 @@ fn stateful_mapper_and_closure_can_be_combined() {
     test.assert_preemption_safe();
 }
 
-/// The message with which a definition is refused.
+/// Returns the error with which a definition is rejected.
 fn refused(job: fn() -> Job) -> String {
     let ran = catch_unwind(AssertUnwindSafe(|| JobTest::new(job).run()));
     let panic = ran.expect_err("the definition is wrong");

@@ -4,7 +4,7 @@ use napreduce::input::{TextLines, WholeFile};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, Mapper, Save, TaskError, TaskInfo};
 
-/// Says of each file its name when it begins, its lines, and how many they were at its end.
+/// Emits the name of each file at its beginning, its lines, and their number at its end.
 #[derive(Clone, Default)]
 struct Narrator {
     file: String,

@@ -63,7 +63,7 @@ fn large_input_and_output_do_not_deadlock() {
     let output =
         JobTest::new(mapped("while read -r line; do echo \"$line$line$line\"; done")).input(&much).run();
     assert_eq!(output.parts[0].len(), 2_000 * 3_001);
-    // All of its output before any of its input is read, and the other way round.
+    // The command writes all output before it reads, and reads all input before it writes.
     let writes_first = "head -c 3000000 /dev/zero | tr '\\0' '\\n'; cat > /dev/null";
     assert_eq!(JobTest::new(mapped(writes_first)).input(&much).run().parts[0].len(), 3_000_000);
     let reads_first = "cat > /dev/null; head -c 3000000 /dev/zero | tr '\\0' '\\n'";
@@ -142,8 +142,8 @@ fn command_jobs_are_suspend_safe() {
     let lines = "b 1\na 2\nb 3\na 4\n";
     let test = |mapper: &str, reducer: &str| JobTest::new(commands(mapper, reducer)).input(lines);
     test("tr ' ' '\\t'", "cat").assert_suspend_safe();
-    // The shell stops itself when it is asked to, and goes on. A wait that the signal cut off counts as a
-    // status of its own, which must not be the last one where the child has ended meanwhile.
+    // The shell stops itself on request and resumes. A `wait` that a signal interrupts returns a status of
+    // its own, which must not be the last one if the child has ended meanwhile.
     let stops = "trap 'kill -STOP $$' TSTP; exec 3<&0; tr ' ' '\\t' <&3 & while kill -0 $!; do wait $!; done 2> /dev/null; true";
     test(stops, stops).assert_suspend_safe();
     JobTest::new(mapped("trap '' TSTP; cat")).input(lines).assert_suspend_safe();
@@ -168,7 +168,7 @@ fn combining(mapper: &str, combiner: &str) -> impl Fn() -> Job + use<> {
     move || job(&commands)
 }
 
-/// Adds up the numbers of each key; lines of a key are adjacent.
+/// Adds up the numbers of each key; the lines of a key are adjacent.
 const SUM: &str = r#"awk -F '\t' 'NR > 1 && $1 != k { print k "\t" n; n = 0 } { k = $1; n += $2 } END { if (NR) print k "\t" n }'"#;
 const WORDS: &str = r#"tr -s ' ' '\n' | awk '{ print $1 "\t1" }' # words"#;
 
@@ -262,7 +262,7 @@ fn partition_fields_select_reduce() {
         used += usize::from(!first.is_empty());
         all.extend(first);
     }
-    // Each first field is in one part only, and there together.
+    // Each first field is in one part only, with all its lines.
     all.sort_unstable();
     let mut expected: Vec<String> = (0..23).map(|number| number.to_string()).collect();
     expected.sort_unstable();

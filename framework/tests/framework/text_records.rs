@@ -24,7 +24,7 @@ fn between<'a>(text: &'a str, delimiter: &str) -> Vec<&'a str> {
     records
 }
 
-/// Lines in groups: a line that `begins` one is the first of its group.
+/// Groups lines; a line for which `begins` returns true starts a group.
 fn grouped(text: &str, begins: impl Fn(&str) -> bool) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
     for line in text.split_inclusive('\n') {
@@ -44,7 +44,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in text.split_inclusive('\n') {
         match line.trim_start_matches('\r') {
-            // Behind a newline, the last line is blank without one of its own.
+            // After a newline, a final line without its own newline is blank.
             "\n" => paragraphs.push(String::new()),
             "" if text.len() > line.len() => paragraphs.push(String::new()),
             _ => paragraphs.last_mut().expect("one").push_str(line),

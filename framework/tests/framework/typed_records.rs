@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Pairs = Vec<(String, u64)>;
 
-/// A file of blocks of a few records each, laid out by hand from the description of the format.
+/// Writes a file of blocks of a few records each, according to the description of the format.
 fn file(path: &Path, blocks: &[Pairs]) -> Vec<u8> {
     let mut bytes = b"NAPRECS\n\x01\0\0\0".to_vec();
     for pairs in blocks {
@@ -86,8 +86,8 @@ proptest! {
         }
         std::fs::write(&path, &bytes).expect("a file");
         match read(&path, 0, bytes.len() as u64, bytes.len() as u64) {
-            // A file cut between two blocks is a shorter file; parts are covered by their digest in
-            // `_SUCCESS`.
+            // A file truncated between two blocks is a valid shorter file; the digest in `_SUCCESS` protects
+            // parts.
             Ok(pairs) => prop_assert!(cut && blocks.concat().starts_with(&pairs)),
             Err(error) => prop_assert!(error.to_string().contains("records"), "{}", error),
         }
@@ -103,7 +103,7 @@ fn record_over_memory_is_rejected() {
     };
     let blocks = [pairs(500, 40), pairs(1, 3), pairs(300, 90)];
     let length = file(&path, &blocks).len() as u64;
-    // The longest record is one of 90 letters, its length, and nine bytes of a number.
+    // The longest record has 90 letters, their length, and nine bytes of a number.
     for memory in [100, 101, 128, 1_000, 5_000, 1 << 20] {
         assert_eq!(
             read_within(&path, 0, length, length, memory).expect("records"),

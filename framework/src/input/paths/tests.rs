@@ -1,4 +1,4 @@
-//! Files, directories and globs on a real disk, together with files that must be skipped.
+//! Files, directories and globs on a real disk, with hidden files that must be skipped.
 
 use super::*;
 use std::os::unix::fs::symlink;
@@ -29,7 +29,7 @@ fn directory() -> TempDir {
     directory
 }
 
-/// What the arguments mean, below the directory.
+/// Returns the expanded arguments, relative to the directory.
 fn expanded(directory: &TempDir, arguments: &[&str]) -> Result<Vec<String>, String> {
     expanded_to(directory, arguments, false)
 }
@@ -83,7 +83,7 @@ fn subdirectories_need_recursive() {
         "input tree contains the directory tree/one; pass --recursive to read its files too, \
          or name files by a glob such as 'tree/*.*', or 'tree/**/*.*' at any depth"
     );
-    // Also where there is nothing else in it, and where a glob has matched it.
+    // Also if the directory contains nothing else, and if a glob has matched it.
     assert!(refusal("tree/on*").starts_with("input tree/one contains the directory tree/one/two; "));
     let all = ["tree/a.txt", "tree/one/b.txt", "tree/one/two/c.txt"];
     assert_eq!(expanded_to(&root, &["tree"], true).as_deref(), Ok(&all.map(String::from)[..]));

@@ -58,7 +58,7 @@ fn damage_is_detected() {
 
 #[test]
 fn false_block_mark_is_read_as_data() {
-    // Random bits hold no mark, so one is laid between two streams, where only a search can find it.
+    // Random bits contain no block mark, so one is placed between two streams, where only a search finds it.
     let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(50), 1));
     let mark = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
     let file = TestFile::new("a.bz2", [&first[..], &mark, &second].concat());

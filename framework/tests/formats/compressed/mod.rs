@@ -26,7 +26,7 @@ fn show(line: &[u8]) -> String {
     String::from_utf8_lossy(line).into_owned()
 }
 
-/// Lines that do not compress to nothing, one of them long and one empty.
+/// Lines that are not fully compressible; one is long and one is empty.
 fn content(lines: u64) -> Vec<u8> {
     let line = |number: u64| match number % 97 {
         13 => "\n".to_owned(),
@@ -44,7 +44,7 @@ fn lines_of(content: &[u8]) -> Vec<String> {
     lines
 }
 
-/// The output of the command-line tool is read in one piece and with resumes.
+/// Reads the output of the command-line tool in one pass and with resumes.
 fn read_whole(name: &str, compressed: &[u8], content: &[u8]) {
     let file = TestFile::new(name, compressed);
     let expected = lines_of(content);
@@ -54,7 +54,7 @@ fn read_whole(name: &str, compressed: &[u8], content: &[u8]) {
     }
 }
 
-/// A file cut anywhere is refused as incomplete, unless at `ends`.
+/// A truncated file is rejected as incomplete, unless truncated at one of `ends`.
 fn cut_anywhere(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) {
     let intact = lines_of(content);
     for cut in 1..compressed.len() {
@@ -69,7 +69,8 @@ fn cut_anywhere(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) {
     }
 }
 
-/// The same, and a flipped bit never gives other lines. How many flips were seen.
+/// The same, and a flipped bit never changes the lines without an error. Returns the number of detected
+/// flips.
 fn damage(name: &str, compressed: &[u8], content: &[u8], ends: &[usize]) -> usize {
     cut_anywhere(name, compressed, content, ends);
     let intact = lines_of(content);
@@ -87,7 +88,7 @@ fn by_first_letter() -> Job {
         .reduce(|letter, counts, out| out.emit(show(letter), counts.sum()))
 }
 
-/// Preempted at random, and the same split by split.
+/// The job is preempted at random points, and reads the file as a whole and in splits.
 fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
     let test = JobTest::new(by_first_letter).input(compressed).input_extension(extension);
     let whole = test.run();
@@ -96,7 +97,7 @@ fn is_preemption_safe(extension: &str, compressed: &[u8], split_size: u64) {
     test.assert_safe_at_random(1, 8);
 }
 
-/// A stream of the kind that Hadoop writes: blocks of so much content, each in two chunks.
+/// Compresses as Hadoop does: blocks of this much content, each in two chunks.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -112,7 +113,7 @@ fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Files of other kinds under the name of blocks, and blocks that lie about their lengths.
+/// Rejects files of other formats under this extension, and blocks with wrong lengths.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let said = |bytes: &[u8], memory: usize| {
@@ -158,7 +159,7 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
         let lying = [&lie.to_be_bytes()[..], &block[4..]].concat();
         said(&lying, 1 << 20);
     }
-    // A writer that is given more than its buffer holds makes a block of many chunks.
+    // A single write longer than the writer's buffer makes a block of many chunks.
     let chunk = vec![b'x'; 1 << 20];
     let compressed = compress(&chunk);
     let mut many = (20_u32 << 20).to_be_bytes().to_vec();

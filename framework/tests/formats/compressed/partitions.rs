@@ -1,6 +1,5 @@
-//! Every layout of the same content: empty members, frames and blocks, and data that may be between them.
-//!
-//! A seed decides the layout. Whatever it is, the content is the one that the programs of the field read.
+//! Random layouts of the same content: empty members, frames and blocks, and the data that a format allows
+//! between them. The seed determines the layout. The result must equal that of the common tools.
 
 use super::*;
 
@@ -34,7 +33,7 @@ impl Choice {
     }
 }
 
-/// A file and the places where it can be cut without anybody seeing it.
+/// A file, and the offsets at which truncation cannot be detected.
 struct Layout {
     bytes: Vec<u8>,
     content: Vec<u8>,
@@ -73,7 +72,7 @@ fn some(choice: &mut Choice, mut one: impl FnMut(&mut Choice) -> Vec<u8>) -> Vec
     (0..choice.below(3)).map(|_| one(choice)).collect()
 }
 
-/// The lines of all pieces of a file of this size.
+/// Returns the lines of all splits of this size.
 fn lines_cut(file: &TestFile, size: u64) -> Result<Vec<String>, InputError> {
     let pieces = if ByteLines.splittable(&file.path) {
         file.pieces(size.max(file.size / 64))
@@ -84,8 +83,8 @@ fn lines_cut(file: &TestFile, size: u64) -> Result<Vec<String>, InputError> {
     Ok(read.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// A layout is read as its content at every split size, and when it is cut or something follows it, nothing
-/// is missing without an error.
+/// A layout is read correctly at every split size. Truncated files and files with trailing data lose no lines
+/// without an error.
 fn check(name: &str, seed: u64, layout: &Layout) {
     let Layout { bytes, content, ends } = layout;
     let expected = lines_of(content);
@@ -109,7 +108,7 @@ fn check(name: &str, seed: u64, layout: &Layout) {
     }
 }
 
-/// Checks many layouts, and has them all decompressed by Python, whose `decompress` is in `script`.
+/// Checks many layouts, and decompresses all of them with Python, whose function `decompress` is in `script`.
 fn check_all(
     name: &str,
     packages: &[&str],
@@ -139,7 +138,7 @@ fn check_all(
     }
 }
 
-/// Decompresses standard input with the function `decompress` of a script.
+/// Returns a program that decompresses standard input with the function `decompress` of a script.
 fn by_program(program: &str) -> String {
     format!(
         "def decompress(data):\n    return subprocess.run([\"{program}\", \"-dc\"], input=data, check=True, \
@@ -151,7 +150,7 @@ fn nothing(_: &mut Choice) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-/// A frame without content of the file, of zstd and of lz4.
+/// A skippable frame, which zstd and lz4 allow.
 fn skippable(choice: &mut Choice) -> Vec<u8> {
     let magic = 0x184D_2A50_u32 + choice.below(16) as u32;
     let length = choice.below(50);
@@ -238,7 +237,7 @@ fn lz4_frames_match_lz4() {
 #[test]
 fn snappy_padding_is_skipped_everywhere() {
     let frame = |_: &mut Choice, content: &[u8]| {
-        // The encoder writes nothing at all for no content.
+        // The encoder writes nothing for empty content.
         let mut encoder = snap::write::FrameEncoder::new(Vec::new());
         encoder.write_all(content).expect("a Vec takes every write");
         let frames = encoder.into_inner().expect("a Vec takes every write");
@@ -247,7 +246,7 @@ fn snappy_padding_is_skipped_everywhere() {
     let padding = |choice: &mut Choice| {
         some(choice, |choice| {
             let kind = [0xfe_u8, 0x80, 0xfd][choice.below(3)];
-            // A chunk without data may be longer than one with them.
+            // A chunk without data may be longer than one with data.
             let length = [choice.below(50), choice.below(200_000)][choice.below(2)];
             let [one, two, three, _] = (length as u32).to_le_bytes();
             [&[kind, one, two, three][..], &vec![7; length]].concat()
@@ -273,7 +272,7 @@ fn chunk_ends(frames: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// A block of Hadoop's framing, in chunks of any size, some of them without a byte.
+/// A block of Hadoop's framing, in chunks of random sizes, some of them empty.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn hadoop_block(choice: &mut Choice, content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let length = |bytes: usize| u32::try_from(bytes).expect("a short one").to_be_bytes();
@@ -285,7 +284,7 @@ fn hadoop_block(choice: &mut Choice, content: &[u8], compress: &dyn Fn(&[u8]) ->
     block
 }
 
-/// The framing in Python, with Arrow's `codec` for the content of chunks.
+/// The framing in Python, with Arrow's `codec` for the content of the chunks.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 fn hadoop_script(codec: &str) -> String {
     format!(

@@ -1,4 +1,4 @@
-//! Zstd with a seek table: cuts between frames, and false tables.
+//! Zstd with a seek table: splits between frames, and invalid tables.
 
 use super::*;
 
