@@ -1,5 +1,5 @@
-//! Figures of the papers: the registry against published numbers, verdicts that can fail, reports that are made again
-//! from their rows.
+//! Figures of the papers: the registry against published numbers, verdicts that can fail, and reports
+//! regenerated from their rows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use napreduce_lab::paper::{
 use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_schedulers::SchedulerName;
 
-/// Numbers of the papers, typed a second time: paper, figure, numbers.
+/// Numbers of the papers, entered a second time: paper, figure, numbers.
 const PUBLISHED: &str = include_str!("published.txt");
 
 fn quiet() -> Session {
@@ -39,7 +39,7 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
     }
 }
 
-/// The verdict on each claim of some figures of a changed paper.
+/// Returns the verdict on each claim of some figures of a modified paper.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> Vec<(String, String, Option<Verdict>)> {
     let mut runs = Runs::default();
     let planned =
@@ -72,7 +72,7 @@ fn published_numbers_match_the_papers() {
         let numbers = words.map(|word| word.parse::<f64>().expect("a number"));
         typed.entry((paper.to_owned(), figure.to_owned())).or_default().extend(numbers);
     }
-    // The questions of `auto` are ours.
+    // The questions of `auto` are not from a paper.
     for paper in registry().into_iter().filter(|paper| paper.name != "auto") {
         for (id, figure) in &paper.figures {
             let known = typed.remove(&(paper.name.clone(), id.clone())).unwrap_or_default();
@@ -91,7 +91,7 @@ fn published_numbers_match_the_papers() {
 #[test]
 fn registry_has_every_figure() {
     let all: usize = registry().iter().map(|paper| paper.figures.len()).sum();
-    // 41 figures and tables, three results in the text, and twelve questions of our own.
+    // 41 figures and tables, three results in the text, and twelve questions that are not from a paper.
     assert_eq!(all, 44 + 12);
 }
 
@@ -167,7 +167,7 @@ fn several_reports_are_judged_as_one() {
     let all = paper_again(&places).expect("judged again");
     let told: Vec<_> = all.judgements.iter().map(|one| format!("{} {}", one.paper, one.figure)).collect();
     assert_eq!(told, ["natjam 10", "yarn pace", "natjam 6"]);
-    // Nothing depends on the seed in the first two: one run of each variant is all there is.
+    // The first two do not depend on the seed: each variant runs once.
     assert_eq!(all.runs.iter().count(), 3 + 3 + 6 * 7);
     let page = all.markdown("this test");
     assert!(page.contains("(`yarn`)") && page.contains("3 figures"), "{page}");
@@ -208,7 +208,7 @@ fn kept_rows_reproduce_the_docs() {
     let command = page.split('`').nth(1).expect("the command that wrote the page");
     assert!(page == all.markdown(command), "docs/directions.md is not what {command} writes");
     assert!(docs("figures.md").contains(&all.counts()), "docs/figures.md does not say {}", all.counts());
-    // Nothing is left to chance in these, so that more runs would say nothing more.
+    // These are deterministic, so more runs would give the same result.
     for judgement in all.judgements.iter().filter(|one| ["os", "yarn"].contains(&one.paper.as_str())) {
         let once =
             judgement.findings().all(|finding| finding.found.as_ref().is_some_and(|found| found.blocks == 1));
@@ -258,7 +258,7 @@ fn claims_have_a_place_and_a_judge_or_a_reason() {
             for claim in &figure.claims {
                 let at = format!("{} {id}: {}", paper.name, claim.says);
                 assert_ne!(claim.expect.is_empty(), claim.not_measured.is_none(), "{at}");
-                // The paper on YARN is a page with headings.
+                // The paper on YARN is a web page with headings.
                 let named = places.iter().any(|place| claim.from.contains(place)) || paper.name == "yarn";
                 assert!(named && !claim.from.is_empty(), "{at} is from {:?}", claim.from);
                 assert_eq!(claim.from.starts_with("ours"), paper.name == "auto", "{at}");
@@ -343,7 +343,7 @@ fn exit_status_tells_verdicts_from_errors() {
         (&["paper", "natjam", "11", "--simulate"], 0, "20 % more: 6.550, n = 1"),
         (&["paper", "natjam", "3", "--simulate"], 1, "natjam 3  DOES NOT HOLD"),
         (&["paper", "natjam", "11", "--rehearse"], 0, "natjam 11 rehearsed  HOLDS"),
-        // Told at the paper's scale, and why it differs at its own.
+        // Checked at the paper's scale; the text explains why the result differs at the scale of this run.
         (&["paper", "natjam", "3", "--rehearse"], 1, "given Research-XL alone: 182.9"),
         (&["paper", "natjam", "3", "--rehearse"], 1, "some 10 s less"),
         (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),

@@ -1,5 +1,5 @@
-//! `nap lab preempt` and `nap lab latency` on real clusters, with tasks of a second: what they print and write, and
-//! that nothing is left behind, however they end.
+//! `nap lab preempt` and `nap lab latency` on real clusters, with tasks of a second: their output and files,
+//! and that nothing is left, however they end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::stand_ins::Lab;
 
-/// Longer than daemons may take to end on a busy machine.
+/// Longer than daemons take to end on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Two jobs once, with tasks of a second.
+/// Runs the experiment `two-jobs` once, with tasks of a second.
 fn two_jobs(lab: &Lab, more: &[&str]) -> Command {
     let mut command = lab.command(&["preempt", "--repetitions", "1", "--at", "50"]);
     if !more.contains(&"--task-time") {
@@ -25,7 +25,7 @@ fn two_jobs(lab: &Lab, more: &[&str]) -> Command {
     command
 }
 
-/// Waits until nothing is left of an experiment: no folder, and no process that was started with a path in it.
+/// Waits until nothing is left of an experiment: no folder, and no process with a path in it as an argument.
 fn assert_nothing_is_left(lab: &Lab) {
     let began = Instant::now();
     loop {
@@ -39,18 +39,18 @@ fn assert_nothing_is_left(lab: &Lab) {
     }
 }
 
-/// Command lines that name this folder, of processes that run.
+/// Returns the command lines of running processes that contain this folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let named = folder.to_str().unwrap();
     let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let line = fs::read(entry.path().join("cmdline")).ok()?;
         Some(String::from_utf8_lossy(&line).replace('\0', " "))
     });
-    // Not the experiment itself, which has the folder as its argument.
+    // Excludes the experiment itself, which has the folder as its argument.
     lines.filter(|line| line.contains(named) && !line.contains(" lab ")).collect()
 }
 
-/// Reads the standard error of a program until a line holds `part`.
+/// Reads the standard error of a program until a line contains `part`.
 fn wait_for(child: &mut Child, part: &str) -> (String, BufReader<std::process::ChildStderr>) {
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
@@ -84,13 +84,13 @@ fn two_jobs_are_compared_and_nothing_else_is_left() {
     assert_eq!(runs.len(), 2);
     for run in &runs {
         assert!(run["identical"] == true && run["as_asked"] == true, "{run}");
-        // The high job waits for the rest of the low one, or does not.
+        // The high-priority job may or may not wait for the rest of the other one.
         assert!(run["sojourn_seconds"].as_f64() < run["makespan_seconds"].as_f64(), "{run}");
     }
     for name in ["report.json", "report.txt", "light-sojourn.svg", "light-makespan.svg"] {
         assert!(lab.path("report").join(name).is_file(), "{name}");
     }
-    // The jobs before and the two of each run, for the page.
+    // The jobs before the runs and the two of each run are kept for the page.
     let kept = fs::read_dir(lab.path("report/recordings/two-jobs-light")).unwrap().flatten();
     let heads = kept.filter(|entry| entry.path().extension().is_some_and(|end| end == "json")).count();
     assert_eq!(heads, 2 + 2 * runs.len());
@@ -114,7 +114,7 @@ fn interrupted_experiment_leaves_its_measurements() {
 fn killed_experiment_leaves_nothing() {
     let lab = Lab::new();
     let mut nap = two_jobs(&lab, &["--tasks", "light", "--primitives", "kill"]).spawn().unwrap();
-    // The first job runs, or just ended.
+    // The first job is running or has just ended.
     let (_, rest) = wait_for(&mut nap, "a task alone takes");
     assert!(!processes_of(&lab.path("work")).is_empty(), "its daemons have their folder as an argument");
     send(&nap, Signal::KILL);
@@ -131,7 +131,7 @@ fn killed_experiment_leaves_no_swap_and_no_control_group() {
     let mut nap = command.args(sizes).spawn().unwrap();
     let (said, rest) = wait_for(&mut nap, "memory-hungry tasks: ");
     if !said.contains("own swap file") {
-        // A machine that cannot provide them has nothing to clean up.
+        // A machine that does not support them has nothing to clean up.
         assert!(said.contains("light-weight tasks only: ") || said.contains("user scope"), "{said}");
         send(&nap, Signal::KILL);
         nap.wait().unwrap();
@@ -154,7 +154,7 @@ fn is_swapping_below(folder: &Path) -> bool {
     fs::read_to_string("/proc/swaps").unwrap().contains(folder.to_str().unwrap())
 }
 
-/// A control group of this name, wherever it may have been made.
+/// Returns the path of a control group of this name, anywhere in the hierarchy.
 fn find_group(name: &str) -> Option<PathBuf> {
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {
@@ -202,7 +202,7 @@ fn report_is_never_overwritten() {
 #[test]
 fn suspend_and_checkpoint_are_used_as_planned() {
     let lab = Lab::new();
-    // A busy machine has half of a task left when it is preempted.
+    // On a busy machine half of a task remains when it is preempted.
     let mut command =
         two_jobs(&lab, &["--task-time", "2s", "--tasks", "light", "--primitives", "suspend,checkpoint"]);
     let output = command.output().unwrap();

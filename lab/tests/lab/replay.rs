@@ -1,5 +1,5 @@
-//! `nap lab replay` on real clusters: a few jobs of two or three seconds, and errors before anything runs. The agreement
-//! of live and simulated runs is not tested: it needs an idle machine.
+//! `nap lab replay` on real clusters: a few jobs of two or three seconds, and errors before any job runs. The
+//! agreement of live and simulated runs is not tested, since it needs an idle machine.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::stand_ins::{Ended, Lab};
 
-/// Four jobs of ten to thirty seconds, of which a tenth is run.
+/// Four jobs of ten to thirty seconds, scaled down to a tenth.
 const WORKLOAD: &str = r#"
 seed = 7
 cluster = { machines = 2, map-slots = 2, reduce-slots = 1 }
@@ -38,7 +38,7 @@ arrivals = { fixed = 2 }
 maps = { count = 3, seconds = 1.5 }
 "#;
 
-/// With the workload in `jobs.toml`.
+/// A lab with the workload in `jobs.toml`.
 fn lab() -> Lab {
     let lab = Lab::new();
     fs::write(lab.path("jobs.toml"), WORKLOAD).unwrap();
@@ -53,7 +53,7 @@ fn number(row: &Value, name: &str) -> f64 {
     row[name].as_f64().unwrap_or_else(|| panic!("{name} of {row}"))
 }
 
-/// Costs are given, so that nothing is measured for them.
+/// Costs, so that none has to be measured.
 const GIVEN: [&str; 10] = [
     "--launch",
     "8ms",
@@ -76,7 +76,7 @@ fn small_workload_runs_live_with_a_row_for_each_job() {
     arguments.extend(GIVEN);
     let output = replay(&lab, &arguments);
     let all = output.text();
-    // A machine that does much else hands jobs in too late, which is said and is no failure of ours.
+    // A busy machine submits jobs too late. The report states this, and it is not an error of the replay.
     let late = all.contains("TOO LATE");
     assert_eq!(output.status, i32::from(late), "{all}");
     assert!(all.contains("outputs right") && !all.contains("DIFFER"), "{all}");
@@ -92,7 +92,7 @@ fn small_workload_runs_live_with_a_row_for_each_job() {
     for row in &rows {
         assert!(row["identical"] == true && row["ending"] == "Succeeded" && row["seed"] == 7, "{row}");
         assert!(number(row, "late") >= 0.0 && number(row, "sojourn") > 0.0, "{row}");
-        // No job is done sooner than its longest task.
+        // No job ends sooner than its longest task.
         assert!(number(row, "sojourn") > 0.14 && number(row, "simulated") > 0.14, "{row}");
         assert!(number(row, "started") <= number(row, "ended"), "{row}");
         assert_eq!(row["reduce_wait"].is_null(), row["reduces"] == 0, "{row}");

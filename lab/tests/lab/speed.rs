@@ -1,4 +1,5 @@
-//! `nap lab speed`, `memory` and `start` with stand-ins for our programs: reports, exit statuses, cleanup.
+//! `nap lab speed`, `memory` and `start` with stand-ins for the real programs: reports, exit statuses,
+//! cleanup.
 
 use std::fs;
 use std::io::Read;
@@ -174,7 +175,7 @@ fn keep_leaves_the_inputs_and_outputs() {
 fn ctrl_c_ends_the_measured_program_and_cleans_up() {
     let lab = Lab::with(HANGING, PLAIN_TERASORT);
     let mut nap = lab.command(&["speed", "--size", "10kB", "--runs", "1"]).spawn().unwrap();
-    // Opening waits until the stand-in writes its process id: from then on it runs and hangs.
+    // Opening the pipe waits until the stand-in writes its process ID; from then on it hangs.
     let mut id = String::new();
     fs::File::open(lab.path("hanging")).unwrap().read_to_string(&mut id).unwrap();
     let signalled = rustix::process::Pid::from_child(&nap);

@@ -1,4 +1,4 @@
-//! A folder in which `nap lab` runs, and programs that stand in for wordcount and terasort.
+//! A folder in which `nap lab` runs, and shell scripts that replace wordcount and terasort.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Counts words with the tools of the system.
+/// Counts words with standard tools.
 pub const PLAIN_WORDCOUNT: &str = r#"#!/bin/sh
 input=$1; output=$3
 mkdir "$output"
@@ -18,7 +18,7 @@ find "$input" -type f -exec cat {} + | tr -s ' ' '\n' | LC_ALL=C sort | uniq -c 
 echo '{"counters": {"PEAK_ANON_BYTES": 1048576}}' > "$output/_SUCCESS"
 "#;
 
-/// Sorts rows with the tools of the system.
+/// Sorts rows with standard tools.
 pub const PLAIN_TERASORT: &str = r#"#!/bin/sh
 input=$1; output=$3
 mkdir "$output"
@@ -26,13 +26,13 @@ LC_ALL=C sort -o "$output/part-r-00000" "$input"
 echo '{"counters": {"PEAK_ANON_BYTES": 1048576}}' > "$output/_SUCCESS"
 "#;
 
-/// Writes its process id into the pipe `hanging` beside its folder and then never ends by itself.
+/// Writes its process ID into the pipe `../hanging` and then sleeps until it is killed.
 pub const HANGING: &str = r#"#!/bin/sh
 echo $$ > "$(dirname "$0")/../hanging"
 while true; do sleep 1000; done
 "#;
 
-/// How a run of `nap lab` ended.
+/// The outcome of a run of `nap lab`.
 pub struct Ended {
     pub status: i32,
     pub output: String,
@@ -51,7 +51,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// With the programs of this build.
+    /// Uses the programs of this build.
     pub fn new() -> Lab {
         let lab = Lab { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(lab.path("work")).unwrap();
@@ -75,14 +75,15 @@ impl Lab {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// An executable script in `bin`.
+    /// Writes an executable script to `bin`.
     pub fn script(&self, name: &str, text: &str) {
         let path = self.path("bin").join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// `nap lab` with these arguments, and with the folders for binaries and work unless they are named.
+    /// Returns the command `nap lab` with these arguments. Adds the folders for binaries and work unless they
+    /// are given.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nap-lab"));
         command.args(arguments);
@@ -104,7 +105,7 @@ impl Lab {
         }
     }
 
-    /// The lines of a file of JSON.
+    /// Returns the lines of a JSON file.
     pub fn rows(&self, file: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path(file)).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,9 +1,10 @@
-//! `nap lab suite` with stand-ins for our programs and for Python: its report, contenders that drop out, wrong usage.
+//! `nap lab suite` with stand-ins for the real programs and for Python: its report, contenders that fail, and
+//! usage errors.
 
 use crate::stand_ins::{Ended, Lab, PLAIN_WORDCOUNT};
 use serde_json::Value;
 
-/// Sorts the rows of a folder, and prints counters.
+/// Sorts the rows of a folder and prints counters.
 const TERASORT: &str = r#"#!/bin/sh
 mkdir "$3"
 cat "$1"/* | LC_ALL=C sort > "$3/part-r-00000"
@@ -11,7 +12,7 @@ echo '{"counters": {"MAP_OUTPUT_BYTES": 20000, "REDUCE_SHUFFLE_BYTES": 5000}}'
 echo '{"counters": {"MAP_OUTPUT_BYTES": 1}}'
 "#;
 
-/// A Python with DuckDB, which sorts its input in reverse.
+/// A Python with DuckDB that sorts its input in reverse.
 const PYTHON: &str = r#"#!/bin/sh
 case "$1 $2" in
   --version*) echo Python ;;

@@ -1,4 +1,4 @@
-//! Command lines of the suite's programs: folders of documents, side files, groups of matches, wrong usage.
+//! Command lines of the suite's programs: folders of documents, side files, groups of matches, usage errors.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Generated data, with settings of the generators for small sizes.
+//! Generated data, with generator settings for small sizes.
 
 use datagen::Watch;
 use datagen::associations::{self, AssociationsSettings};
@@ -15,7 +15,7 @@ fn made(generate: impl FnOnce(OutputSettings) -> WrittenFiles) -> Vec<String> {
     written.files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-/// Tests of jobs name the documents `input-0000` and on.
+/// Returns the documents. Tests of jobs name them `input-0000` and so on.
 pub fn texts(bytes: u64, documents: u32) -> Vec<String> {
     made(|output| {
         let output = OutputSettings { files: documents, ..output };

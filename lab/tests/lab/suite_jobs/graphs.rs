@@ -53,7 +53,7 @@ fn neighbours_are_unique_and_bounded() {
     assert_eq!((output.text().as_str(), output.counters.get("lines without a comma")), (expected, 1));
 }
 
-/// Both jobs, one on what the other one wrote.
+/// Runs both jobs, the second one on the output of the first.
 fn ranked(texts: &[String], search: &Search) -> String {
     let counted = test(|| count_matches::count(search), texts).split_size(100_000).reduces(3).run();
     let ranked = counted.parts.iter().fold(JobTest::new(|| count_matches::by_count(&())), JobTest::input);

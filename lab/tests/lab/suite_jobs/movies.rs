@@ -1,4 +1,4 @@
-//! Jobs over movies: no reviews, no rater in common, clusters without members, invalid lines.
+//! Jobs over movies: no reviews, no common rater, clusters without members, invalid lines.
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../../src/bin/suite/classification.rs"]
@@ -21,7 +21,7 @@ use super::{check, data, reference, sizes};
 const MOVIES: fn() -> napreduce::Job = || histogram_movies::histogram(&());
 const RATINGS: fn() -> napreduce::Job = || histogram_ratings::histogram(&());
 
-/// Two with raters 1 and 2, and one with raters that nobody else has.
+/// Two centroids with raters 1 and 2, and one with a rater that no movie has.
 const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
 
 #[test]
@@ -60,7 +60,7 @@ fn movie_joins_the_first_of_the_nearest_centroids() {
     let classes = || classification::classes(Centroids::parse(CENTROIDS));
     assert_eq!(JobTest::new(classes).input(text).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
     let step = || kmeans_movies::step(Centroids::parse(CENTROIDS));
-    // The mean of cluster 0 is about 0.5, from which 1 is less far than 0; nobody is in cluster 2.
+    // The mean of cluster 0 is about 0.5, to which 0 is closer than 1; cluster 2 is empty.
     let output = JobTest::new(step).input(text).run().text();
     assert_eq!(output, reference::kmeans(text, CENTROIDS));
     let centroids: Vec<&str> = output.lines().filter(|line| !line.contains('\t')).collect();

@@ -1,10 +1,10 @@
-//! Naive implementations of the jobs, in memory and on one thread, which share no code with them. Outputs are in the
+//! Single-threaded in-memory implementations of the jobs that share no code with them. Outputs are in the
 //! order of one part file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The names that a test of a job gives its files.
+/// Returns the texts with the file names that the tests of a job use.
 fn named(texts: &[String]) -> impl Iterator<Item = (String, &String)> {
     texts.iter().enumerate().map(|(number, text)| (format!("input-{number:04}"), text))
 }
@@ -92,7 +92,7 @@ pub fn adjacency_list(text: &str, most: usize) -> String {
     output
 }
 
-/// A movie's number and its reviews.
+/// Parses a movie's number and its reviews.
 fn reviews(line: &str) -> (&str, Vec<(u32, u32)>) {
     let colon = line.find(':').unwrap();
     let pairs = line[colon + 1..].split(',').filter(|pair| !pair.is_empty()).map(|pair| {
@@ -125,7 +125,7 @@ pub fn histogram_ratings(text: &str) -> String {
     given.map(|(rating, count)| format!("{rating}\t{count}\n")).collect()
 }
 
-/// Each movie's line with its cluster and similarity, in the order of the input.
+/// Returns each movie's line with its cluster and similarity, in input order.
 fn clustered<'t>(text: &'t str, centroids: &str) -> Vec<(usize, f32, &'t str)> {
     let centroids: Vec<HashMap<u32, u32>> = centroids
         .lines()
@@ -160,7 +160,7 @@ pub fn kmeans(text: &str, centroids: &str) -> String {
         let mean = sum / cluster.len() as f32;
         cluster.iter().for_each(|(_, _, line)| output += &format!("{k}\t{line}\n"));
         let distance = |member: &(usize, f32, &str)| (member.1 - mean).abs();
-        // The first of several that are as near.
+        // The first of several equally near ones.
         let nearest = cluster.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
         if let Some((_, similarity, line)) = nearest {
             let (movie, reviews) = reviews(line);
