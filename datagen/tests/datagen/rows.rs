@@ -71,7 +71,7 @@ fn rows_are_independent_of_threads_and_files() {
 
 #[test]
 fn rows_match_pinned_checksums() {
-    // Other rows would be another data format: old data sets could not be reproduced.
+    // Different rows would be another data format: older data sets could not be reproduced.
     let checksums = GENERATORS.map(|(name, generator)| {
         (name, crc32fast::hash(generate(generator, Amount::Rows(1000), |_| {}).concat().as_bytes()))
     });

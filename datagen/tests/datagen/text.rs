@@ -19,7 +19,7 @@ fn generate(bytes: u64, change: impl FnOnce(&mut TextSettings)) -> Vec<String> {
 
 #[test]
 fn text_matches_pinned_checksum() {
-    // Other bytes would be another data format: old data sets could not be reproduced.
+    // Different bytes would be another data format: older data sets could not be reproduced.
     let text = generate(300_000, |settings| settings.vocabulary = 200_000).concat();
     assert_eq!(
         text.lines().next().unwrap(),

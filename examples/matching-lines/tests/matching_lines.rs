@@ -6,7 +6,7 @@ use std::{env, fs};
 const README: &str = include_str!("../../README.md");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_matching-lines");
 
-/// The first fenced block of a language in the section of this example.
+/// Returns the first fenced block of a language in the section of this example.
 fn block(language: &str) -> &'static str {
     let section = README.split("\n## matching-lines\n").nth(1).expect("the page has a section");
     let block = section.split(&format!("```{language}\n")).nth(1).expect("the section has a block");

@@ -6,7 +6,7 @@ use std::process::Command;
 
 const README: &str = include_str!("../../README.md");
 
-/// Where cargo has put the programs.
+/// Returns the folder of the compiled programs.
 fn programs() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_wordcount")).parent().expect("a program lies in a folder")
 }
@@ -19,7 +19,7 @@ fn block<'a>(heading: &str, language: &str) -> &'a str {
     behind.split("```").next().expect("the end of the block")
 }
 
-/// An empty folder, removed when the test ends well.
+/// Creates an empty folder, which is removed if the test succeeds.
 fn folder(heading: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{heading}-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");

@@ -29,12 +29,12 @@ fn lost_requests_do_not_change_output() {
     assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
 }
 
-/// Runs the job until its map is about to read, changes the file, and returns the error of the job.
+/// Runs the job until its map is about to read, changes the file, and returns the job's error.
 fn said_after(name: &'static str, change: impl FnOnce(&Files)) -> Option<String> {
     let files = Files::create(name)?;
     let folder = Folder::new();
     files.put("a.txt", text(1000));
-    // The first bytes are looked at when the splits are made.
+    // The first bytes are read when the splits are computed.
     let proxy = Proxy::on(Kind::READ, &files.address, &[Trick::Pass, Trick::Hold]);
     let mut command = files.program(env!("CARGO_BIN_EXE_stored-words"), &proxy.address);
     command.args([&files.uri("a.txt"), "--output", "out"]).current_dir(folder.root());
@@ -51,7 +51,7 @@ fn said_after(name: &'static str, change: impl FnOnce(&Files)) -> Option<String>
 #[test]
 fn changed_input_file_fails_job() {
     let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
-    // The same bytes, by another clock.
+    // The same bytes with another modification time.
     let replaced = said_after("replaced", |files| files.put("a.txt", text(1000)));
     let Some(replaced) = replaced else { return };
     assert!(replaced.contains(&format!("hdfs://books/replaced/{says}")), "{replaced}");

@@ -8,7 +8,7 @@ use super::events;
 use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 
-/// Requests on which tricks are played.
+/// The number of requests with an injected fault.
 const TRICKS: usize = 120;
 
 fn trick(random: &mut Pcg64Mcg) -> Trick {

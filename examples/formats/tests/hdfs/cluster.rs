@@ -10,20 +10,20 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::Files;
 
-/// Environment of daemons whose tasks use HDFS.
+/// The configuration of daemons whose tasks use HDFS.
 const PASSED: &str = "[worker]\npass-environment = [\"HADOOP_*\"]\n";
 
-/// A `nap` with stores; there is also one without.
+/// A `nap` with support for stores; the default one has none.
 fn nap_with_stores() -> PathBuf {
     program("nap-with-stores").get_program().into()
 }
 
-/// A cluster of two workers to which `address` is the NameNode.
+/// Starts a cluster of two workers that uses `address` as the NameNode.
 pub fn start(files: &Files, folder: &Folder, address: &str) -> OwnCluster {
     OwnCluster::start_program(&nap_with_stores(), folder, 2, "fifo", PASSED, &files.environment(address))
 }
 
-/// Hands the job in.
+/// Submits the job.
 pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
     let mut command = scene.command(&scene.files.address, &scene.out());
     let ended = run(command.arg("--cluster").arg(cluster.directory()).arg("--detach")).succeeded();
@@ -52,7 +52,7 @@ fn suspended_and_killed_writers_do_not_change_output() {
     run(cluster.nap().args(["task", "suspend", &suspended])).succeeded();
     run(cluster.nap().args(["task", "resume", &suspended])).succeeded();
     for task in cluster.tasks() {
-        // One may have ended by itself.
+        // A task may have ended by itself.
         task.signal(rustix::process::Signal::KILL);
     }
     proxy.drop_held();
@@ -78,7 +78,7 @@ fn checkpoint_is_restored_on_another_worker() {
     }
 }
 
-/// A reduce that runs at this moment.
+/// Returns a running reduce.
 fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
     let listed = cluster.json(&["task", "list", job]);
     let is_it = |task: &&Value| {

@@ -4,7 +4,7 @@ use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 
-/// Kills the coordinator while a request is held; the output is the same then.
+/// Kills the coordinator while a request is held; the output must stay the same.
 fn check(name: &'static str, kind: Kind, before: usize) {
     let Some(scene) = Scene::new(name) else { return };
     let tricks = [&vec![Trick::Pass; before][..], &[Trick::Hold]].concat();

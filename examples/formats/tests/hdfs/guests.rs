@@ -1,5 +1,5 @@
-//! Guests of another engine that checkpoint to HDFS: the next attempt restores the checkpoint, and none is
-//! left.
+//! Guests of another engine that checkpoint to HDFS: the next attempt restores the checkpoint, and no
+//! checkpoint is left.
 
 use std::process::Stdio;
 

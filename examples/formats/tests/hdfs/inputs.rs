@@ -1,4 +1,4 @@
-//! Input from HDFS gives the same output as input from files; unreadable input is named.
+//! Input from HDFS gives the same output as input from files; errors name unreadable input.
 
 use std::io::Write;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn hdfs_arguments_resolve_like_files() {
         2,
         &["arguments/deep/a contains the directory hdfs://books/arguments/deep/a/b", "--recursive"],
     );
-    // By address, and together with a local file.
+    // With the address of the NameNode, and together with a local file.
     let local = folder.path("books/b.txt");
     let both = [&files.uri_at("books/b.txt"), local.to_str().expect("text"), "--output", output];
     files.words(&both).succeeded();

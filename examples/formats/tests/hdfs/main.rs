@@ -1,5 +1,5 @@
-//! Jobs that read and write HDFS: the output is that of a directory, exactly once, or an error names the
-//! file.
+//! Jobs that read and write HDFS: the output equals that of a local directory and appears exactly once, or an
+//! error names the file.
 //!
 //! The tests run a NameNode and a DataNode of Hadoop 2.7. They are skipped without Hadoop's jars, unless
 //! `NAPREDUCE_REQUIRE` names `hdfs`.

@@ -1,5 +1,5 @@
-//! Programs that run their jobs in process: output, refusals, overwriting, lost requests, and leftovers of
-//! killed programs.
+//! Programs that run embedded jobs: output, refusals, overwriting, lost requests, and remains of killed
+//! programs.
 
 use std::process::{Child, Stdio};
 
@@ -22,7 +22,7 @@ fn hdfs_output_equals_local_output() {
     };
     let local = napreduce_tests::report(&scene.folder.path("expected"));
     assert_eq!(digests(scene.report()), digests(local));
-    // It is an input as any other.
+    // The output can be the input of another job.
     let again = ["--output", "again", "--reduces", "1", "--quiet"];
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &scene.files.address);
     run(command.arg(scene.out()).args(again)).succeeded();
@@ -50,7 +50,7 @@ fn existing_output_is_replaced_only_with_overwrite() {
 #[test]
 fn map_only_job_writes_named_outputs() {
     let Some(scene) = Scene::new("numbers") else { return };
-    // More than one piece, and than one block.
+    // More than one piece and more than one block.
     let lines: String = (1_000_000_000_u64..1_000_900_000).map(|number| format!("{number}\n")).collect();
     scene.folder.write("lines.txt", format!("{lines}none\n"));
     let run = |output: &str| {
@@ -88,7 +88,7 @@ fn invalid_output_locations_are_rejected() {
     run(command.env("HADOOP_USER_NAME", "stranger")).failed(2, &["is denied (403 AccessControlException)"]);
 }
 
-/// Runs the job until one of its tasks sends a part, and waits there.
+/// Runs the job until one of its tasks sends a part, and holds that request.
 fn held_while_writing(scene: &Scene) -> (Proxy, Child) {
     let proxy = Proxy::on(Kind::SEND, &scene.files.address, &[Trick::Hold]);
     let mut command = scene.command(&proxy.address, &scene.out());

@@ -10,29 +10,29 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use napreduce_tests::wait_until;
 
-/// The treatment of one request.
+/// What the proxy does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
     Pass,
-    /// The connection ends instead.
+    /// Closes the connection instead of forwarding the request.
     Refuse,
-    /// This request and all later ones wait until the test releases them.
+    /// Holds this request and all later ones until the test releases them.
     Hold,
-    /// It is carried out, and the connection ends before its answer.
+    /// Forwards the request, and closes the connection before the answer.
     Lose,
 }
 
-/// The affected requests: the name of the method, and a part of the path.
+/// Selects requests by the name of the method and a part of the path.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind(pub &'static str, pub &'static str);
 
 impl Kind {
     pub const ANY: Kind = Kind("", "");
-    /// For where the blocks of a file are.
+    /// Requests for block locations of a file.
     pub const READ: Kind = Kind("getBlockLocations", "");
-    /// That begin a block of an upload.
+    /// Requests that begin a block of an upload.
     pub const SEND: Kind = Kind("addBlock", "/uploads/part-");
-    /// That make an upload a part.
+    /// Requests that turn an upload into a part.
     pub const COMPLETE: Kind = Kind("rename2", "/uploads/part-");
     pub const CLAIM: Kind = Kind("rename2", "/claim.json");
     pub const INTENT: Kind = Kind("rename2", "/intent.json");
@@ -46,14 +46,14 @@ impl Kind {
     }
 }
 
-/// The fate of held requests.
+/// What happens to held requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Passed,
     Dropped,
 }
 
-/// It ends with the process.
+/// The proxy; it ends with the process.
 pub struct Proxy {
     pub address: String,
     state: Arc<State>,
@@ -68,7 +68,7 @@ struct State {
 }
 
 impl Proxy {
-    /// Plays each trick on one request of this kind; those that follow pass.
+    /// Applies each trick to one request of this kind; later requests are forwarded.
     pub fn on(kind: Kind, server: &str, tricks: &[Trick]) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -84,7 +84,7 @@ impl Proxy {
                 let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
                     return;
                 };
-                // Whoever is gone does not read its answer.
+                // A client that has ended does not read its answer.
                 std::thread::spawn(move || drop(state.serve(client, &server)));
             }
         });
@@ -106,7 +106,7 @@ impl Proxy {
         self.state.release(Way::Dropped);
     }
 
-    /// Every trick was played.
+    /// Checks that every trick was applied.
     pub fn check_fired(&self) {
         let left = self.state.tricks.lock().expect("not poisoned");
         assert!(left.is_empty(), "not played: {left:?}");
@@ -164,7 +164,7 @@ impl State {
 
     fn next_trick(&self) -> Trick {
         let mut tricks = self.tricks.lock().expect("not poisoned");
-        // A held request holds later ones of its connection.
+        // A held request delays later ones of its connection.
         match tricks.front() {
             Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
             _ => tricks.pop_front().unwrap_or(Trick::Pass),
@@ -172,7 +172,7 @@ impl State {
     }
 }
 
-/// Passes answers on until one is lost.
+/// Forwards answers until one must be lost.
 fn answer(mut server: TcpStream, mut client: TcpStream, is_lost: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 16 << 10];

@@ -10,17 +10,17 @@ use hdfs_native::WriteOptions;
 use hdfs_native::sync::{Client, ClientBuilder};
 use napreduce_tests::{Ended, run};
 
-/// The name under which programs know the NameNode.
+/// The nameservice under which programs find the NameNode.
 const NAMESERVICE: &str = "books";
-/// Two servers in Java, on a machine that does other things, too.
+/// Two Java servers on a busy machine need a long time.
 const START_MAX: Duration = Duration::from_secs(300);
-/// Options for Hadoop 2.7 on a newer Java.
+/// Java packages that Hadoop 2.7 needs opened on a newer Java.
 const OPENED: [&str; 5] = ["lang", "net", "nio", "util", "sun.nio.ch"];
 
-/// A directory of one test.
+/// The HDFS directory of one test.
 pub struct Files {
     name: &'static str,
-    /// Where the NameNode listens.
+    /// The address of the NameNode.
     pub address: String,
     root: PathBuf,
     client: Client,
@@ -85,7 +85,7 @@ impl Files {
         file.read_bytes(file.file_length()).expect("it can be read").to_vec()
     }
 
-    /// The names of all files and, with a slash at their ends, of directories, in order.
+    /// Returns the names of all files, and of directories with a trailing slash, in order.
     pub fn keys(&self) -> Vec<String> {
         let listed = self.client.list_status(&self.path(""), true).expect("it is there");
         let key = |path: &str| path[self.path("").len() + 1..].to_owned();
@@ -95,12 +95,12 @@ impl Files {
         keys
     }
 
-    /// The name of a file, or of a directory.
+    /// Returns the URI of a file or directory.
     pub fn uri(&self, key: &str) -> String {
         format!("hdfs://{NAMESERVICE}{}", self.path(key))
     }
 
-    /// The same by the address of the NameNode.
+    /// Returns the URI with the address of the NameNode.
     pub fn uri_at(&self, key: &str) -> String {
         format!("hdfs://{}{}", self.address, self.path(key))
     }
@@ -118,7 +118,7 @@ impl Files {
         vec![("HADOOP_CONF_DIR", settings.to_string_lossy().into_owned())]
     }
 
-    /// A program of this package.
+    /// Returns the command of a program of this package.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
         command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
@@ -144,7 +144,7 @@ fn put(client: &Client, path: &str, bytes: &[u8]) -> hdfs_native::Result<()> {
     file.close()
 }
 
-/// Settings as Hadoop has them.
+/// Writes settings in Hadoop's XML format.
 fn write_site(folder: &Path, values: &[(&str, &str)]) {
     let property = |(name, value): &(&str, &str)| {
         format!("<property><name>{name}</name><value>{value}</value></property>\n")
@@ -152,14 +152,14 @@ fn write_site(folder: &Path, values: &[(&str, &str)]) {
     let text =
         format!("<configuration>\n{}</configuration>\n", values.iter().map(property).collect::<String>());
     std::fs::create_dir_all(folder).expect("a folder");
-    // Others may read it at this moment.
+    // Other threads may read the file at this moment.
     let new = folder.join(format!("new-{:?}", std::thread::current().id()));
     std::fs::write(&new, &text)
         .and_then(|()| std::fs::rename(&new, folder.join("hdfs-site.xml")))
         .expect("a file");
 }
 
-/// The jars of Hadoop's servers.
+/// Returns the class path of Hadoop's servers.
 fn jars() -> Option<String> {
     let jars = std::env::var("NAPREDUCE_HADOOP_JARS").ok().filter(|jars| Path::new(jars).is_dir());
     if jars.is_none() {
@@ -179,7 +179,7 @@ fn start() -> Option<Server> {
     let jars = jars()?;
     let made = Command::new("mktemp").args(["-d", "-t", "napreduce-test-XXXXXX"]).output().expect("a folder");
     let root = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim());
-    // Its pages are not wanted, and it looks for them.
+    // Hadoop requires the directory of its web pages, even if it is empty.
     std::fs::create_dir_all(root.join("server/webapps/hdfs")).expect("a folder");
     std::fs::create_dir_all(root.join("server/webapps/datanode")).expect("a folder");
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
@@ -196,7 +196,7 @@ fn start() -> Option<Server> {
         ("dfs.webhdfs.enabled", "false".to_owned()),
         ("dfs.replication", "1".to_owned()),
         ("dfs.heartbeat.interval", "1".to_owned()),
-        // So that files of tests have several blocks.
+        // So that test files have several blocks.
         ("dfs.namenode.fs-limits.min-block-size", "0".to_owned()),
         ("dfs.blocksize", "262144".to_owned()),
     ];
@@ -212,7 +212,7 @@ fn start() -> Option<Server> {
         opened.join(" ")
     );
     let node = "org.apache.hadoop.hdfs.server";
-    // Its input ends with this process, and then both servers do.
+    // Standard input closes when this process ends, and then both servers end.
     let script = format!(
         "{java} {node}.namenode.NameNode -format -nonInteractive || exit 1\n\
          {java} {node}.namenode.NameNode & name=$!\n\

@@ -1,4 +1,4 @@
-//! Conditional writes of a small file: of concurrent writers one succeeds.
+//! Conditional writes of a small file: one of several concurrent writers succeeds.
 
 use std::sync::Barrier;
 
@@ -14,7 +14,7 @@ fn hdfs() -> &'static dyn ObjectStores {
     stores_of("hdfs://".as_ref())
 }
 
-/// The results of concurrent writers.
+/// Returns the results of concurrent writers.
 fn race<T: Send>(act: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(RACERS);
     std::thread::scope(|scope| {
@@ -86,10 +86,10 @@ fn concurrent_swaps_lose_no_update() {
 fn leftovers_of_killed_writers_do_not_block() {
     let Some(files) = Files::create("dead") else { return };
     let claim = files.uri_at("out/_temporary/claim.json");
-    // One died on the way to a claim.
+    // A claimant died before it made a claim.
     files.put("out/_temporary/napreduce/writing/7/7", "dead");
     let first = hdfs().put(&claim, b"one", PutCondition::Absent).expect("an answer").expect("there is none");
-    // One died when it had written a version, and one when it had made it count.
+    // One claimant died after writing a version, and one after activating it.
     files.put("out/_temporary/napreduce/claim.json/8", "dead");
     let second = hdfs().put(&claim, b"two", PutCondition::Version(&first)).expect("an answer");
     files.put(&format!("out/_temporary/napreduce/claim.json/{first}"), "one");

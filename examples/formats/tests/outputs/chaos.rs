@@ -9,7 +9,7 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
 
-/// Requests on which tricks are played.
+/// The number of requests with an injected fault.
 const TRICKS: usize = 120;
 
 fn trick(random: &mut Pcg64Mcg) -> Trick {

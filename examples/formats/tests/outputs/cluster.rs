@@ -9,24 +9,24 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::{ARGUMENTS, Scene};
 use super::server::{Server, on_each_server};
 
-/// Environment of daemons whose tasks use the store.
+/// The configuration of daemons whose tasks use the store.
 fn passed(server: Server) -> String {
     format!("[worker]\npass-environment = [\"{}\"]\n", server.dialect().passed)
 }
 
-/// A `nap` with stores; there is also one without.
+/// A `nap` with support for stores; the default one has none.
 fn nap_with_stores() -> PathBuf {
     program("nap-with-stores").get_program().into()
 }
 
-/// A cluster of two workers to which `address` is the store.
+/// Starts a cluster of two workers that uses `address` as the store.
 pub fn start(scene: &Scene, address: &str) -> OwnCluster {
     let server = scene.bucket.server;
     let variables = server.environment(address);
     OwnCluster::start_program(&nap_with_stores(), &scene.folder, 2, "fifo", &passed(server), &variables)
 }
 
-/// Hands the job in.
+/// Submits the job.
 pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
     let mut command = scene.command(&scene.bucket.address, &scene.out());
     let ended = run(command.arg("--cluster").arg(cluster.directory()).arg("--detach")).succeeded();
@@ -54,7 +54,7 @@ fn suspended_and_killed_writers_do_not_change_output(server: Server) {
     run(cluster.nap().args(["task", "suspend", &suspended])).succeeded();
     run(cluster.nap().args(["task", "resume", &suspended])).succeeded();
     for task in cluster.tasks() {
-        // One may have ended by itself.
+        // A task may have ended by itself.
         task.signal(rustix::process::Signal::KILL);
     }
     proxy.drop_held();
@@ -73,8 +73,8 @@ fn checkpoint_is_restored_on_another_worker(server: Server) {
         command
     };
     run(&mut words(&scene.bucket.address, "long.txt", "of-files")).succeeded();
-    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of
-    // the first done.
+    // A map of 16 MiB reads half a megabyte per request. The third request is held, after records of the
+    // first were processed.
     let proxy = Proxy::before(&scene.bucket.address, &[Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold]);
     let cluster = start(&scene, &proxy.address);
     let mut submit = words(&scene.bucket.address, &scene.bucket.uri("in/long.txt"), &scene.out());
@@ -90,7 +90,7 @@ fn checkpoint_is_restored_on_another_worker(server: Server) {
     assert_eq!(scene.counter("MAP_INPUT_RECORDS"), 100_000);
 }
 
-/// A reduce that runs at this moment.
+/// Returns a running reduce.
 fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
     let listed = cluster.json(&["task", "list", job]);
     let is_it = |task: &&Value| {
@@ -146,7 +146,7 @@ fn intermediate_data_is_in_named_directory(server: Server) {
     });
 }
 
-/// Not in the journal, nor in logs, nor in the history.
+/// Checks that the credentials are not in the journal, the logs or the history.
 fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -5,7 +5,7 @@ use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
 
-/// Kills the coordinator while a request is held; the output is the same then.
+/// Kills the coordinator while a request is held; the output must stay the same.
 fn check(server: Server, name: &'static str, kind: Kind, before: usize) {
     let Some(scene) = Scene::new(server, name) else { return };
     let tricks = [&vec![Trick::Pass; before][..], &[Trick::Hold]].concat();

@@ -1,4 +1,4 @@
-//! Programs that run their jobs in process: output, refusals, overwriting, and leftovers of killed programs.
+//! Programs that run embedded jobs: output, refusals, overwriting, and remains of killed programs.
 
 use std::process::{Child, Stdio};
 
@@ -28,7 +28,7 @@ fn store_output_equals_local_output(server: Server) {
     };
     let local = napreduce_tests::report(&scene.folder.path("expected"));
     assert_eq!(digests(scene.report()), digests(local));
-    // It is an input as any other.
+    // The output can be the input of another job.
     let again = ["--output", "again", "--reduces", "1", "--quiet"];
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &scene.bucket.address);
     run(command.arg(scene.out()).args(again)).succeeded();
@@ -57,7 +57,7 @@ fn existing_output_is_replaced_only_with_overwrite(server: Server) {
 
 fn map_only_job_writes_named_outputs(server: Server) {
     let Some(scene) = Scene::new(server, "numbers") else { return };
-    // More than one request takes.
+    // More than fits in one request.
     let lines: String = (1_000_000_000_u64..1_000_900_000).map(|number| format!("{number}\n")).collect();
     scene.folder.write("lines.txt", format!("{lines}none\n"));
     let run = |output: &str| {
@@ -96,7 +96,7 @@ fn invalid_output_locations_are_rejected(server: Server) {
     assert_eq!(scene.bucket.keys(), ["out/in.txt"]);
 }
 
-/// Runs the job until one of its tasks sends a part, and waits there.
+/// Runs the job until one of its tasks sends a part, and holds that request.
 fn held_while_writing(scene: &Scene) -> (Proxy, Child) {
     held_after(scene, &[])
 }
@@ -137,7 +137,7 @@ fn next_run_removes_leftovers_of_killed_program(server: Server) {
     scene.assert_written();
 }
 
-/// Kills the program while a request of its commit is held, which is carried out all the same or not.
+/// Kills the program while a request of its commit is held; the request may still be carried out.
 fn killed_in_commit(server: Server, name: &'static str, kind: Kind, passed: usize) -> Option<(Scene, Proxy)> {
     let scene = Scene::new(server, name)?;
     let tricks = [&vec![Trick::Pass; passed][..], &[Trick::Hold]].concat();

@@ -1,5 +1,5 @@
-//! Random cluster events during a job: tasks are suspended, checkpointed, resumed and killed, coordinators
-//! killed.
+//! Random cluster events during a job: tasks are suspended, checkpointed, resumed and killed, and
+//! coordinators are killed.
 
 use napreduce_tests::{OwnCluster, run, wait_until};
 use rand::seq::IndexedRandom;
@@ -12,14 +12,14 @@ const EVENTS: usize = 40;
 const KILLS_MAX: u32 = 3;
 const COORDINATORS_MAX: u32 = 2;
 
-/// The source of all random choices of a test. `NAPREDUCE_SEED` sets its seed, which is printed.
+/// The random generator of a test. `NAPREDUCE_SEED` sets its seed, which is printed.
 pub fn random() -> Pcg64Mcg {
     let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_124);
     println!("seed {seed} (set NAPREDUCE_SEED to choose)");
     Pcg64Mcg::seed_from_u64(seed)
 }
 
-/// Lets things happen to the cluster, and waits for the job, which succeeds.
+/// Causes random events in the cluster, and waits for the job, which must succeed.
 pub fn endure(cluster: &OwnCluster, job: String, random: Pcg64Mcg) {
     let mut events = Events { cluster, job, random, kills: 0, coordinators: 0 };
     for _ in 0..EVENTS {
@@ -35,7 +35,7 @@ pub fn endure(cluster: &OwnCluster, job: String, random: Pcg64Mcg) {
     cluster.wait(&[&events.job]).succeeded();
 }
 
-/// A job, and the events of its cluster so far.
+/// A job, and the events in its cluster so far.
 struct Events<'a> {
     cluster: &'a OwnCluster,
     job: String,
@@ -45,14 +45,14 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    /// Runs an operator's command, which may be too late or find no coordinator.
+    /// Runs a command of an operator, which may be too late or find no coordinator.
     fn command(&self, arguments: &[&str]) -> Option<Value> {
         let said = run(self.cluster.nap().args(arguments));
         said.status.success().then(|| serde_json::from_str(&said.stdout).unwrap_or(Value::Null))
     }
 
-    /// The tasks that are in this state, which an operator may have suspended without an attempt, or of which
-    /// an attempt is.
+    /// Returns the tasks in this state, or with an attempt in this state. A task may be suspended without an
+    /// attempt.
     fn tasks(&self, state: &str) -> Vec<String> {
         let listed = self.command(&["task", "list", &self.job, "--format", "json"]).unwrap_or_default();
         let tasks = listed.as_array().cloned().unwrap_or_default();
@@ -83,7 +83,7 @@ impl Events<'_> {
         }
     }
 
-    /// Lets all go on that is suspended.
+    /// Resumes everything that is suspended.
     fn resume(&self) {
         for task in self.tasks("suspended") {
             self.command(&["task", "resume", &task, "--no-wait"]);

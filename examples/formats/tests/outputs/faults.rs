@@ -37,7 +37,7 @@ fn every_request_is_retried(server: Server) {
     let Some(scene) = Scene::new(server, "every-kind") else { return };
     let folder = &scene.folder;
     scene.bucket.put("in/a.txt", std::fs::read(folder.path("in.txt")).expect("a file"));
-    // Claims, lists, reads, parts, intents, commits, removals: every other one goes wrong.
+    // Claims, lists, reads, parts, intents, commits and removals: every other request fails.
     let tricks = [Trick::Status(503), Trick::Lose, Trick::Cut(0), Trick::Status(429), Trick::Status(500)];
     let tricks: Vec<Trick> = (0..40).flat_map(|at| [Trick::Pass, tricks[at % tricks.len()]]).collect();
     let proxy = Proxy::on(Kind::Any, &scene.bucket.address, &tricks[..40]);

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
 
-/// The last object of a checkpoint of the task; those before it end in six digits.
+/// Returns the last objects of the task's checkpoints; the names of earlier objects end in six digits.
 fn saved(scene: &Scene, task: &str) -> Vec<String> {
     let is_last = |key: &String| {
         key.contains(&format!("/job_0001_{task}/"))

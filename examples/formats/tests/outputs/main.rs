@@ -1,4 +1,5 @@
-//! Jobs that write to a store: the output is that of a directory, exactly once, or there is none.
+//! Jobs that write to an object store: the output equals that of a local directory and appears exactly once,
+//! or there is none.
 //!
 //! Each test runs against S3 (`moto`), Azure (`azurite`) and Google Cloud Storage (`google.py`). It is
 //! skipped without the server, unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.

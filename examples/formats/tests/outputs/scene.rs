@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::server::{Bucket, Server};
 
-/// Arguments of a run without the output.
+/// Arguments of a run, without the output.
 pub const ARGUMENTS: [&str; 6] = ["in.txt", "--reduces", "3", "--split-size", "20000", "--quiet"];
 
 pub struct Scene {
@@ -16,7 +16,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Creates a scene with the words of a text in the directory `expected`; `None` if there is no server.
+    /// Creates a scene, and counts the words of its text into the directory `expected`; returns `None` if
+    /// there is no server.
     pub fn new(server: Server, name: &'static str) -> Option<Scene> {
         let scene = Scene { bucket: Bucket::create(server, name)?, folder: Folder::new() };
         let line = |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
@@ -26,21 +27,21 @@ impl Scene {
         Some(scene)
     }
 
-    /// A program of this package in the folder, to which `address` is the store.
+    /// Returns a command in the folder that uses `address` as the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = self.bucket.program(path, address);
         command.current_dir(self.folder.root()).env("TMPDIR", self.folder.path("tmp"));
         command
     }
 
-    /// The job over the text.
+    /// Returns the command of the job over the text.
     pub fn command(&self, address: &str, output: &str) -> Command {
         let mut command = self.program(env!("CARGO_BIN_EXE_stored-words"), address);
         command.args(ARGUMENTS).args(["--output", output]);
         command
     }
 
-    /// The same to its end.
+    /// Runs the job to its end.
     pub fn words(&self, address: &str, output: &str, more: &[&str]) -> Ended {
         run(self.command(address, output).args(more))
     }
@@ -49,7 +50,7 @@ impl Scene {
         self.bucket.uri("out")
     }
 
-    /// The parts below `out/`, as those of a directory are.
+    /// Returns the parts below `out/`, in the form of those of a local directory.
     pub fn stored_parts(&self) -> Vec<(String, Vec<u8>)> {
         let keys = self.bucket.keys().into_iter();
         let names = keys.filter_map(|key| Some(key.strip_prefix("out/")?.to_owned()));
@@ -66,7 +67,7 @@ impl Scene {
         self.report()["counters"][name].as_u64().unwrap_or(0)
     }
 
-    /// The output is that of a directory, complete, and nothing else is left anywhere.
+    /// Checks that the output equals that of a local directory and that nothing else is left.
     #[track_caller]
     pub fn assert_written(&self) {
         self.assert_written_from("expected");
@@ -94,7 +95,7 @@ impl Scene {
         self.assert_no_remains();
     }
 
-    /// No upload is left, and nothing temporary.
+    /// Checks that no uploads and no temporary objects are left.
     #[track_caller]
     pub fn assert_no_remains(&self) {
         assert_eq!(self.bucket.uploads(), Vec::<String>::new());

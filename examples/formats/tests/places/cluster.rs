@@ -14,8 +14,8 @@ fn cluster_tasks_restore_inside_object(server: Server) {
     let local = ["a.txt", "--output", "expected", "--reduces", "1"];
     let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &bucket.address);
     run(command.current_dir(folder.root()).args(local)).succeeded();
-    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of
-    // the first done.
+    // A map of 16 MiB reads half a megabyte per request. The third request is held, after records of the
+    // first were processed.
     let held = [Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold];
     let proxy = Proxy::before(&bucket.address, &held);
     let variables = server.environment(&proxy.address);
@@ -41,7 +41,7 @@ fn cluster_tasks_restore_inside_object(server: Server) {
     keeps_no_credentials(cluster.directory(), server.dialect().secret);
 }
 
-/// Not in the journal, nor in logs, nor in the history.
+/// Checks that the credentials are not in the journal, the logs or the history.
 fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();

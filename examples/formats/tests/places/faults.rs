@@ -1,4 +1,4 @@
-//! Broken answers, busy servers and replaced objects: the output is the same, or the job fails with the
+//! Truncated answers, busy servers and replaced objects: the output is the same, or the job fails with the
 //! reason.
 
 use std::process::Stdio;
@@ -38,12 +38,12 @@ fn server_faults_do_not_change_output(server: Server) {
     assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
 }
 
-/// Runs the job until its map is about to read, changes the object, and returns the error of the job.
+/// Runs the job until its map is about to read, changes the object, and returns the job's error.
 fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String> {
     let bucket = Bucket::create(server, name)?;
     let folder = Folder::new();
     bucket.put("a.txt", text(1000));
-    // The first bytes are looked at when the splits are made.
+    // The first bytes are read when the splits are computed.
     let proxy = Proxy::before(&bucket.address, &[Trick::Pass, Trick::Hold]);
     let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &proxy.address);
     command.args([&bucket.uri("a.txt"), "--output", "out"]).current_dir(folder.root());

@@ -1,4 +1,4 @@
-//! A proxy between a program and the server that breaks answers to requests of one kind.
+//! A proxy between a program and the server that injects faults into requests of one kind.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -7,36 +7,36 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use napreduce_tests::wait_until;
 
-/// The treatment of one request.
+/// What the proxy does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
     Pass,
-    /// It is answered with this status.
+    /// Answers with this status.
     Status(u16),
     /// The response ends after this many bytes of the object.
     Cut(usize),
-    /// This request and all later ones wait until the test releases them.
+    /// Holds this request and all later ones until the test releases them.
     Hold,
-    /// It is carried out, and its answer lost.
+    /// Forwards the request, and drops the answer.
     Lose,
-    /// It is not answered, however long its sender waits.
+    /// Never answers.
     Ignore,
 }
 
-/// On which requests tricks are played.
+/// Selects the affected requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// For bytes of an object.
+    /// Requests for bytes of an object.
     Read,
-    /// That send a part of an upload.
+    /// Requests that send a part of an upload.
     SendPart,
-    /// That make an upload an object.
+    /// Requests that turn an upload into an object.
     Complete,
-    /// That write an object whose name ends so, as a whole.
+    /// Requests that write a whole object whose name ends like this.
     Put(&'static str),
-    /// That remove an object whose name ends so.
+    /// Requests that remove an object whose name ends like this.
     Remove(&'static str),
-    /// All.
+    /// All requests.
     Any,
 }
 
@@ -58,7 +58,7 @@ impl Kind {
             }
             Kind::Put(name) => head.starts_with("put ") && query.is_empty() && path.ends_with(name),
             Kind::Remove(name) => {
-                // S3 and Azure remove by lists of objects.
+                // S3 and Azure remove lists of objects.
                 let is_list = query.contains("comp=batch") || query.starts_with("delete");
                 let is_in_list = is_list && String::from_utf8_lossy(body).contains(name);
                 is_in_list || head.starts_with("delete ") && query.is_empty() && path.ends_with(name)
@@ -68,14 +68,14 @@ impl Kind {
     }
 }
 
-/// The fate of held requests.
+/// What happens to held requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Passed,
     Dropped,
 }
 
-/// It ends with the process.
+/// The proxy; it ends with the process.
 pub struct Proxy {
     pub address: String,
     state: Arc<State>,
@@ -90,12 +90,12 @@ struct State {
 }
 
 impl Proxy {
-    /// Plays each trick on one request; those that follow pass.
+    /// Applies each trick to one read request; later requests are forwarded.
     pub fn before(server: &str, tricks: &[Trick]) -> Proxy {
         Proxy::on(Kind::Read, server, tricks)
     }
 
-    /// The same for requests of another kind.
+    /// Applies each trick to one request of this kind; later requests are forwarded.
     pub fn on(kind: Kind, server: &str, tricks: &[Trick]) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -111,7 +111,7 @@ impl Proxy {
                 let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
                     return;
                 };
-                // Whoever is gone does not read its answer.
+                // A client that has ended does not read its answer.
                 std::thread::spawn(move || drop(state.serve(client, &server)));
             }
         });
@@ -133,7 +133,7 @@ impl Proxy {
         self.state.release(Way::Dropped);
     }
 
-    /// Every trick was played.
+    /// Checks that every trick was applied.
     pub fn check_fired(&self) {
         let left = self.state.tricks.lock().expect("not poisoned");
         assert!(left.is_empty(), "not played: {left:?}");
@@ -168,7 +168,7 @@ impl State {
             );
         }
         if trick == Trick::Ignore {
-            // Until it is gone.
+            // Until the client disconnects.
             return client.read_to_end(&mut Vec::new()).map(drop);
         }
         if trick == Trick::Hold {
@@ -196,7 +196,7 @@ impl State {
 
     fn next_trick(&self) -> Trick {
         let mut tricks = self.tricks.lock().expect("not poisoned");
-        // A held request holds later ones of its connection.
+        // A held request delays later ones of its connection.
         match tricks.front() {
             Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
             _ => tricks.pop_front().unwrap_or(Trick::Pass),
@@ -204,7 +204,7 @@ impl State {
     }
 }
 
-/// How many bytes follow a head.
+/// Returns the length of the body after a head.
 fn length_of(head: &str) -> usize {
     let line = head.lines().find_map(|line| line.strip_prefix("content-length:"));
     line.and_then(|length| length.trim().parse().ok()).unwrap_or(0)

@@ -26,7 +26,7 @@ pub static DIALECT: Dialect = Dialect {
         "onlyfortests:YSBrZXkgb2YgYXp1cml0ZSB0aGF0IG9wZW5zIG5vdGhpbmcgZWxzZSwgb25seSBmb3IgdGVzdHM=",
     )],
     root: "/onlyfortests",
-    // A signature of the account for all that the tests ask for by themselves.
+    // A signature of the account for the requests that the tests send directly.
     question: "&sv=2021-12-02&ss=b&srt=sco&sp=rwdlacup&se=2999-01-01T00:00:00Z\
                &sig=RfCj69jPoj6ZAWygrFwFhM4wRBzDOcGACFOFDFLvDrE%3D",
     head: "x-ms-blob-type: BlockBlob\r\n",

@@ -1,4 +1,5 @@
-//! Starts `google.py`, our own implementation of the XML API of Google Cloud Storage; there is no other.
+//! Starts `google.py`, an implementation of the XML API of Google Cloud Storage for these tests, since no
+//! other exists.
 
 use super::Dialect;
 

@@ -17,15 +17,15 @@ use napreduce_tests::{Ended, run, wait_until};
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Server {
-    /// It speaks S3.
+    /// A server with the S3 protocol.
     Moto,
-    /// It speaks as Azure does.
+    /// A server with the Azure protocol.
     Azurite,
-    /// It speaks as Google does.
+    /// A server with the Google protocol.
     Google,
 }
 
-/// How a kind of server is started, found and spoken to.
+/// How to start, find and access a kind of server.
 pub struct Dialect {
     /// Its name in `NAPREDUCE_REQUIRE`, its command, and the remedy if it is missing.
     name: &'static str,
@@ -34,35 +34,35 @@ pub struct Dialect {
     /// Its arguments; `PORT` is replaced by its port.
     arguments: &'static [&'static str],
     variables: &'static [(&'static str, &'static str)],
-    /// What stands before a bucket in a request, what is added to its question, and lines of its head.
+    /// Texts of a request: before the bucket, at the end of the query, and additional lines of the head.
     root: &'static str,
     question: &'static str,
     head: &'static str,
-    /// The questions that make a bucket, list its objects, and list what else is there but not seen; what
-    /// names objects in answers.
+    /// Queries that create a bucket, list its objects, and list its pending uploads; the element that names
+    /// an object in answers.
     create: &'static str,
     list: &'static str,
     list_uploads: &'static str,
     element: &'static str,
     /// Begins an upload of an object.
     begin: (&'static str, &'static str),
-    /// The beginning of the name of each object, around that of the bucket.
+    /// The URI of an object: before and after the bucket.
     scheme: &'static str,
     host: &'static str,
-    /// What people call the service, the feature of programs that knows it, and what daemons hand on
-    /// to tasks.
+    /// The common name of the service, the feature of programs that supports it, and the variables that
+    /// daemons pass to tasks.
     pub service: &'static str,
     pub feature: &'static str,
     pub passed: &'static str,
     /// Secrets of the tests: no error, log or journal may contain them.
     pub secret: &'static str,
-    /// The variables with the credentials, one that says that there are none, what has others asked for where
-    /// nobody listens, and what errors say to set.
+    /// Variables: the credentials, one that disables them, one that points to an address without a server,
+    /// and those that errors name as a remedy.
     pub credentials: &'static [&'static str],
     pub unsigned: &'static str,
     pub elsewhere: &'static [(&'static str, &'static str)],
     pub remedy: &'static str,
-    /// The environment of programs but for the address.
+    /// The environment of programs, without the address.
     environment: &'static [(&'static str, &'static str)],
     endpoint: &'static str,
 }
@@ -76,7 +76,7 @@ impl Server {
         }
     }
 
-    /// Where programs find the store, and with which credentials.
+    /// Returns the environment with which programs find the store, including credentials.
     pub fn environment(self, address: &str) -> Vec<(&'static str, String)> {
         let dialect = self.dialect();
         let mut variables = vec![(dialect.endpoint, format!("http://{address}{}", dialect.root))];
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// Each script as a test on each kind of server.
+/// Generates a test for each script and each kind of server.
 macro_rules! on_each_server {
     ($($script:ident),+ $(,)?) => {
         mod moto {
@@ -111,7 +111,7 @@ pub(crate) use on_each_server;
 pub struct Bucket {
     pub server: Server,
     pub name: &'static str,
-    /// Where the server listens.
+    /// The address of the server.
     pub address: String,
 }
 
@@ -161,8 +161,8 @@ impl Bucket {
         self.server.root_of(self.name)
     }
 
-    /// A program of this package, which finds the server, or what stands before it, where it looks
-    /// for the store.
+    /// Returns the command of a program of this package that uses the server, or the proxy in front of it, as
+    /// the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
         command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
@@ -180,13 +180,12 @@ impl Bucket {
         self.ask("GET", key, "", b"")
     }
 
-    /// The keys of all objects.
+    /// Returns the keys of all objects.
     pub fn keys(&self) -> Vec<String> {
         self.listed(self.server.dialect().list)
     }
 
-    /// The keys of all uploads that were begun and neither completed nor dropped. Azure names those alone of
-    /// which there is no object yet.
+    /// Returns the keys of all pending uploads. Azure lists only those without an existing object.
     pub fn uploads(&self) -> Vec<String> {
         let mut listed = self.listed(self.server.dialect().list_uploads);
         if self.server == Server::Azurite {
@@ -200,17 +199,17 @@ impl Bucket {
         texts(&self.ask("GET", "", question, b""), self.server.dialect().element)
     }
 
-    /// Begins an upload, as another program would.
+    /// Begins an upload as another program.
     pub fn begin_upload(&self, key: &str) {
         let (method, question) = self.server.dialect().begin;
         self.ask(method, key, question, b"");
     }
 
-    /// The body of the answer.
+    /// Sends a request; returns the body of the answer.
     fn ask(&self, method: &str, key: &str, question: &str, body: &[u8]) -> Vec<u8> {
         let Dialect { root, question: always, head, .. } = self.server.dialect();
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
-        // Whoever speaks the older version is answered in one piece.
+        // The older HTTP version makes the server send the answer in one piece.
         let head = format!(
             "{method} {root}/{}/{}?{question}{always} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/octet-stream\r\n\
              Content-Length: {}\r\n{head}Connection: close\r\n\r\n",
@@ -260,7 +259,7 @@ fn start(server: Server) -> Option<(Child, String)> {
     }
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let address = format!("127.0.0.1:{port}");
-    // Its input ends with this process, and then the server does.
+    // Standard input closes when this process ends, and then the server ends.
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$@\" & server=$!; read line; kill $server", "sh", &program]);
     let with_port = |argument: &&str| argument.replace("PORT", &port.to_string());
