@@ -44,7 +44,7 @@ pub struct Inbox {
     received: u64,
 }
 
-/// The receiver's verdict on a message.
+/// The classification of a message by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
     /// The next message: process it.
@@ -83,7 +83,8 @@ impl<M> Outbox<M> {
 
     /// Drops messages up to this number, which the receiver has. An outdated acknowledgement has no effect.
     ///
-    /// # Errors If no message has that number yet; then nothing is dropped.
+    /// # Errors
+    /// Fails if no message has that number yet; then nothing is dropped.
     pub fn acknowledge(&mut self, through: u64) -> Result<(), NeverSent> {
         let sent = self.sent();
         if through > sent {

@@ -83,7 +83,8 @@ impl JobSpec {
     /// Checks that the engine can run a job like this; call it before submitting, so that the submitter gets
     /// the error.
     ///
-    /// # Errors Reports the value that is out of bounds. The engine fails an invalid job immediately if it is
+    /// # Errors
+    /// Reports the value that is out of bounds. The engine fails an invalid job immediately if it is
     /// submitted anyway.
     pub fn check(&self) -> Result<(), JobSpecError> {
         if self.attempts_max == 0 {

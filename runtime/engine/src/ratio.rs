@@ -25,7 +25,8 @@ impl Ratio {
 
     /// Creates `numerator / denominator`.
     ///
-    /// # Panics If the denominator is zero.
+    /// # Panics
+    /// Panics if the denominator is zero.
     pub fn new(numerator: i128, denominator: i128) -> Ratio {
         Ratio(Rational::new(numerator, denominator))
     }
@@ -170,7 +171,7 @@ impl<'de> Deserialize<'de> for Ratio {
                 self.visit_str(&number.to_string())
             }
             fn visit_f64<E: Error>(self, number: f64) -> Result<Ratio, E> {
-                // The shortest text that parses to the same float is the one that was written.
+                // The shortest text that parses to the same float is the text of the configuration file.
                 self.visit_str(&number.to_string())
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Ratio, E> {

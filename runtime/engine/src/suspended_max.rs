@@ -21,8 +21,8 @@ const UNLIMITED: &str = "unlimited";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspendedMax {
     /// A limit. A worker that has reached it takes another attempt only when at most half of the limit,
-    /// rounded down, is left. Otherwise each resumed attempt would immediately make room for another suspend,
-    /// and so on.
+    /// rounded down, is still suspended. Otherwise each resumed attempt would immediately make room for
+    /// another suspend, and so on.
     AtMost(u32),
     /// No limit.
     Unlimited,

@@ -4,8 +4,8 @@ use crate::cluster::{Cluster, Deadline};
 use crate::ids::WorkerId;
 
 impl Cluster {
-    /// Forgets the lost workers that nothing refers to; a job that is being stopped keeps the locations of
-    /// its outputs.
+    /// Forgets the lost workers that nothing refers to. A job that is being stopped still refers to the
+    /// workers with its outputs.
     pub fn forget_lost_workers(&mut self) {
         if self.departures.lost().is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The health of a worker: what it lacks, and the failures of attempts there.
+//! The health of a worker: missing resources, and failures of attempts there.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The slots of a job: those that its attempts hold, those that it must give up, and those that it will get.
+//! The slots of a job: held by its attempts, to be given up, and promised to it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The pending tasks of a job, and the workers near each: those that hold its input or its checkpoint.
+//! The pending tasks of a job, and for each the workers that hold its input or its checkpoint.
 
 use crate::cluster::attempt::SavedProgress;
 use crate::cluster::job::{Job, preferred};

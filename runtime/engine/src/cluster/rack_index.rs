@@ -117,7 +117,7 @@ impl Cluster {
 
     fn change_racks(&mut self, change: impl FnOnce(&mut Racks), small: impl Fn(&mut Job, &Racks)) {
         let before = self.racks.are_several();
-        // Jobs share the racks: while they do, changing them would copy them.
+        // Releases the references of the jobs, so that `make_mut` does not copy the racks.
         let nothing = Arc::default();
         for id in self.jobs.keys() {
             self.job_mut(id).racks = Arc::clone(&nothing);

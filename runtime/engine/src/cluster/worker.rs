@@ -61,7 +61,7 @@ pub struct Worker {
     stopped: u32,
     reservations: Vec<Reservation>,
     declined: ByKind<Option<Cow<'static, str>>>,
-    /// It reached its maximum of suspended attempts and still has more than half of them.
+    /// It reached its maximum of suspended attempts and still has more than half of the maximum.
     #[serde(default)]
     full: bool,
     /// How many of its slots are held by masters.
@@ -243,7 +243,8 @@ impl Worker {
         self.stopped -= 1;
     }
 
-    /// Returns whether it reached its maximum of suspended attempts and still has more than half of them.
+    /// Returns whether it reached its maximum of suspended attempts and still has more than half of the
+    /// maximum.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
@@ -302,7 +303,7 @@ impl Worker {
         self.state == WorkerState::Up && self.health.is_good()
     }
 
-    /// Returns what it lacks, or why it temporarily gets no attempts; for people.
+    /// Returns the missing resource, or why it temporarily gets no attempts; for people.
     pub fn lacks(&self) -> Option<&str> {
         let assumed = self.health.shortage().map(|shortage| shortage.because.as_str());
         self.health.reported_shortage().or(assumed)

@@ -15,7 +15,8 @@ use crate::states::{AttemptState, JobState};
 impl Engine {
     /// Checks whether the priority or queue of a job can change.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_change_job(&self, id: JobId, change: &JobChange) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {

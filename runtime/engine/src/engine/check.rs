@@ -21,7 +21,8 @@ macro_rules! ensure {
 impl Engine {
     /// Checks every invariant.
     ///
-    /// # Errors Names the thing and the violated invariant. That is always a bug in this crate.
+    /// # Errors
+    /// Reports the violated invariant and where it is violated. That is always a bug in this crate.
     pub fn check(&self) -> Result<(), String> {
         let cluster = &self.cluster;
         ensure!(self.effects.is_empty(), "unsent effects of the last event");

@@ -32,7 +32,8 @@ impl Engine {
     /// decided. The attempt is assumed to need at least `least` to finish.
     pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let rules = &self.settings.preemption;
-        // An attempt without a slot can only be killed.
+        // A fixed primitive applies only to attempts with a slot. A suspended one can only be checkpointed or
+        // killed.
         let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
         let asked = fixed.filter(|_| attempt.holds_slot).unwrap_or(asked);
         let kind = attempt.id.task.kind;
@@ -74,8 +75,8 @@ impl Engine {
         (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
-    /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, one that
-    /// has done less work is killed.
+    /// Applies the cost rule to a primitive that saves work: an attempt that ends sooner may finish, and an
+    /// attempt that has done less work is killed.
     fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let Some(rule) = self.settings.preemption.cost else { return (asked, None, None) };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);

@@ -58,7 +58,7 @@ impl Engine {
                 one.state,
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
-            // A request that lets it finish first is never satisfied.
+            // A wait for such a reduce is never satisfied.
             let asked = cluster.requests.get(&one.id).is_some_and(|asked| asked.primitive != Primitive::Wait);
             one.holds_slot && (stops || asked)
         };

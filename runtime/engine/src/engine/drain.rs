@@ -55,7 +55,8 @@ impl Engine {
 
     /// Checks whether a draining worker can be kept.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_undrain(&self, id: WorkerId) -> Result<(), OperatorRefusal> {
         match self.cluster.workers.get(&id).map(|worker| (worker.state(), worker.has_left())) {
             Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
@@ -139,7 +140,7 @@ impl Engine {
             let saves_until = self.cluster.workers[id].saves_until();
             saves_until.is_some_and(|until| until <= self.cluster.now)
         };
-        // Outputs finished there from now on would have to be served by a lost worker.
+        // Outputs that stay or finish there from now on would be lost with the worker.
         let given_up: Vec<WorkerId> =
             self.cluster.departures.draining().iter().copied().filter(given_up).collect();
         for id in given_up {

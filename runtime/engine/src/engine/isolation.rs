@@ -67,7 +67,8 @@ impl Engine {
         self.cluster.refresh(id.job);
     }
 
-    /// One host is not evidence against a task while another one could run it.
+    /// Returns whether crashes prove a task guilty. One host is not evidence while another one could run the
+    /// task.
     fn is_convicted(&mut self, id: TaskId) -> bool {
         let hosts = self.cluster.task_mut(id).faults.lost_with.clone();
         let elsewhere = |(worker, known): (WorkerId, &Worker)| {

@@ -45,7 +45,8 @@ impl Engine {
 
     /// Checks whether the policy would admit a job if it were submitted now.
     ///
-    /// # Errors Reports the deadline that could not be met.
+    /// # Errors
+    /// Reports the deadline that could not be met.
     pub fn can_meet(&self, now: Time, spec: &JobSpec) -> Result<(), PolicyRefusal> {
         self.scheduler.can_meet(now, spec, &self.view())
     }

@@ -98,14 +98,16 @@ impl Engine {
     /// Handles one event and returns its effects, in order. `now` must not go back; an earlier time counts as
     /// the time of the last event.
     ///
-    /// # Panics With `strict` settings, if the scheduler takes an illegal action.
+    /// # Panics
+    /// With `strict` settings, panics if the scheduler takes an illegal action.
     pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
         self.handle_batch(now, std::slice::from_ref(&event))
     }
 
     /// Handles events of the same instant, in this order, and schedules once after all of them.
     ///
-    /// # Panics As [`Engine::handle`] does.
+    /// # Panics
+    /// See [`Engine::handle`].
     pub fn handle_batch(&mut self, now: Time, events: &[Event]) -> Vec<Effect> {
         self.cluster.now = self.cluster.now.max(now);
         for event in events {

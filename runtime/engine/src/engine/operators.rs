@@ -17,7 +17,8 @@ use crate::states::{AttemptState, JobState};
 impl Engine {
     /// Checks whether an operator can preempt an attempt with this primitive.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_preempt(&self, id: AttemptId, primitive: Primitive) -> Result<(), OperatorRefusal> {
         let attempt = self.cluster.attempts.get(&id).ok_or(OperatorRefusal::NotRunning)?;
         let rules = &self.settings.preemption;
@@ -47,7 +48,8 @@ impl Engine {
 
     /// Checks whether an operator can resume an attempt.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_resume(&self, id: AttemptId) -> Result<(), OperatorRefusal> {
         let (job, attempt) = (id.task.job, self.cluster.attempts.get(&id));
         if attempt.is_none() && !self.held_without_attempt(id.task) {
@@ -71,7 +73,8 @@ impl Engine {
 
     /// Checks whether a job can be paused; a hold can become a suspend, but not the reverse.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_pause_job(&self, id: JobId, kind: PauseKind) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         if job.state != JobState::Active {
@@ -88,7 +91,8 @@ impl Engine {
 
     /// Checks whether a job is held, so that it can be released.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_release_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         self.can_resume_job(id).map_err(|why| match why {
             OperatorRefusal::NotSuspended => OperatorRefusal::NotHeld,
@@ -102,7 +106,8 @@ impl Engine {
 
     /// Checks whether an operator can resume a job: the job or some of its tasks are suspended.
     ///
-    /// # Errors The reason why not.
+    /// # Errors
+    /// Returns the reason why not.
     pub fn can_resume_job(&self, id: JobId) -> Result<(), OperatorRefusal> {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.pause) {

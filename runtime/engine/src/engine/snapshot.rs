@@ -79,7 +79,8 @@ impl Engine {
     /// Restores an engine that continues exactly as the original would have, given a new policy of the same
     /// kind and the same settings.
     ///
-    /// # Errors If the snapshot has another version, is inconsistent, or was made under another policy.
+    /// # Errors
+    /// Fails if the snapshot has another version, is inconsistent, or was made under another policy.
     pub fn restore(
         snapshot: EngineSnapshot,
         mut scheduler: Box<dyn Scheduler>,
@@ -96,7 +97,7 @@ impl Engine {
         }
         let EngineSnapshot { timers, random, .. } = snapshot;
         let mut engine = Engine { cluster, timers, random, ..Engine::new(scheduler, settings) };
-        // The snapshot may be older than the limits, or from other ones.
+        // The snapshot may have been made under other limits.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
         for worker in workers {
             engine.find_full(worker);

@@ -113,7 +113,7 @@ impl Engine {
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
         self.order(id, AttemptInput::CheckpointOrdered, Order::Checkpoint { attempt: id });
-        // Better still is a commit that it requested just before it was stopped.
+        // A commit that it requested just before it was stopped is better still.
         self.grant_commit(id);
         self.cluster.refresh(id.task.job);
     }

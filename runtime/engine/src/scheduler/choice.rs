@@ -17,14 +17,15 @@ pub trait PolicyChoice: Debug + Send + Sync {
 
     /// Creates an instance of the policy.
     ///
-    /// # Errors Names the invalid value and the valid ones.
+    /// # Errors
+    /// Reports the invalid value and the valid ones.
     fn build(&self) -> Result<Box<dyn Scheduler>, String>;
 
     /// Returns the policy's queues; `None` if it accepts any name.
     fn queues(&self) -> Option<Vec<&str>>;
 
-    /// Returns the setting by which tasks of a kind of a job of this name may be checkpointed; `None` if they
-    /// never are.
+    /// Returns the setting that allows checkpoints of tasks of a kind of a job of this name; `None` if they
+    /// are never checkpointed.
     fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str>;
 
     /// Returns name and values, for [`ReadPolicy`]. Two choices are equal if these are.

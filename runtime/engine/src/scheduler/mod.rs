@@ -74,7 +74,8 @@ pub trait Scheduler: Send {
 
     /// Checks that the policy has a queue for a job like this; otherwise the job fails when it is submitted.
     ///
-    /// # Errors Reports what is missing and what is available.
+    /// # Errors
+    /// Reports what is missing and what is available.
     fn admits(&self, _spec: &JobSpec) -> Result<(), PolicyRefusal> {
         Ok(())
     }
@@ -82,7 +83,8 @@ pub trait Scheduler: Send {
     /// Checks that the policy admits a job: one that cannot meet its deadline, or would make others miss
     /// theirs, fails when it is submitted.
     ///
-    /// # Errors Reports what is missing.
+    /// # Errors
+    /// Reports what is missing.
     fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), PolicyRefusal> {
         Ok(())
     }
@@ -91,7 +93,8 @@ pub trait Scheduler: Send {
     /// engine calls `job_changed` while the job is not in the view, and again with its new values, whatever
     /// slots it holds.
     ///
-    /// # Errors Reports why the change has no effect, or the available values.
+    /// # Errors
+    /// Reports why the change has no effect, or the available values.
     fn can_change(&self, _change: &JobChange) -> Result<(), PolicyRefusal> {
         Err(PolicyRefusal::SetAtSubmission)
     }
@@ -131,7 +134,8 @@ pub trait Scheduler: Send {
 
     /// Restores the state that a policy of the same kind saved into a new policy.
     ///
-    /// # Errors Reports what it cannot read; the engine then rejects the snapshot.
+    /// # Errors
+    /// Reports what it cannot read; the engine then rejects the snapshot.
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         match saved {
             Some(_) => Err("the policy has no state, but the saved policy had one".to_owned()),
@@ -139,6 +143,6 @@ pub trait Scheduler: Send {
         }
     }
 
-    /// Returns when the policy wants to be called again without an event; strictly later than `now`.
+    /// Returns when the policy must be called again without an event; strictly later than `now`.
     fn next_wakeup(&self, now: Time) -> Option<Time>;
 }

@@ -136,7 +136,8 @@ impl AttemptState {
 
     /// Returns the state after `input`.
     ///
-    /// # Errors If the table has no row for the pair.
+    /// # Errors
+    /// Fails if the table has no row for the pair.
     pub fn on(self, input: AttemptInput) -> Result<AttemptState, IllegalTransition> {
         if let Some(outcome) = self.ending(input) {
             return Ok(AttemptState::Finished(outcome));

@@ -44,7 +44,8 @@ listed! {
 impl JobState {
     /// Returns the state after `input`.
     ///
-    /// # Errors If the table has no row for the pair.
+    /// # Errors
+    /// Fails if the table has no row for the pair.
     pub fn on(self, input: JobInput) -> Result<JobState, IllegalTransition> {
         match (self, input) {
             (JobState::Active, JobInput::Succeeded | JobInput::Failed | JobInput::KillRequested) => {

@@ -18,7 +18,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{machine} is {state} and cannot take {input}")]
 pub struct IllegalTransition {
-    /// Which machine: `job`, `task`, `attempt` or `worker`.
+    /// The name of the machine: `job`, `task`, `attempt` or `worker`.
     pub machine: &'static str,
     pub state: String,
     pub input: String,

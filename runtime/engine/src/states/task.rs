@@ -57,7 +57,8 @@ listed! {
 impl TaskState {
     /// Returns the state after `input`.
     ///
-    /// # Errors If the table has no row for the pair.
+    /// # Errors
+    /// Fails if the table has no row for the pair.
     pub fn on(self, input: TaskInput) -> Result<TaskState, IllegalTransition> {
         match (self, input) {
             (TaskState::Pending, TaskInput::Launched) => Ok(TaskState::Active),

@@ -26,7 +26,7 @@ listed! {
         Up,
         /// Gets no new attempts; leaves when none of its attempts or outputs is needed any more.
         Draining,
-        /// Gone for good.
+        /// Lost, or has left; final.
         Lost,
     }
 }
@@ -51,7 +51,8 @@ listed! {
 impl WorkerState {
     /// Returns the state after `input`.
     ///
-    /// # Errors If the table has no row for the pair.
+    /// # Errors
+    /// Fails if the table has no row for the pair.
     pub fn on(self, input: WorkerInput) -> Result<WorkerState, IllegalTransition> {
         match (self, input) {
             (WorkerState::Unknown, WorkerInput::Joined) => Ok(WorkerState::Up),

@@ -116,7 +116,7 @@ fn explanation(state: &str, reasons: Vec<Reason>) -> Explanation {
     Explanation { state: state.to_owned(), reasons }
 }
 
-/// Returns a reason if the job is being ended.
+/// Returns a reason if the job is paused or ending.
 fn ending(job: &Job) -> Vec<Reason> {
     if let (JobState::Active, Some(pause)) = (job.state, &job.pause) {
         let how = match pause.kind {

@@ -1,6 +1,6 @@
-//! An independent model of the limit on suspended attempts, computed from reports and orders alone: never
-//! more than the limit, and after reaching it no more until half of it is left. `Engine::check` verifies the
-//! engine's own count.
+//! An independent model of the limit on suspended attempts, computed from reports and orders alone. There are
+//! never more than the limit; after it was reached, none are added until at most half of it remains.
+//! `Engine::check` verifies the engine's own count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

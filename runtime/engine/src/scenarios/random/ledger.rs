@@ -12,7 +12,7 @@ pub struct Ledger {
     specs: BTreeMap<JobId, JobSpec>,
     launched: BTreeMap<AttemptId, WorkerId>,
     over: Vec<AttemptId>,
-    /// The attempts with a commit grant, or those that had it when they finished.
+    /// The attempt of each task that has the commit grant, or finished with it.
     granted: BTreeMap<TaskId, AttemptId>,
     done: BTreeMap<TaskId, AttemptId>,
     done_once: BTreeSet<TaskId>,
