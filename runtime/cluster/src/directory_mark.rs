@@ -31,7 +31,7 @@ listed! {
     }
 }
 
-/// Why a directory is refused.
+/// The refusal of a directory.
 #[derive(Debug, Error)]
 pub enum DirectoryMarkError {
     /// It contains files but no mark.

@@ -27,7 +27,7 @@ pub enum Effect {
     JobEnded { job: JobId, outcome: JobOutcome },
     /// An invalid input was ignored (an implausible report, an illegal policy action): log it.
     Warn {
-        /// Names the thing concerned; for people.
+        /// The warning, with the object concerned; for people.
         message: String,
     },
 }
@@ -117,7 +117,7 @@ impl fmt::Display for Order {
     }
 }
 
-/// Where the work of a new attempt starts.
+/// The point at which the work of a new attempt starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Start {
     /// At the beginning.
@@ -207,13 +207,13 @@ pub enum Record {
     /// An operator suspended an attempt until it is released.
     AttemptHeld {
         attempt: AttemptId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// An operator released an attempt.
     AttemptReleased {
         attempt: AttemptId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// An operator paused a job.
@@ -221,20 +221,20 @@ pub enum Record {
         job: JobId,
         /// Whether its running attempts may finish rather than being suspended.
         lets_finish: bool,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// An operator released a job.
     JobReleased {
         job: JobId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// The priority or queue of a job was changed.
     JobChanged {
         job: JobId,
         change: JobChange,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// An attempt is stopped and gave up its slot.

@@ -22,7 +22,7 @@ pub enum Event {
     /// A worker registered and offers slots.
     WorkerJoined {
         worker: WorkerId,
-        /// How many attempts of each kind it runs at once.
+        /// Maximum concurrent attempts of each kind.
         slots: Slots,
         /// The name of its host: fault reports from several workers on one host count once. Empty: a host of
         /// its own.
@@ -66,7 +66,7 @@ pub enum Event {
     /// An attempt should be killed. That is not a failure, and its task is retried.
     AttemptKillRequested {
         attempt: AttemptId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// An attempt should be suspended, checkpointed or killed. A suspended one stays so until it is released;
@@ -75,13 +75,13 @@ pub enum Event {
         attempt: AttemptId,
         /// Suspend, checkpoint or kill. There is no fallback.
         primitive: Primitive,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// A suspended attempt should continue: it gets the next free slot of its worker, before all others.
     AttemptResumeRequested {
         attempt: AttemptId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// A job should pause.
@@ -89,20 +89,20 @@ pub enum Event {
     /// A paused job should continue, in the order of the policy.
     JobResumeRequested {
         job: JobId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// The priority or queue of a job should change.
     JobChangeRequested {
         job: JobId,
         change: JobChange,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// A job should be killed.
     JobKillRequested {
         job: JobId,
-        /// Who asked and why, for people.
+        /// The requester and the reason, for people.
         reason: String,
     },
     /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it
@@ -168,7 +168,7 @@ pub enum Report {
     OutputMoved,
 }
 
-/// How the failure of an attempt counts.
+/// The classification of an attempt's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
     /// A cause outside the task (an unreadable segment, a process that could not start): retry. Counts

@@ -48,9 +48,9 @@ pub struct JobSpec {
     pub deadline: Option<Time>,
     /// Its map tasks in order; may be empty.
     pub maps: Vec<MapSpec>,
-    /// How many reduce tasks; zero makes it map-only.
+    /// Number of reduce tasks; zero makes it map-only.
     pub reduces: u32,
-    /// How often a task may fail before the job fails; at least 1.
+    /// Number of failures of a task that fails the job; at least 1.
     pub attempts_max: u32,
     /// Reduces become eligible when this many thousandths of the maps are done (0..=1000).
     pub slowstart_permille: u32,
@@ -65,7 +65,7 @@ pub struct JobSpec {
     pub outputs_move: bool,
 }
 
-/// Why a job specification is invalid.
+/// The error of an invalid job specification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobSpecError {
     /// `attempts_max` is zero.
@@ -144,7 +144,7 @@ pub enum JobOutcome {
     },
     /// It was killed on request.
     Killed {
-        /// Who asked and why.
+        /// The requester and the reason.
         reason: String,
     },
 }

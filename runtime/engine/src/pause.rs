@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to the attempts of a paused job, and who ends the pause.
+/// The effect of a pause on a job's attempts, and the party that ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PauseKind {
     /// Running attempts may finish. An operator releases the job.
@@ -18,7 +18,7 @@ pub enum PauseKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     pub kind: PauseKind,
-    /// Who asked and why, for people.
+    /// The requester and the reason, for people.
     pub reason: String,
 }
 

@@ -18,11 +18,11 @@ use crate::ids::{AttemptId, JobId};
 use crate::time::{Span, Time};
 
 listed! {
-    /// How a slot is taken from an attempt.
+    /// A way to take a slot from an attempt.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Primitive {
-        /// Let it finish; with a grace, kill it afterwards if the settings say so (`escalate`).
+        /// Let it finish; with a grace, kill it afterwards if the settings require it (`escalate`).
         Wait = "wait",
         /// Kill it and lose its work; with a grace, only after that.
         Kill = "kill",
@@ -68,7 +68,7 @@ pub enum Requester {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostEstimate {
     pub primitive: Primitive,
-    /// How long the beneficiary waits for the slot, and for memory in it.
+    /// The beneficiary's wait for the slot and its memory.
     pub free: Span,
     /// The additional slot time of the victim: work that is redone, or saved and read back.
     pub victim: Span,
@@ -107,15 +107,15 @@ pub struct PreemptRequest {
     /// Earliest order time; set if the task was preempted recently.
     #[serde(default)]
     pub earliest: Option<Time>,
-    /// How long the victim may take before it is killed; `None`: no limit.
+    /// Time for the victim before it is killed; `None`: no limit.
     pub grace: Option<Span>,
     /// The grace of the original request, which may have been for another primitive.
     #[serde(default)]
     pub asked_grace: Option<Span>,
-    /// How long the victim was allowed to run before this decision.
+    /// Time that the victim was allowed to run before this decision.
     #[serde(default)]
     pub waited: Span,
-    /// Why this victim; for people.
+    /// The reason for choosing this victim; for people.
     pub reason: String,
     /// The reason before the victim took longer than expected; `reason` adds how long that was.
     #[serde(default)]

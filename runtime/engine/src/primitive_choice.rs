@@ -7,7 +7,7 @@ use crate::preemption::Primitive;
 use crate::time::Span;
 
 listed! {
-    /// How slots are taken, whatever a policy prefers.
+    /// The way in which slots are taken, regardless of the policy's preference.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum PrimitiveChoice {

@@ -1,4 +1,4 @@
-//! Why a command of an operator, an action of a policy, or a job of a client is refused.
+//! Refusals of operators' commands, policies' actions, and clients' jobs.
 
 use thiserror::Error;
 
@@ -79,7 +79,7 @@ pub enum OperatorRefusal {
     NoSuchWorker,
 }
 
-/// Why a policy does not accept a job, or a change of one.
+/// A policy's refusal of a job, or of a change of one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyRefusal {
     #[error("the scheduler sets the place of a job at submission")]
@@ -100,7 +100,7 @@ pub enum PolicyRefusal {
     Deadline(String),
 }
 
-/// Why a submitted job fails without running.
+/// The reason why a submitted job fails without running.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum SubmissionRefusal {
     #[error(transparent)]
@@ -109,7 +109,7 @@ pub(crate) enum SubmissionRefusal {
     Policy(#[from] PolicyRefusal),
 }
 
-/// Why an action of a policy is not possible.
+/// The reason why an action of a policy is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum ActionRefusal {
     #[error("no slot was offered")]

@@ -19,7 +19,7 @@ use crate::time::Span;
 pub struct EngineSettings {
     /// Panic on an illegal scheduler action (tests, simulator) instead of counting and ignoring it (live).
     pub strict: bool,
-    /// How long a freed slot stays reserved for its job, on top of the grace of the request.
+    /// Time for which a freed slot stays reserved for its job, in addition to the grace of the request.
     pub reservation: Span,
     /// When a worker with many failures is excluded; `None`: never.
     pub exclusion: Option<ExclusionSettings>,
@@ -72,9 +72,9 @@ impl Default for EngineSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PreemptionSettings {
-    /// How maps can be preempted.
+    /// The primitives for maps.
     pub map: KindPreemption,
-    /// How reduces can be preempted.
+    /// The primitives for reduces.
     pub reduce: KindPreemption,
     /// Maximum suspended attempts per worker.
     pub suspended_max: SuspendedMax,
@@ -83,7 +83,7 @@ pub struct PreemptionSettings {
     pub when_full: Instead,
     /// When a primitive that saves work is not worth its cost; `None`: it always is.
     pub cost: Option<CostRule>,
-    /// How often one task may be preempted.
+    /// Limits on preemptions of one task.
     pub limits: PreemptionLimits,
     /// When a suspended attempt that waits for a slot of its worker may move to another one; `None`: never.
     pub convert: Option<Conversion>,
@@ -160,7 +160,7 @@ pub enum Escalation {
     Never,
 }
 
-/// How tasks of one kind can be preempted.
+/// The primitives for tasks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct KindPreemption {

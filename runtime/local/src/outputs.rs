@@ -1,5 +1,5 @@
-//! The map outputs of a job and the log of their changes, at both ends: the coordinator appends to the log, and each worker
-//! that reads it has the same table. `coordinator::output_log` contains the position of each reader.
+//! The map outputs of a job and the log of their changes, at both ends: the coordinator appends to the log,
+//! and each worker that reads it has the same table. `coordinator::output_log` contains the position of each reader.
 
 use napreduce_engine::MapOutput;
 use napreduce_protocol::OutputEntry;

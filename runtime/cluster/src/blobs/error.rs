@@ -5,7 +5,7 @@ use std::io;
 use napreduce_protocol::Digest;
 use thiserror::Error;
 
-/// Why a blob operation failed.
+/// An error of a blob operation.
 #[derive(Debug, Error)]
 pub(crate) enum BlobError {
     #[error("cannot {doing}: {source}")]

@@ -15,7 +15,7 @@ const BYTE_ORDER: usize = 5;
 const BIG_ENDIAN: u8 = 2;
 const MACHINE: usize = 18;
 
-/// Why a file is not a supported program.
+/// The reason why a file is not a supported program.
 #[derive(Debug, Error)]
 pub(crate) enum ExecutableError {
     #[error("cannot read the program {path}: {source}")]

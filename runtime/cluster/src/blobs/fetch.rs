@@ -15,7 +15,7 @@ use crate::transport::{self, HANDSHAKE_DEADLINE, Role, TransportError};
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const AWAITED: &str = "the next piece of a blob";
 
-/// Why a blob could not be fetched.
+/// An error of fetching a blob.
 #[derive(Debug, Error)]
 pub(crate) enum FetchError {
     #[error("cannot fetch blob {digest} from {address}: {source}")]

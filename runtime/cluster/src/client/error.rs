@@ -14,7 +14,7 @@ use crate::transport::TransportError;
 /// `EX_UNAVAILABLE` of `sysexits.h`.
 const UNAVAILABLE: u8 = 69;
 
-/// Why a request to a cluster failed.
+/// An error of a request to a cluster.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The cluster's name is invalid.
@@ -28,11 +28,11 @@ pub enum ClientError {
     Unreachable {
         /// The cluster.
         place: String,
-        /// How long the client tried.
+        /// The time spent trying.
         waited: Duration,
         /// The last error.
         last: String,
-        /// What to do.
+        /// The remedy.
         advice: String,
     },
     /// A process answers, but it is incompatible or foreign.

@@ -14,7 +14,7 @@ use crate::transport::read_secret;
 /// Environment variable with the secret file of a cluster given by address.
 const SECRET_VARIABLE: &str = "NAPREDUCE_SECRET_FILE";
 
-/// How to reach a coordinator.
+/// The location of a coordinator.
 #[derive(Debug, Clone)]
 pub enum ClusterPlace {
     /// A cluster directory, which records the coordinator's address; it may change on a restart.

@@ -20,7 +20,7 @@ const LASTING: Duration = Duration::from_secs(5);
 /// Upper bound on any answer; the longest waits for another client's upload.
 pub(super) const ANSWER_DEADLINE: Duration = MINUTE;
 
-/// How long a wait lasts before it is first reported.
+/// Duration of a wait before it is first reported.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum consecutive refusals of the secret. A coordinator killed during a handshake looks like a refusal.
@@ -54,7 +54,7 @@ impl Default for Patience {
     }
 }
 
-/// Why one try failed.
+/// The error of one try.
 #[derive(Debug, Error)]
 pub(super) enum TryError {
     /// Another try may succeed.

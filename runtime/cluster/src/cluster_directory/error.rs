@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::directory_mark::DirectoryMarkError;
 use crate::transport::SecretError;
 
-/// Why a cluster directory cannot be used.
+/// An error of a cluster directory.
 #[derive(Debug, Error)]
 pub enum ClusterDirectoryError {
     /// Neither a flag nor the environment names it.

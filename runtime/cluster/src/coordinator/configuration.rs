@@ -39,10 +39,10 @@ pub struct CoordinatorConfiguration {
     pub scheduler: Arc<dyn PolicyChoice>,
     /// Parses the policy recorded in the journal.
     pub read_policy: ReadPolicy,
-    /// How long a chain's program may be disconnected before its intermediate data is removed, if no job
+    /// Maximum time without a chain's program before its intermediate data is removed, if no job
     /// runs. The default equals the time that a client waits for an unreachable coordinator.
     pub chain_grace: Duration,
-    /// How preferred preemption methods are adjusted.
+    /// Limits and fallbacks for the primitive that the policy prefers.
     pub preemption: PreemptionSettings,
     /// Queues that jobs may name in addition to `default` if the policy does not distinguish queues.
     pub queues: Vec<String>,

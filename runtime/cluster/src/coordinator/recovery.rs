@@ -26,7 +26,7 @@ pub(super) struct Snapshot {
     state: Kept,
 }
 
-/// Why a coordinator cannot recover.
+/// An error of recovering a coordinator.
 #[derive(Debug, Error)]
 pub(crate) enum RecoveryError {
     #[error(transparent)]

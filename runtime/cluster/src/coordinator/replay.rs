@@ -11,7 +11,7 @@ use super::recovery::{RecoveryError, replay};
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{Journal, JournalError};
 
-/// Why a journal cannot be replayed.
+/// An error of replaying a journal.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The directory has no journal.

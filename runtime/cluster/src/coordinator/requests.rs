@@ -9,7 +9,7 @@ use napreduce_protocol::{FromCoordinator, JobError, ToCoordinator};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-/// Why a request is refused.
+/// The refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
     #[error("there is no {0}; see: nap job list")]

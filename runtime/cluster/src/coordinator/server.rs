@@ -27,7 +27,7 @@ const THREADS: usize = 2;
 /// Time limit for blocking work (commits, claims) at shutdown; it is repeated after a restart.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
-/// Why a coordinator cannot start or continue.
+/// An error that prevents a coordinator from starting or continuing.
 #[derive(Debug, Error)]
 pub enum CoordinatorError {
     /// The cluster directory cannot be used.

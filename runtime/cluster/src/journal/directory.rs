@@ -20,7 +20,7 @@ pub(crate) struct Journal {
     fsync: FsyncPolicy,
 }
 
-/// What an earlier coordinator left.
+/// The data of an earlier coordinator.
 #[derive(Debug)]
 pub(crate) struct Recovered {
     /// Whether the directory was empty and the journal is new.

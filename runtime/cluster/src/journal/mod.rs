@@ -64,7 +64,7 @@ pub(crate) struct EngineRules {
     pub(crate) scheduler: Value,
 }
 
-/// Why a journal cannot be read or written.
+/// An error of reading or writing a journal.
 #[derive(Debug, Error)]
 pub enum JournalError {
     /// A system call failed.

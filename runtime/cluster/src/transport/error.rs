@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::preamble::MAGIC;
 
-/// Why a connection failed.
+/// An error of a connection.
 #[derive(Debug, Error)]
 pub enum TransportError {
     #[error("cannot connect to {address}: {source}; check the address and whether the process is running")]

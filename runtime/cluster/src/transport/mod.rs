@@ -33,5 +33,5 @@ pub use listener::{Incoming, Listener};
 pub use preamble::Role;
 pub use secret::{SecretError, job_token, read_or_create_secret, read_secret};
 
-/// How long a handshake may take, from the first byte to the last.
+/// Maximum duration of a handshake, from the first byte to the last.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);

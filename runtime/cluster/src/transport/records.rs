@@ -151,7 +151,7 @@ impl Opener {
     /// Returns the buffer for the next bytes from the socket: never empty, and never beyond the record.
     pub(super) fn room(&mut self) -> &mut [u8] {
         let wanted = self.wanted();
-        // Doubles with what has arrived, whatever the length field says.
+        // Grows with the received data, whatever the length field contains.
         let end = wanted.min(ROOM_BYTES.max(2 * self.arrived));
         if self.record.len() < end {
             self.record.resize(end, 0);

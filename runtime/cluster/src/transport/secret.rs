@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 const DIGITS: usize = 2 * SECRET_BYTES;
 
-/// Why a secret file cannot be used.
+/// An error of a secret file.
 #[derive(Debug, Error)]
 pub enum SecretError {
     #[error("missing secret file {}; copy it from the cluster directory of the coordinator", .path.display())]

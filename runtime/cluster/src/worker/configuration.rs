@@ -46,13 +46,13 @@ pub struct WorkerConfiguration {
     pub segment_memory: Option<u64>,
     /// Silence after which a task process is killed.
     pub task_silence_max: Duration,
-    /// How long to retry fetching a program from an unreachable coordinator before the attempt fails.
+    /// Maximum time for fetching a program from an unreachable coordinator; then the attempt fails.
     pub fetch_patience: Duration,
-    /// How attempts are suspended.
+    /// The rules for suspending attempts.
     pub suspend: SuspendRules,
-    /// How attempts are isolated.
+    /// The rules for isolating attempts.
     pub isolation: IsolationRules,
-    /// How it leaves when stopped from outside.
+    /// The rules for leaving when stopped from outside.
     pub leave: LeaveRules,
 }
 
@@ -85,7 +85,7 @@ impl WorkerConfiguration {
     }
 }
 
-/// How a worker leaves when stopped from outside its cluster, for example when a pod is evicted or an
+/// The rules for leaving when stopped from outside the cluster, for example when a pod is evicted or an
 /// allocation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaveRules {

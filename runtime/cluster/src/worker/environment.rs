@@ -140,7 +140,7 @@ impl WorkerEnvironment {
     }
 }
 
-/// How much of another worker is visible.
+/// The visible part of another worker.
 #[derive(Debug, Clone, Copy)]
 enum Sight {
     Nothing,

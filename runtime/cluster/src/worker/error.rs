@@ -10,7 +10,7 @@ use crate::cluster_directory::ClusterDirectoryError;
 use crate::directory_mark::DirectoryMarkError;
 use crate::transport::TransportError;
 
-/// Why a worker's daemon failed.
+/// An error of a worker's daemon.
 #[derive(Debug, Error)]
 pub enum WorkerError {
     /// The name is invalid.

@@ -20,7 +20,7 @@ pub(super) struct Introduction {
     pub(super) data_address: String,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub(super) enum Apart {
     /// No coordinator yet, but one is starting.

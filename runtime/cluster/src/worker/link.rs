@@ -31,7 +31,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 /// How long a worker whose name is taken retries. The holder may be its predecessor, whose end has not been
 /// detected yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
-/// How long to wait for the coordinator to release a stopping worker.
+/// Maximum wait for the coordinator to release a stopping worker.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Heartbeat interval and silence limit, set by the coordinator.
@@ -59,7 +59,7 @@ struct Leaving {
     saves: bool,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 enum End {
     Apart(Apart),
     /// The worker is to exit.

@@ -58,7 +58,7 @@ impl Engine {
                 one.state,
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
-            // A wait for such a reduce is never satisfied.
+            // A request that lets the reduce finish is never satisfied: it waits for maps.
             let asked = cluster.requests.get(&one.id).is_some_and(|asked| asked.primitive != Primitive::Wait);
             one.holds_slot && (stops || asked)
         };

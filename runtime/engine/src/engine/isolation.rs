@@ -11,7 +11,7 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::job::JobOutcome;
 use crate::states::{AttemptState, JobInput, JobState, TaskState, WorkerState};
 
-/// How many crashes are kept per task.
+/// Maximum number of remembered crashes per task.
 const REMEMBERED_MAX: usize = 16;
 
 impl Engine {

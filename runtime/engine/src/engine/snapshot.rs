@@ -41,7 +41,7 @@ impl EngineSnapshot {
     }
 }
 
-/// Why a snapshot cannot be restored.
+/// An error of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Written by a program with another format version.

@@ -8,10 +8,10 @@ use crate::time::{Span, Time};
 
 /// Ineffective wake-ups at shorter intervals than this are counted.
 const CLOSE: Span = Span(10);
-/// How many of those may occur in a row.
+/// Maximum number of them in a row.
 const IN_VAIN_MAX: u32 = 1000;
 
-/// Why a wake-up that a policy requests is put off.
+/// The reason for delaying a wake-up that a policy requests.
 pub(super) enum PutOff {
     Past,
     /// Many wake-ups in quick succession had no effect.

@@ -62,7 +62,7 @@ pub enum Action {
     },
     /// Log a warning about a misconfiguration or an anomaly.
     Warn {
-        /// Names the thing concerned.
+        /// The warning, with the object concerned.
         message: String,
     },
     /// Ask the driver to submit the job with this name.
@@ -79,7 +79,7 @@ pub struct Preempt {
     /// How long the victim may take before it is killed; `None`: no limit. `Kill` waits this long and then
     /// kills; the other primitives become a kill after it, if the settings allow that.
     pub grace: Option<Span>,
-    /// Why this victim; for people.
+    /// The reason for choosing this victim; for people.
     pub reason: String,
     /// The job that gets the slot first.
     pub beneficiary: Option<JobId>,
@@ -97,9 +97,9 @@ pub struct Release {
     pub eviction: TaskEviction,
     /// The preferred primitive; the settings of the engine may replace it.
     pub primitive: Primitive,
-    /// As for [`Preempt`].
+    /// See [`Preempt::grace`].
     pub grace: Option<Span>,
-    /// Why this job; for people.
+    /// The reason for choosing this job; for people.
     pub reason: String,
     /// The job that gets the slots first.
     pub beneficiary: Option<JobId>,

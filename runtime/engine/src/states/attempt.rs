@@ -63,7 +63,7 @@ impl fmt::Display for AttemptState {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AttemptOutcome {
     /// It completed its task.

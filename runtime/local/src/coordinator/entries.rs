@@ -9,7 +9,7 @@ type Answer = Box<dyn FnOnce() + Send>;
 
 /// The undecided batch, the unwritten entries, and the answers to release when these are written.
 pub(super) struct Entries {
-    /// Whether entries are journaled: in a cluster.
+    /// Whether entries are journaled, as in a cluster.
     journaled: bool,
     batch: Option<Entry>,
     unwritten: Vec<Vec<u8>>,

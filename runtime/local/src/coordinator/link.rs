@@ -16,7 +16,7 @@ pub struct Link {
     kept: KeptLink,
     route: Route,
     pub heard: LastHeard,
-    /// As reported last.
+    /// The memory reported last.
     memory: WorkerMemory,
 }
 

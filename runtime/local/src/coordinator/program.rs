@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-/// What an embedding program has announced; nothing in a cluster.
+/// The announcements of an embedding program; empty in a cluster.
 #[derive(Default)]
 pub(super) struct Program {
     /// It has submitted its last job.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use napreduce_data::{ConsolidationError, consolidate};
 use napreduce_engine::JobId;
 
-/// Minimum number of reduces: each saves opening all but one of the merged segments, which pays for the merge.
+/// Minimum number of reduces. Each saves opening all but one of the merged segments, which pays for merging.
 const PARTITIONS_MIN: u32 = 32;
 /// Maximum average bytes per partition of a segment: opening it then costs more than reading it.
 const ROW_BYTES_MAX: u64 = 2 << 10;

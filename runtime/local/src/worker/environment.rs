@@ -56,7 +56,7 @@ pub trait Environment: Debug + Send + Sync {
     fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing;
 }
 
-/// Returns the shortage of the disk, or `Some(None)` for no shortage, if that has changed since the last call.
+/// Returns the shortage of the disk, or `Some(None)` for no shortage, if it changed since the last call.
 pub type WatchDisk = Box<dyn FnMut() -> Option<Option<String>> + Send>;
 
 pub type Preparing = Pin<Box<dyn Future<Output = Result<Prepared, TaskError>> + Send>>;

@@ -24,7 +24,7 @@ pub struct WorkerSettings {
     pub environment: Option<(Arc<dyn Environment>, WorkerId)>,
     /// Memory for segments.
     pub segment_memory: Arc<SegmentMemory>,
-    /// How attempts are suspended.
+    /// The rules for suspending attempts.
     pub suspend: SuspendRules,
     /// Number of attempts with a process.
     pub running: Arc<AtomicUsize>,

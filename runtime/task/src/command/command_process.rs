@@ -18,7 +18,7 @@ const MARKER: &str = "--napreduce-command";
 /// The exit status of shells for a command that cannot be run.
 const CANNOT_RUN: i32 = 127;
 
-/// Where a command starts.
+/// The directory and environment of a command.
 #[derive(Debug, Default)]
 pub struct CommandPlace {
     /// Its current directory; `None` for that of its task.

@@ -41,7 +41,7 @@ pub struct FetchInputs<'a> {
     /// The attempt's work without inputs.
     pub task: &'a ReduceTask,
     pub network: Option<&'a DataNetwork>,
-    /// How to fetch from other workers, if this program can.
+    /// Starts fetching from other workers, if this program supports it.
     pub start_fetch: Option<StartFetch>,
     pub context: &'a Arc<TaskContext>,
     /// The channel of input events.
@@ -163,7 +163,7 @@ struct FetchState<'a, R> {
     wanted: FetchInputs<'a>,
     /// The inputs in the checkpoint, if there is one.
     checkpoint: CheckpointInputs,
-    /// By map task.
+    /// The inputs by map task.
     inputs: BTreeMap<u32, Input>,
     /// Number of complete inputs.
     complete_count: usize,

@@ -95,7 +95,7 @@ impl ClientDesk {
     }
 }
 
-/// Why a connection ends.
+/// The reason for ending a connection.
 #[derive(Debug, Error)]
 enum Parting {
     #[error(transparent)]

@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 4 * FETCH_ITEMS_MAX;
 const FAREWELL_READS_MAX: usize = 64;
 const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Why a session ended early.
+/// An error that ended a session.
 #[derive(Debug, Error)]
 pub(super) enum SessionError {
     #[error("refused: {0}")]
@@ -47,7 +47,7 @@ pub(super) struct Session<'a> {
     credit: u64,
 }
 
-/// Why a segment is not sent.
+/// The reason why a segment is not sent.
 enum Miss {
     /// This host has no descriptor for another file at the moment.
     Busy,

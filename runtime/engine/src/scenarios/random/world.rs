@@ -32,7 +32,7 @@ struct Process {
     /// False while it is stopped.
     runs: bool,
     inputs: Vec<AttemptId>,
-    /// How many maps it must have read before it can finish.
+    /// Number of maps that it must have read before it can finish.
     maps: usize,
 }
 

@@ -39,7 +39,7 @@ pub struct LiveJob {
     pub outcome: Option<JobOutcome>,
     /// Whether the commit of its output has begun.
     pub(super) commit_begun: bool,
-    /// Of launched and ended attempts.
+    /// Counts of launched and ended attempts.
     counters: CounterValues,
     /// Results of the attempt that completed each task, shared with snapshots like all large data. A repeated
     /// task replaces its earlier result.

@@ -51,7 +51,7 @@ pub struct CoordinatorState {
     policy: String,
 }
 
-/// What a snapshot of a state keeps.
+/// The part of a state that a snapshot contains.
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
     pub jobs: Vec<LiveJob>,
@@ -86,7 +86,7 @@ impl CoordinatorState {
 }
 
 impl CoordinatorState {
-    /// Returns what a snapshot keeps besides the engine.
+    /// Returns the data of a snapshot besides the engine.
     pub fn kept(&self) -> Kept {
         Kept {
             jobs: self.jobs.values().cloned().collect(),
@@ -99,7 +99,7 @@ impl CoordinatorState {
         }
     }
 
-    /// Restores a state from an engine and what a snapshot kept.
+    /// Restores a state from an engine and the data of a snapshot.
     pub fn restore(engine: Engine, policy: String, epoch_micros: u64, kept: Kept) -> CoordinatorState {
         let Kept { jobs, links, chains, gone, last, last_job, last_worker } = kept;
         CoordinatorState {

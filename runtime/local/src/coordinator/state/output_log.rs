@@ -1,5 +1,5 @@
-//! The log of a job's map outputs, and how much of it each worker has received. The entries are the outputs that
-//! the engine announced to reduces.
+//! The log of a job's map outputs, and the number of entries that each worker has received. The entries are
+//! the outputs that the engine announced to reduces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
