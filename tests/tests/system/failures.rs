@@ -241,7 +241,7 @@ fn killed_program_ends_only_embedded_job() {
 fn wrong_usage_exits_2_and_lists_allowed_values() {
     let folder = Folder::new();
     folder.write("in", "x\n");
-    job(&folder, "nothing", &[]).failed(2, &["defines no job \"nothing\"", "words-of-bytes"]);
+    job(&folder, "nothing", &[]).failed(2, &["job \"nothing\" is not defined", "words-of-bytes"]);
     job(&folder, "words-of-bytes", &["--conf", "speed=9"])
         .failed(2, &["\"speed\": unknown setting", "fan-in"]);
     for memory in ["lots", "0", "1", "1023k", "1025GiB", "16777215TiB"] {

@@ -185,7 +185,7 @@ fn guest_exit_status_tells_retryable_errors() {
     assert!(ended.stderr.contains("missing"), "{ended:?}");
     let mut reduce =
         guest(&folder, &["reduce", "--plan", "plan.json", "--task", "0", "--scratch", "s", "--part", "p"]);
-    run(&mut reduce).failed(66, &["missing report: of map 0"]);
+    run(&mut reduce).failed(66, &["missing report: map 0 sent none"]);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn record_of_wrong_length_is_named() {
     let folder = Folder::new();
     folder.write("in", "0123456789\nshort\n");
     job(&folder, "bad-length", &["--reduces", "1"])
-        .failed(1, &["has 5 bytes where the output format wants 10"]);
+        .failed(1, &["has 5 bytes; the output format needs 10"]);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn invalid_limits_are_refused_before_start() {
     folder.write("cluster/napreduce.toml", "[worker]\nmemory-factor = 0\n");
     let ended = worker(&[]);
     assert!(!ended.status.success());
-    assert!(ended.stderr.contains("memory-factor 0 leaves tasks nothing to hold"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("memory-factor 0: must be at least 1"), "{}", ended.stderr);
 }
 
 /// The threads of a process, and whether each has short slices of time; `None` where the kernel shows none.

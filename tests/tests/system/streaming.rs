@@ -114,7 +114,7 @@ fn wrong_usage_and_failing_commands_are_reported() {
         .failed(1, &["status 127 (command not found)"]);
     assert!(!folder.has("out"));
     run(&mut streaming(&folder, "out", &["--mapper", "cat", "--secret-file", "s"]))
-        .failed(2, &["--secret-file is for clusters"]);
+        .failed(2, &["--secret-file has no effect without --cluster"]);
     run(program("nap").args(["--dir", "d", "streaming", "--input", "in"]))
         .failed(2, &["options must follow `nap streaming`"]);
     let help = run(program("nap").args(["streaming", "--help"])).succeeded().stdout;

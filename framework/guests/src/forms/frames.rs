@@ -41,23 +41,23 @@ pub enum GuestFrameError {
     UnknownMap { map: u32, maps: u32 },
     #[error("missing extent: the first frame of map {map} is number {found}")]
     MissingExtent { map: u32, found: u32 },
-    #[error("second extent: of map {map}")]
+    #[error("second extent: map {map} already sent one")]
     SecondExtent { map: u32 },
     #[error("missing frame: number {found} of map {map} instead of {expected}")]
     MissingFrame { map: u32, found: u32, expected: u32 },
     #[error("frame after report: frame {number} of map {map}")]
     AfterReport { map: u32, number: u32 },
-    #[error("second report: of map {map}")]
+    #[error("second report: map {map} already sent one")]
     SecondReport { map: u32 },
-    #[error("other report: of map {map}, for reduce {taker} instead of {own}")]
+    #[error("other report: map {map} reports to reduce {taker} instead of {own}")]
     OtherReport { map: u32, taker: u32, own: u32 },
-    #[error("missing report: of map {map}")]
+    #[error("missing report: map {map} sent none")]
     MissingReport { map: u32 },
-    #[error("bad extent: of map {map}: {why}")]
+    #[error("bad extent: map {map}: {why}")]
     BadExtent { map: u32, why: String },
-    #[error("bad block: of map {map}: {why}")]
+    #[error("bad block: map {map}: {why}")]
     BadBlock { map: u32, why: String },
-    #[error("bad report: of map {map}: {why}")]
+    #[error("bad report: map {map}: {why}")]
     BadReport { map: u32, why: String },
 }
 

@@ -133,7 +133,7 @@ mod tests {
         broken("second report", &[(u32::MAX, 4, 0), (u32::MAX, 4, 0)]);
         broken("other report", &[(u32::MAX, 3, 0)]);
         let none = GuestFrameSequence::new(1, 6, 3).end().expect_err("no report has come");
-        assert_eq!(none.to_string(), "missing report: of map 1");
+        assert_eq!(none.to_string(), "missing report: map 1 sent none");
         assert!(GuestFrameSequence::new(1, 1, 3).end().is_ok(), "no map reports here");
     }
 }

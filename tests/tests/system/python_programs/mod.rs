@@ -194,7 +194,7 @@ fn python_sums_of_big_integers_are_exact() {
     folder.write("in", format!("a{}\n", i128::from(greatest) + 1).repeat(3));
     let once = ["--reduces", "1", "--conf", "attempts-max=1"];
     run(&mut frames(&folder, "wide", &once))
-        .failed(1, &["9223372036854775808 has more than 64 bits", "combine in Python"]);
+        .failed(1, &["9223372036854775808 exceeds 64 bits", "combine such numbers in Python"]);
     folder.write("job.py", source("combine(lambda numbers: sum(numbers))"));
     run(&mut frames(&folder, "wide", &once)).succeeded();
     assert_eq!(parts(&folder.path("wide"))[0].1, b"a\t27670116110564327424\n");
