@@ -1,4 +1,4 @@
-//! A coordinator and three workers as processes, each behind a link that can fail.
+//! A coordinator and three workers as processes, each behind a proxy that can fail.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::net::{SocketAddr, TcpListener};
@@ -20,28 +20,28 @@ use crate::proxy::Proxy;
 pub const LIVENESS: Duration = Duration::from_millis(1000);
 /// The liveness limit of tasks.
 pub const TASK_SILENCE: Duration = Duration::from_millis(1500);
-/// Deadline of a graceful end.
+/// Deadline of a graceful shutdown.
 const END: Duration = Duration::from_secs(30);
 
 pub struct Daemons {
     directory: PathBuf,
-    /// A cluster takes no directory that holds files of others.
+    /// Log files; a cluster directory must not contain foreign files.
     logs: PathBuf,
     address: SocketAddr,
     pub coordinator: Child,
     pub workers: Vec<Worker>,
-    /// That of the first worker, where one can be had.
+    /// The disk of the first worker, if file systems can be mounted.
     pub disk: Option<Disk>,
-    /// Whether map output is fetched through connections, also where it could be read in place.
+    /// Whether reduces fetch all map output through connections, even if they could read it in place.
     pub network: bool,
 }
 
 pub struct Worker {
     name: String,
     pub process: Child,
-    /// To the coordinator.
+    /// The proxy in front of the coordinator.
     pub link: Proxy,
-    /// To its data server, and where that is.
+    /// The proxy in front of the worker's data server, and its address.
     pub data: Proxy,
     data_address: SocketAddr,
 }
@@ -49,7 +49,7 @@ pub struct Worker {
 impl Daemons {
     pub fn start(folder: &Folder, network: bool) -> Daemons {
         let directory = folder.path("cluster");
-        // Closed to others, or it would be refused.
+        // A directory that other users can access would be refused.
         DirBuilder::new().mode(0o700).create(&directory).expect("a folder");
         let address = free_address();
         let logs = folder.path("logs");
@@ -89,8 +89,8 @@ impl Daemons {
         spawn(command, &self.logs.join(format!("{folder}.log")))
     }
 
-    /// A second worker of a name that the victim has: it ends by itself and is told why, and the
-    /// first one stays.
+    /// Starts a second worker with the name of the victim. It must end with an error, and the first one must
+    /// stay.
     pub fn start_twin(&mut self, victim: usize) -> Result<(), String> {
         let worker = &self.workers[victim];
         wait_until("the first worker of a name", END, || self.worker_state(victim).as_deref() == Some("up"))?;
@@ -115,8 +115,8 @@ impl Daemons {
         }
     }
 
-    /// What the coordinator says of the state of a worker; nothing when it does not answer, or does
-    /// not know it.
+    /// Returns the state of a worker as the coordinator lists it; `None` if the coordinator does not answer
+    /// or does not list the worker.
     pub fn worker_state(&self, index: usize) -> Option<String> {
         let mut command = program("nap");
         command.arg("--dir").arg(&self.directory).args(["worker", "list", "--format", "json"]);
@@ -153,7 +153,7 @@ impl Daemons {
         self.workers[index].process = process;
     }
 
-    /// Fails if a daemon ended by itself.
+    /// Fails if a daemon has ended by itself.
     pub fn check(&mut self) -> Result<(), String> {
         if let Ok(Some(status)) = self.coordinator.try_wait() {
             return Err(format!("the coordinator ended by itself: {status}"));
@@ -178,13 +178,13 @@ impl Daemons {
         }
     }
 
-    /// How often the coordinator's log contains these words.
+    /// Returns how often the coordinator's log contains these words.
     pub fn said(&self, words: &str) -> usize {
         let log = std::fs::read_to_string(self.logs.join("coordinator.log")).unwrap_or_default();
         log.matches(words).count()
     }
 
-    /// Why jobs make no progress.
+    /// Returns why jobs make no progress.
     pub fn explain(&self) -> String {
         let nap = |words: &[&str]| run(program("nap").arg("--dir").arg(&self.directory).args(words)).stdout;
         let jobs: Value =
@@ -198,7 +198,7 @@ impl Daemons {
         why
     }
 
-    /// Ends all of them as an operator would; an error when one does not end, or leaves processes behind.
+    /// Shuts all daemons down as an operator would; fails if one does not end or leaves processes behind.
     pub fn stop(&mut self) -> Result<(), String> {
         let tasks: Vec<Process> =
             self.workers.iter().flat_map(|worker| Process::tasks_of(worker.process.id())).collect();
@@ -217,7 +217,7 @@ impl Daemons {
         wait_until("the end of every task process", END, || tasks.iter().all(Process::is_gone))
     }
 
-    /// The tails of all logs.
+    /// Returns the tails of all logs.
     pub fn logs(&self) -> String {
         let names = self.workers.iter().map(|worker| worker.name.as_str()).chain(["coordinator"]);
         let logs = names.map(|name| {
@@ -233,7 +233,7 @@ impl Drop for Daemons {
     fn drop(&mut self) {
         let processes = self.workers.iter_mut().map(|worker| &mut worker.process);
         for process in processes.chain([&mut self.coordinator]) {
-            // Those that have ended are reaped already.
+            // Fails if the process has ended.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -244,12 +244,12 @@ fn start_coordinator(directory: &Path, logs: &Path, address: SocketAddr) -> Chil
     let mut command = program("nap");
     command.arg("coordinator").arg("--dir").arg(directory).args(["--bind", &address.to_string()]);
     command.args(["--heartbeat", "50ms", "--liveness", &format!("{}ms", LIVENESS.as_millis())]);
-    // Small, so that runs go over snapshots too.
+    // Small, so that the runs include snapshots.
     command.args(["--journal-bytes-max", "64KiB"]);
     spawn(command, &logs.join("coordinator.log"))
 }
 
-/// Let go of at once, and taken by a daemon, which keeps it over restarts.
+/// Returns a free address. A daemon takes it next and keeps it over restarts.
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|any| any.local_addr()).expect("a free port")
 }

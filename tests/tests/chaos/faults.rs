@@ -1,4 +1,5 @@
-//! One function for each kind of fault, with the proof that it happened. Preemptions are in `preemptions`.
+//! One function for each kind of fault; each verifies that the fault had its effect. Preemptions are in
+//! `preemptions`.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -47,9 +48,9 @@ pub enum Fault {
 pub enum Injected {
     /// Its effect was observed.
     Fired,
-    /// No task or connection to hit.
+    /// There was no task or connection to hit.
     NothingToHit,
-    /// Not on this machine, which was said at the beginning, or not on a cluster of this kind.
+    /// Not possible on this machine, as reported at the start, or not on this kind of cluster.
     CannotBeHad,
 }
 
@@ -79,7 +80,7 @@ impl Fault {
         Fault::OutputsAway,
     ];
 
-    /// Does it to a victim that the seed chooses, and undoes what has to be undone.
+    /// Injects the fault into a random victim, and undoes it if necessary.
     pub fn inject(
         self,
         random: &mut Pcg64,
@@ -152,7 +153,7 @@ fn pause(random: &mut Pcg64, millis: std::ops::Range<u64>) {
 fn any_task(random: &mut Pcg64, daemons: &Daemons) -> Option<Process> {
     let workers = daemons.workers.iter();
     let tasks = workers.flat_map(|worker| Process::tasks_of(worker.process.id()));
-    // An attempt that the cluster suspended is not killed as hung.
+    // A stopped attempt was suspended by the cluster and is not killed as hung.
     let tasks: Vec<Process> = tasks.filter(|task| !task.is_stopped()).collect();
     tasks.choose(random).copied()
 }
@@ -166,7 +167,7 @@ fn kill_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> 
     Ok(Injected::Fired)
 }
 
-/// A task that is stopped from outside is ended by its worker.
+/// Stops a task with a signal; its worker must kill it.
 fn stop_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let Some(task) = any_task(random, daemons) else { return Ok(Injected::NothingToHit) };
     if !task.signal(Signal::STOP) {
@@ -182,14 +183,14 @@ fn stop_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> 
     Ok(Injected::Fired)
 }
 
-/// A worker that is stopped for longer than the liveness limit is lost, and comes back as another.
+/// Stops a worker for longer than the liveness limit. It must be lost and return as a new worker.
 fn stop_worker(daemons: &Daemons, victim: usize) -> Result<Injected, String> {
     let number = daemons.workers[victim].process.id();
     let worker = Process::of(number).ok_or("a worker that was running is gone")?;
     let lost = daemons.said("is lost");
     fired(worker.signal(Signal::STOP), "the worker was stopped")?;
     wait_until("a stopped worker", DEADLINE, || worker.is_stopped())?;
-    // One that had not joined yet cannot be lost; it was stopped all the same.
+    // A worker that had not joined yet cannot be lost, but it was stopped.
     let seen = wait_until("the loss of a stopped worker", LIVENESS * 3, || daemons.said("is lost") > lost);
     fired(worker.signal(Signal::CONT), "the worker goes on")?;
     Ok(if seen.is_ok() { Injected::Fired } else { Injected::NothingToHit })
@@ -213,7 +214,7 @@ fn delay_link(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Result<In
     Ok(if link.delayed() > before { Injected::Fired } else { Injected::NothingToHit })
 }
 
-/// Holds back all bytes for longer than the liveness limit: each side loses the other.
+/// Holds back all bytes for longer than the liveness limit; each side must lose the other.
 fn silence_link(daemons: &Daemons, victim: usize) -> Result<Injected, String> {
     let link = &daemons.workers[victim].link;
     let before = link.silenced();

@@ -1,6 +1,8 @@
-//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed,
-//! tasks are suspended and checkpointed, disks are full and outputs are unreachable. Each run follows from its seed,
-//! injects every kind of fault, and compares the outputs with an undisturbed run.
+//! Chaos tests. Jobs run on a real cluster while faults are injected: tasks, workers, the coordinator and
+//! connections are killed, stopped, cut and delayed, tasks are suspended and checkpointed, disks fill up, and
+//! outputs become unreachable. Each run is determined by its seed, injects every kind of fault, and compares
+//! the outputs with an undisturbed run. `workload` runs the jobs, `daemons` the cluster, and `faults`,
+//! `preemptions`, `reachability` and `storage_faults` contain the faults.
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
@@ -30,7 +32,7 @@ use faults::{Fault, Injected};
 use napreduce_tests::Folder;
 use workload::{Reference, Workload};
 
-/// A fault that cannot be injected for so long, because nothing of its kind runs, never will be.
+/// Give up on a fault if there was nothing to inject it into for this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Inject faults into a cluster and compare outputs
@@ -80,11 +82,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does one run; returns a summary.
+/// Runs once; returns a summary.
 fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String, String> {
     let mut random = Pcg64::seed_from_u64(seed);
     let folder = Folder::new();
-    // Segments read in place need no data server.
+    // Segments that are read in place need no data server.
     let network = random.random();
     let mut daemons = Daemons::start(&folder, network);
     let workload = Workload::start(reference, &folder, daemons.directory(), seed);
@@ -100,8 +102,8 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
     }
 }
 
-/// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each
-/// must really happen.
+/// Injects every kind of fault, `rounds` times each, in random order and at random times. Each must have its
+/// effect.
 fn inject_all(
     random: &mut Pcg64,
     rounds: u32,

@@ -1,5 +1,5 @@
-//! Worker disks that fill up and output file systems that disappear, in a mount namespace that ends with the last
-//! process of the test.
+//! Worker disks that fill up and output file systems that disappear. They are mounted in a mount namespace
+//! that ends with the last process of the test.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 
 use napreduce_tests::skipped;
 
-/// Set in the process that has the namespace: `mounted`, or why there is none.
+/// Set in the process that has the namespace: `mounted`, or why there is no namespace.
 const VARIABLE: &str = "NAPREDUCE_CHAOS_MOUNTS";
-/// Room for the programs of all jobs, and what their tasks write.
+/// Enough for the programs of all jobs and the files of their tasks.
 const DISK_SIZE: &str = "512m";
 
 /// Enters a new mount namespace, if that is permitted.
@@ -36,16 +36,16 @@ pub fn enter() {
     skipped("mounts", &format!("full disks and unmounted outputs need a mount namespace: {why}"));
 }
 
-/// Whether anything can be mounted.
+/// Returns whether file systems can be mounted.
 pub fn can_mount() -> bool {
     std::env::var(VARIABLE).is_ok_and(|value| value == "mounted")
 }
 
-/// A small file system of its own.
+/// A small file system.
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts it at a directory, which is made.
+    /// Mounts the disk at a directory, which is created.
     pub fn mount(at: &Path) -> Disk {
         fs::create_dir_all(at).expect("a directory");
         let size = format!("size={DISK_SIZE},mode=700");
@@ -58,7 +58,7 @@ impl Disk {
         let failed = |error: rustix::io::Errno| format!("cannot fill {}: {error}", self.0.display());
         let ballast = fs::File::create(self.ballast()).map_err(|error| error.to_string())?;
         let mut length = 0;
-        // Others write meanwhile, so that what is left may be less than it was said to be.
+        // Other processes also write, so that less may be left than was reported.
         for _ in 0..100 {
             let free = rustix::fs::statvfs(&self.0).map_err(failed)?;
             let bytes = free.f_bavail * free.f_frsize;
@@ -77,7 +77,7 @@ impl Disk {
 
     /// Frees the disk.
     pub fn free(&self) {
-        // Not there when it is free already.
+        // Fails if the disk is already free.
         let _ = fs::remove_file(self.ballast());
     }
 
@@ -92,9 +92,9 @@ impl Drop for Disk {
     }
 }
 
-/// A directory that is another one, as long as that is mounted there.
+/// A directory that shows another one while that one is mounted.
 pub struct Shared {
-    /// Where it is seen.
+    /// The path at which it is visible.
     at: PathBuf,
     /// The mounted directory.
     content: PathBuf,
@@ -119,7 +119,7 @@ impl Shared {
         mount(Command::new("mount").arg("--bind").arg(&self.content).arg(&self.at)).expect("a mount");
     }
 
-    /// Entries created in its place meanwhile.
+    /// Returns the entries created in its place meanwhile.
     pub fn strays(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.at).expect("a directory");
         entries.map(|entry| entry.expect("an entry").path()).collect()
@@ -143,6 +143,6 @@ fn mount(command: &mut Command) -> Result<(), String> {
 
 /// Unmounts lazily: open files stay usable.
 fn unmount(at: &Path) {
-    // It may be unmounted already.
+    // Fails if it is not mounted.
     let _ = Command::new("umount").arg("--lazy").arg(at).stdin(Stdio::null()).stderr(Stdio::null()).status();
 }

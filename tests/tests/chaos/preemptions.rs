@@ -1,4 +1,4 @@
-//! Preemption by an operator (`nap task`, `nap job`), with a fault in the middle of it.
+//! Preemptions by an operator (`nap task`, `nap job`), combined with another fault.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use crate::daemons::Daemons;
 use crate::faults::Injected;
 use crate::processes::{Process, wait_until};
 
-/// An order of an operator is carried out within this time, also after a restart of the coordinator.
+/// Deadline for the effect of an operator's command, also after a restart of the coordinator.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A live attempt as `nap task list` shows it.
+/// A live attempt as listed by `nap task list`.
 #[derive(Debug, Clone)]
 struct Live {
     attempt: String,
     state: String,
 }
 
-/// The tasks as `nap task list` shows them; none when the coordinator does not answer.
+/// Returns the tasks listed by `nap task list`; none if the coordinator does not answer.
 fn tasks(cluster: &Path) -> Vec<Value> {
     let listed = run(program("nap").arg("--dir").arg(cluster).args(["task", "list", "--format", "json"]));
     let tasks: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
     tasks.as_array().cloned().unwrap_or_default()
 }
 
-/// The live attempts; none when the coordinator does not answer.
+/// Returns the live attempts; none if the coordinator does not answer.
 fn live(cluster: &Path) -> Vec<Live> {
     let of = |task: &Value| task["live"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -46,7 +46,7 @@ fn state_of(cluster: &Path, attempt: &str) -> Option<String> {
     live(cluster).into_iter().find(|live| live.attempt == attempt).map(|live| live.state)
 }
 
-/// Whether the coordinator took the order. It may not: the attempt may have ended meanwhile.
+/// Returns whether the coordinator accepted the command. The attempt may have ended meanwhile.
 fn order(cluster: &Path, words: &[&str]) -> bool {
     let now: &[&str] = if words[0] == "worker" { &[] } else { &["--no-wait"] };
     run(program("nap").arg("--dir").arg(cluster).args(words).args(now)).status.success()
@@ -57,12 +57,11 @@ fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {
     running.choose(random).map(|live| live.attempt.clone())
 }
 
-/// A suspended attempt that the seed selects; `None` if none was running, or if it ended before it
-/// could be stopped.
+/// Suspends a random attempt. Returns `None` if none was running, or if it ended before it stopped.
 fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, String> {
     let Some(attempt) = any_running(random, cluster) else { return Ok(None) };
     if !order(cluster, &["task", "suspend", &attempt]) {
-        // Its answer may be what was lost.
+        // The command may have been carried out although its answer was lost.
         resume(cluster, &attempt)?;
         return Ok(None);
     }
@@ -72,14 +71,13 @@ fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, Str
         state.as_deref().is_none_or(|state| state == "suspended")
     })?;
     if state.is_none() {
-        // Its task may have been held before its end was known.
+        // The task may be held although its attempt has ended.
         resume(cluster, &attempt)?;
     }
     Ok(state.map(|_| attempt))
 }
 
-/// Lets an attempt go on that an operator suspended. When it is gone its task is held, and goes on
-/// without it.
+/// Resumes an attempt that an operator suspended. If the attempt has ended, this releases its task.
 fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
     wait_until(&format!("{attempt} told to go on, or the end of its job"), DEADLINE, || {
         order(cluster, &["task", "resume", attempt])
@@ -87,7 +85,7 @@ fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
     })
 }
 
-/// Whether an attempt is suspended, or has ended with its task held by the operator.
+/// Returns whether an attempt is suspended, or has ended while its task is held by the operator.
 fn is_suspended(cluster: &Path, attempt: &str) -> bool {
     let id = |task: &Value| task["task"].as_str().is_some_and(|task| attempt.starts_with(task));
     tasks(cluster).iter().any(|task| id(task) && task["state"] == "suspended")
@@ -132,12 +130,12 @@ pub fn suspend_job(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, St
     Ok(Injected::Fired)
 }
 
-/// Whether a job has not ended.
+/// Returns whether a job has not ended.
 fn has_tasks(cluster: &Path, job: &str) -> bool {
     tasks(cluster).iter().any(|task| task["task"].as_str().is_some_and(|task| task.starts_with(job)))
 }
 
-/// Checkpoints an attempt; its task restores by itself.
+/// Checkpoints an attempt; its task restores without a command.
 pub fn checkpoint_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let cluster = daemons.directory();
     let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
@@ -154,8 +152,7 @@ fn processes(daemons: &Daemons) -> Vec<Process> {
     daemons.workers.iter().flat_map(|worker| Process::tasks_of(worker.process.id())).collect()
 }
 
-/// Killed from outside while it is stopped: it never goes on, and its task is run again when the operator
-/// lets it.
+/// Kills a suspended process. It never resumes, and its task runs again after the operator resumes it.
 pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let suspended = suspend_one(random, daemons.directory())?;
     let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };
@@ -171,7 +168,7 @@ pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Inje
     Ok(Injected::Fired)
 }
 
-/// Every task process killed at a moment while a checkpoint is being written, or one is being restored.
+/// Kills every task process while a checkpoint is written or restored.
 pub fn kill_while_saving(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let cluster = daemons.directory();
     let Some(attempt) = any_running(random, cluster) else { return Ok(Injected::NothingToHit) };
@@ -183,7 +180,7 @@ pub fn kill_while_saving(random: &mut Pcg64, daemons: &Daemons) -> Result<Inject
     Ok(if killed > 0 { Injected::Fired } else { Injected::NothingToHit })
 }
 
-/// Kills the coordinator while an attempt is suspended; the next one lists it as suspended.
+/// Kills the coordinator while an attempt is suspended; the next one must list it as suspended.
 pub fn kill_coordinator_while_suspended(
     random: &mut Pcg64,
     daemons: &mut Daemons,
@@ -219,7 +216,7 @@ pub fn kill_worker_while_suspended(random: &mut Pcg64, daemons: &mut Daemons) ->
         left.iter().all(Process::is_gone)
     })?;
     daemons.restart_worker(victim);
-    // Another one may have been suspended there than the one that was chosen.
+    // The suspended attempt may be a different one than the chosen one.
     resume(daemons.directory(), attempt)?;
     Ok(Injected::Fired)
 }

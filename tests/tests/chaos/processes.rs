@@ -1,5 +1,3 @@
-//! Waits for processes of the cluster; a timeout is an error.
-
 use std::time::{Duration, Instant};
 
 pub use napreduce_tests::Process;

@@ -1,5 +1,5 @@
-//! A link to a coordinator or to the data server of a worker. It forwards bytes, and can be cut, delayed, silenced,
-//! or refuse connections; it counts what it did.
+//! A proxy in front of a coordinator or of the data server of a worker. It forwards bytes, and can cut, delay
+//! or silence connections, or refuse new ones. It counts the effects.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Whether a client address is refused.
+/// Returns whether a client address is refused.
 pub type Refuse = Box<dyn Fn(SocketAddr) -> bool + Send>;
 
 /// Forwards connections to a hidden address.
@@ -21,7 +21,7 @@ struct State {
     /// Delay of each chunk in milliseconds.
     delay: AtomicU64,
     delayed: AtomicU64,
-    /// Drops nothing, but forwards nothing.
+    /// Forwards nothing, but keeps the connections and their bytes.
     silent: AtomicBool,
     silenced: AtomicU64,
     /// `None` refuses no client.
@@ -60,7 +60,7 @@ impl Proxy {
     /// Closes every connection; returns their number.
     pub fn cut(&self) -> usize {
         let connections = std::mem::take(&mut *self.state.connections.lock().expect("no panic"));
-        // Two ends each; one that is closed already is not cut.
+        // Each connection has two ends; a closed one is not counted.
         connections.iter().filter(|connection| connection.shutdown(Shutdown::Both).is_ok()).count()
     }
 
@@ -74,7 +74,7 @@ impl Proxy {
         self.state.delayed.load(Ordering::SeqCst)
     }
 
-    /// Holds back all chunks, or none.
+    /// Holds back all chunks, or stops doing so.
     pub fn silence(&self, silent: bool) {
         self.state.silent.store(silent, Ordering::SeqCst);
     }
@@ -100,7 +100,7 @@ impl Drop for Proxy {
         self.state.ended.store(true, Ordering::SeqCst);
         self.state.silent.store(false, Ordering::SeqCst);
         self.cut();
-        // Wakes the listener, so that it sees the end.
+        // Wakes the listener, so that it ends.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -148,7 +148,7 @@ impl State {
                 break;
             }
         }
-        // The other direction ends with this one; errors say that it has.
+        // The other direction also ends; errors mean that it already has.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }

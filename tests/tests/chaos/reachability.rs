@@ -1,5 +1,5 @@
-//! Hosts that cannot reach each other in one direction: the links of data servers refuse some workers, known by the
-//! process at the other end of a connection.
+//! Hosts that cannot reach each other in one direction: the proxies of data servers refuse some workers,
+//! identified by the process at the other end of a connection.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::processes::Process;
 /// Longest time to wait for a connection to an unreachable host.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// All connections to the victim are refused.
+/// Refuses all connections to the victim.
 pub fn cannot_be_reached(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Injected {
     let server = &daemons.workers[victim].data;
     server.refuse(Some(Box::new(|_| true)));
@@ -26,7 +26,7 @@ pub fn cannot_be_reached(random: &mut Pcg64, daemons: &Daemons, victim: usize) -
     seen
 }
 
-/// All connections of the victim are refused.
+/// Refuses all connections of the victim.
 pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Injected {
     let worker = daemons.workers[victim].process.id();
     let others: Vec<_> = (0..daemons.workers.len()).filter(|index| *index != victim).collect();
@@ -40,7 +40,7 @@ pub fn cannot_reach(random: &mut Pcg64, daemons: &Daemons, victim: usize) -> Inj
     seen
 }
 
-/// Waits for a refused connection, and somewhat longer.
+/// Waits for a refused connection, and then for a random time.
 fn wait_for_refusals(random: &mut Pcg64, refused: impl Fn() -> u64) -> Injected {
     let (before, began) = (refused(), Instant::now());
     while refused() == before && began.elapsed() < PATIENCE {
@@ -53,7 +53,7 @@ fn wait_for_refusals(random: &mut Pcg64, refused: impl Fn() -> u64) -> Injected 
     Injected::Fired
 }
 
-/// Whether a connection comes from a worker's daemon or one of its tasks.
+/// Returns whether a connection comes from a worker's daemon or one of its tasks.
 fn is_of_worker(worker: u32, client: SocketAddr) -> bool {
     let Some(socket) = socket_of(client) else { return false };
     let tasks = Process::tasks_of(worker);
@@ -61,7 +61,7 @@ fn is_of_worker(worker: u32, client: SocketAddr) -> bool {
     tasks.iter().chain(&own).any(|process| has_open(process, &socket))
 }
 
-/// The link target of a descriptor of the connection with this local address.
+/// Returns the link target of the descriptor whose connection has this local address.
 fn socket_of(local: SocketAddr) -> Option<String> {
     let SocketAddr::V4(local) = local else { return None };
     let wanted = format!("{:08X}:{:04X}", u32::from_le_bytes(local.ip().octets()), local.port());

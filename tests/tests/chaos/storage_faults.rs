@@ -1,4 +1,4 @@
-//! A full worker disk, and outputs that are unreachable for a while.
+//! A full worker disk, and outputs that are temporarily unreachable.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::workload::Workload;
 
 /// Longest time to wait for a write to a full disk.
 const FULL: Duration = Duration::from_secs(5);
-/// A worker is used again so long after its disk has room, at the latest.
+/// The maximum time until a worker is used again after its disk has room.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// The first worker has no room: its tasks go elsewhere until it has some again, and no job fails for it.
+/// The first worker has no disk space: its tasks run elsewhere until it has some again, and no job fails.
 pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
     let Some(disk) = &daemons.disk else { return Ok(Injected::CannotBeHad) };
     if daemons.worker_state(0).as_deref() != Some("up") {
@@ -31,10 +31,10 @@ pub fn fill_disk(daemons: &Daemons) -> Result<Injected, String> {
     Ok(if noticed.is_ok() { Injected::Fired } else { Injected::NothingToHit })
 }
 
-/// All outputs are away, and come back: jobs wait for them, and make nothing in their place.
+/// All outputs become unreachable for a while: jobs wait for them, and write nothing in their place.
 pub fn unmount_outputs(random: &mut Pcg64, workload: &Workload) -> Result<Injected, String> {
     let Some(outputs) = workload.outputs() else { return Ok(Injected::CannotBeHad) };
-    // Who submits a job meanwhile has its output made where it says, and that is right.
+    // A submission at this time would correctly create its output in the wrong place.
     let alone = workload.leave_outputs_alone();
     outputs.go_away();
     sleep(Duration::from_millis(random.random_range(100..2_000)));

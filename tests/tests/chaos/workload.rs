@@ -1,4 +1,4 @@
-//! Several concurrent jobs, repeated, each compared with the output of an undisturbed run.
+//! Several concurrent sequences of jobs, each compared with the output of an undisturbed run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,7 +74,7 @@ impl Reference {
     }
 }
 
-/// Words of fewer letters than `letters`.
+/// Generates words with fewer letters than `letters`.
 fn text(random: &mut Pcg64, letters: u32, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
@@ -97,15 +97,15 @@ struct Shared {
     enough: AtomicBool,
     jobs: AtomicU32,
     failure: Mutex<Option<String>>,
-    /// Those that wait for their jobs.
+    /// The submitters' processes, which wait for their jobs.
     programs: Mutex<Vec<Process>>,
-    /// Held for reading by whoever needs the outputs to be there: from the start of a submission until its
-    /// output is claimed, and while what a job has written is read.
+    /// Locked for reading while the outputs must be reachable: from the start of a submission until its
+    /// output is claimed, and while the output of a job is read.
     outputs_needed: RwLock<()>,
 }
 
 impl Workload {
-    /// Jobs one after another, by several submitters at once, until `finish`.
+    /// Starts several submitters, each of which runs jobs in sequence until `finish`.
     pub fn start(reference: &Reference, folder: &Folder, cluster: &Path, seed: u64) -> Workload {
         let shared = Arc::new(Shared::default());
         let outputs =
@@ -124,22 +124,24 @@ impl Workload {
         Workload { shared, submitters, outputs }
     }
 
-    /// Where all outputs are, if that can go away.
+    /// Returns the folder of all outputs, if it can be hidden.
     pub fn outputs(&self) -> Option<&SharedFolder> {
         self.outputs.as_ref()
     }
 
-    /// Until it is dropped only the cluster looks for outputs: every job that there is has claimed its own.
+    /// Waits until all jobs have claimed their outputs. While the guard is held, only the cluster accesses
+    /// outputs.
     pub fn leave_outputs_alone(&self) -> RwLockWriteGuard<'_, ()> {
         self.shared.outputs_needed.write().expect("no panic")
     }
 
-    /// The first failure.
+    /// Returns the first failure.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().expect("no panic").clone()
     }
 
-    /// Waits for the jobs that run; how many there were in all. `why` is asked when they do not end.
+    /// Waits for the running jobs; returns the total number of jobs. If they do not end, `why` explains the
+    /// reason.
     pub fn finish(self, why: impl FnOnce() -> String) -> Result<u32, String> {
         self.shared.enough.store(true, Ordering::SeqCst);
         let ended = wait_until("the end of the jobs that run", END, || {
@@ -183,14 +185,14 @@ impl Submitter {
         }
     }
 
-    /// Runs a program; others may hold it until its output is claimed.
+    /// Runs a program. Outputs cannot be hidden until its output is claimed.
     fn submit(&self, command: &mut Command, output: &Path) -> Ended {
         let claiming = self.shared.outputs_needed.read().expect("no panic");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a program");
         let process = Process::of(child.id()).expect("one that nobody has waited for");
         self.shared.programs.lock().expect("no panic").push(process);
-        // A program that has ended claims no output.
+        // A program that has ended will not claim an output.
         while !output.join("_temporary").exists() && !output.join("_SUCCESS").exists() {
             if !matches!(child.try_wait(), Ok(None)) {
                 break;
@@ -208,7 +210,7 @@ impl Submitter {
         let spec = &SPECS[index];
         let mut command = program(spec.program);
         command.arg(self.reference.root.join(spec.input)).arg("--output").arg(output).args(spec.arguments);
-        // Kills from outside count as failures, and here they are the rule.
+        // Kills from outside count as failures, and they are frequent here.
         command.args(["--conf", "attempts-max=100", "--quiet"]);
         let ended = self.submit(command.arg("--cluster").arg(&self.cluster), output);
         let what = format!("{} {:?} into {}", spec.program, spec.arguments, output.display());
