@@ -1,6 +1,6 @@
-//! What code may call: a core without a clock or the outside world, no macro that panics when it cannot print, `unsafe`
-//! only where it is listed with a reason. Functions that nobody may call are in `clippy.toml`, which cannot ban modules nor
-//! one crate's calls. Finding paths in code belongs to `paths`.
+//! Forbidden calls: the core uses no clock and no I/O, no code uses macros that panic when they cannot print,
+//! and `unsafe` occurs only in listed places, each with a reason. `clippy.toml` bans functions for all
+//! crates, but cannot ban modules or ban calls in one crate only. `paths` finds the paths in code.
 
 use super::files::{SourceFile, Violation};
 use super::paths::{in_imports, in_tokens};
@@ -11,10 +11,10 @@ use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 
 const CORE: [&str; 2] = ["runtime/engine/src/", "runtime/schedulers/src/"];
-/// The language of the core's tests, which runs and prints.
+/// The scenario language for the core's tests, which is exempt.
 const SCENARIOS: &str = "runtime/engine/src/scenarios/";
 
-/// Calls that make the engine depend on more than its arguments.
+/// Calls that would make the engine depend on more than its arguments.
 const BANNED_IN_CORE: [&str; 11] = [
     "Instant::now",
     "SystemTime",
@@ -29,13 +29,13 @@ const BANNED_IN_CORE: [&str; 11] = [
     "thread_rng",
 ];
 
-/// Reach processes and the clock through `local/src/process` and `local/src/clock.rs` only.
+/// Workers access processes and the clock only through `local/src/process` and `local/src/clock.rs`.
 const WORKERS: [&str; 2] = ["runtime/local/src/worker/", "runtime/cluster/src/worker/"];
 
 const BANNED_IN_WORKERS: [&str; 6] =
     ["Instant::now", "SystemTime::now", "process::Command", "kill_process", "pidfd_open", "waitid"];
 
-/// Where unsafe code may be, and why it has to be there.
+/// The files that may contain unsafe code, with the reason.
 const UNSAFE_MODULES: [(&str, &str); 18] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
@@ -84,7 +84,7 @@ fn banned<'a>(files: impl Iterator<Item = &'a SourceFile>, names: &[&str], inste
                 continue;
             }
         };
-        // An import without braces is found both as an import and as tokens.
+        // An import without braces is found twice: as an import and as tokens.
         let mut found = BTreeSet::new();
         for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(syntax)) {
             let banned = names.iter().filter(|banned| named.contains(banned));
@@ -125,7 +125,7 @@ pub fn no_panicking_prints(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// The macros that are called, with their lines.
+/// Returns the called macros, with their lines.
 fn macros(tokens: TokenStream) -> Vec<(usize, String)> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut found = Vec::new();
@@ -141,7 +141,7 @@ fn macros(tokens: TokenStream) -> Vec<(usize, String)> {
     found
 }
 
-/// Takes test modules and test functions out of a file.
+/// Removes test modules and test functions from a file.
 pub struct WithoutTests;
 
 impl WithoutTests {
@@ -203,12 +203,12 @@ fn unsafe_outside(files: &[SourceFile], listed: &[(&str, &str)]) -> Vec<Violatio
     violations
 }
 
-/// The lines of all unsafe blocks, functions, implementations and blocks of foreign items.
+/// Returns the lines of all unsafe blocks, functions, implementations and foreign items.
 fn unsafe_lines(file: &syn::File) -> Vec<usize> {
     struct Unsafe(Vec<usize>);
     impl<'ast> Visit<'ast> for Unsafe {
         fn visit_token_stream(&mut self, tokens: &'ast TokenStream) {
-            // Macro input is no syntax tree; its unsafe blocks are found as plain words.
+            // Macro input has no syntax tree, so its unsafe blocks are found as words.
             let named = in_tokens(tokens.clone());
             self.0.extend(named.iter().filter(|named| named.segments == ["unsafe"]).map(|named| named.line));
         }

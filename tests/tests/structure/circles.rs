@@ -1,6 +1,7 @@
-//! The top-level modules of a crate do not import each other in a circle. Inside such a module two files may name
-//! each other, but no longer circle is allowed: files bound together that way are one file, or share a part that
-//! belongs below. Files further down count as the module of their folder. Dependencies between crates are in `layers`.
+//! Forbids import cycles between the top-level modules of a crate. Inside such a module, two files may import
+//! each other, but longer cycles are forbidden: those files should be merged, or their common part moved to a
+//! lower module. Files in deeper folders count as the module of their folder. `layers` checks dependencies
+//! between crates.
 
 use super::calls::WithoutTests;
 use super::files::{SourceFile, Violation};
@@ -9,7 +10,7 @@ use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use syn::visit_mut::VisitMut;
 
-/// Modules inside which more are bound together than may be, since before this rule. These numbers may only shrink.
+/// Modules with larger cycles than allowed that existed before this rule. These numbers may only shrink.
 const KNOWN: [(&str, usize); 4] = [
     ("runtime/cli/src/sim", 4),
     ("runtime/sim/src/simulation", 4),
@@ -17,30 +18,30 @@ const KNOWN: [(&str, usize); 4] = [
     ("runtime/web/src/routes", 5),
 ];
 
-/// So many modules inside another one may name each other in a circle.
+/// The maximum number of modules in a cycle inside another module.
 const INSIDE: usize = 2;
 
-/// The file that declares modules, as one of them: what is defined there, they may not import.
+/// The file that declares the modules, as one of them; modules must not import its items.
 const ROOT: &str = "the file above";
 
-/// Where a module is named that another one imports.
+/// The place where one module imports another.
 struct Arrow<'a> {
     file: &'a SourceFile,
     line: usize,
 }
 
-/// From each module to those it names.
+/// From each module to the modules that it imports.
 type Arrows<'a> = BTreeMap<String, BTreeMap<String, Arrow<'a>>>;
 
-/// The names of a module and of those it is in; empty for the root of a crate.
+/// The names of a module and its ancestors; empty for the root of a crate.
 type Path = Vec<String>;
 
-/// The files of one binary or library, each with its module.
+/// The modules of one binary or library, with their files.
 #[derive(Default)]
 struct Crate<'a> {
     files: Vec<(Path, &'a SourceFile, syn::File)>,
     modules: BTreeSet<Path>,
-    /// By a module and a name that it imports from inside of it: the module where that name is from.
+    /// The module that defines an imported name, by the importing module and the name.
     imported: BTreeMap<(Path, String), Path>,
 }
 
@@ -69,7 +70,7 @@ fn circles_but(known: &[(&str, usize)], files: &[SourceFile]) -> Vec<Violation> 
     violations
 }
 
-/// All crates by the folder of their sources, and what could not be parsed.
+/// Returns all crates by the folder of their sources, and the files that cannot be parsed.
 fn crates(files: &[SourceFile]) -> (BTreeMap<String, Crate<'_>>, Vec<Violation>) {
     let (mut crates, mut violations): (BTreeMap<String, Crate>, _) = (BTreeMap::new(), Vec::new());
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
@@ -90,7 +91,7 @@ fn crates(files: &[SourceFile]) -> (BTreeMap<String, Crate<'_>>, Vec<Violation>)
     (crates, violations)
 }
 
-/// The folder of the crate that a source file belongs to, and its module.
+/// Returns the folder of the crate that a source file belongs to, and its module.
 fn place(path: &str) -> Option<(String, Path)> {
     let (folder, within) = path.split_once("/src/")?;
     let mut modules: Vec<&str> = within.strip_suffix(".rs")?.split('/').collect();
@@ -109,7 +110,7 @@ fn place(path: &str) -> Option<(String, Path)> {
 }
 
 impl<'a> Crate<'a> {
-    /// Leaves out the files of modules that only tests have: nothing that is left declares them.
+    /// Removes the files of test-only modules, which no remaining file declares.
     fn learn_modules(&mut self) {
         self.modules.insert(Vec::new());
         for (module, _, syntax) in &self.files {
@@ -136,7 +137,7 @@ impl<'a> Crate<'a> {
         self.imported = imported;
     }
 
-    /// The arrows between the modules inside of this one.
+    /// Returns the imports between the modules inside this one.
     fn arrows(&self, within: &[String]) -> Arrows<'a> {
         let mut arrows = Arrows::new();
         for (module, file, syntax) in self.files.iter().filter(|(module, _, _)| module.starts_with(within)) {
@@ -145,7 +146,7 @@ impl<'a> Crate<'a> {
         arrows
     }
 
-    /// Adds what these items of a module name, and those of the modules that stand inside it.
+    /// Adds the imports of these items and of nested modules.
     fn add(
         &self,
         within: &[String],
@@ -163,7 +164,7 @@ impl<'a> Crate<'a> {
                 continue;
             }
             let alone = syn::File { shebang: None, attrs: Vec::new(), items: vec![item.clone()] };
-            // A word that stands alone may be a variable's.
+            // A single word may be a variable.
             let paths =
                 in_tokens(item.to_token_stream()).into_iter().filter(|named| named.segments.len() > 1);
             for named in paths.chain(in_imports(&alone)) {
@@ -175,7 +176,7 @@ impl<'a> Crate<'a> {
         }
     }
 
-    /// The module that has what a name in a module leads to; none for what is not of this crate.
+    /// Returns the module that defines a name; `None` if it is from another crate.
     fn target(&self, module: &[String], segments: &[String]) -> Option<Path> {
         let ups = segments.iter().take_while(|name| *name == "super").count();
         let (from, names) = match segments.first()?.as_str() {
@@ -198,7 +199,7 @@ impl<'a> Crate<'a> {
             };
             match inner {
                 Some(inner) => target = inner,
-                // A name without a prefix that is none of this module's.
+                // A name without a prefix that this module does not define.
                 None if at == 0 && names.len() == segments.len() && target == from => return None,
                 None => return Some(target),
             }
@@ -207,7 +208,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// The modules that items declare.
+/// Returns the modules that items declare.
 fn declare(module: &[String], items: &[syn::Item], declared: &mut BTreeSet<Path>) {
     for item in items {
         if let syn::Item::Mod(inner) = item {
@@ -220,7 +221,7 @@ fn declare(module: &[String], items: &[syn::Item], declared: &mut BTreeSet<Path>
     }
 }
 
-/// The most modules each of which leads to each other one; the file above is none of them.
+/// Returns the largest set of modules that all reach each other, without the file above.
 fn bound_together<'b>(arrows: &'b Arrows<'_>) -> Vec<&'b str> {
     let reached = |from: &'b str| {
         let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
@@ -239,7 +240,8 @@ fn bound_together<'b>(arrows: &'b Arrows<'_>) -> Vec<&'b str> {
     reach.keys().map(bound).max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// A shortest circle through each module that is in one, but for those of a circle that was found before.
+/// Returns a shortest cycle through each module that is in one, without modules of cycles that were already
+/// found.
 fn circles(arrows: &Arrows<'_>) -> Vec<Violation> {
     let (mut told, mut violations) = (BTreeSet::new(), Vec::new());
     for from in arrows.keys() {
@@ -260,7 +262,7 @@ fn circles(arrows: &Arrows<'_>) -> Vec<Violation> {
     violations
 }
 
-/// The shortest way from a module back to itself.
+/// Returns the shortest path from a module back to itself.
 fn way<'b>(arrows: &'b Arrows<'_>, start: &'b str) -> Option<Vec<&'b str>> {
     let mut came_from = BTreeMap::new();
     let mut open = VecDeque::from([start]);
@@ -357,7 +359,7 @@ mod tests {
         assert_eq!(found_but(&[("runtime/one/src/a", 3)], &inside), [""; 0]);
         let fewer = "runtime/one/src/a: 3 modules fewer than on the list";
         assert_eq!(found_but(&[("runtime/one/src/a", 4)], &inside), [fewer]);
-        // Two may, and with them the file above.
+        // Two modules may, together with the file above.
         check_passes(&[
             inside[0],
             inside[1],

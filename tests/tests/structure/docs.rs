@@ -1,14 +1,14 @@
-//! Markdown pages name existing things: link targets, files and folders of the repository, and the context lines of
-//! patches.
+//! Checks that Markdown pages refer only to existing things: link targets, files and folders of the
+//! repository, and the context lines of patches.
 
 use super::files::{SourceFile, Violation};
 use std::collections::BTreeSet;
 
-/// Folders of the top level: a name in backticks that begins with one of them is a path of the repository.
+/// Top-level folders: a name in backticks that begins with one of them is a path in the repository.
 const FOLDERS: [&str; 8] =
     [".ci/", "datagen/", "docs/", "examples/", "framework/", "python/", "runtime/", "tests/"];
 
-/// Parts of a name that stand for a reader's own.
+/// Parts of a name that mark a placeholder.
 const PLACEHOLDERS: [&str; 5] = ["*", "{", "<", "NAME", "mine"];
 
 pub fn names_are_there(files: &[SourceFile]) -> Vec<Violation> {
@@ -18,7 +18,7 @@ pub fn names_are_there(files: &[SourceFile]) -> Vec<Violation> {
     pages.flat_map(|page| missing(page, &known).into_iter().chain(missing_anchors(page, files))).collect()
 }
 
-/// Links to a heading that its page does not have.
+/// Reports links to headings that do not exist.
 fn missing_anchors(page: &SourceFile, files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, line) in page.text.lines().enumerate() {
@@ -34,7 +34,7 @@ fn missing_anchors(page: &SourceFile, files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// The names of a page's headings in links: lower case, with hyphens for spaces and without punctuation.
+/// Returns the anchors of a page's headings: lower case, hyphens for spaces, no punctuation.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut in_block = false;
     let mut anchors = BTreeSet::new();
@@ -49,17 +49,17 @@ fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// The folder that a page is in.
+/// Returns the folder of a page.
 fn folder(page: &SourceFile) -> &str {
     page.path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Other files that the book has (`docs/book.sh`).
+/// Other files of the book (`docs/book.sh`).
 const BOOK_FILES: [&str; 2] = ["docs/pictures/", "examples/"];
 
-/// Every page of `docs/` is in the book once. A page of the book links to nothing that is not in it.
+/// Every page of `docs/` is in the book once, and pages of the book link only to pages of the book.
 pub fn book_is_complete(files: &[SourceFile]) -> Vec<Violation> {
     let Some(summary) = files.iter().find(|file| file.path == SUMMARY) else {
         return vec![Violation { path: SUMMARY.to_owned(), line: 0, what: "is not there".to_owned() }];
@@ -93,7 +93,7 @@ pub fn book_is_complete(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// A path, and every folder that it is in.
+/// Returns a path and all its parent folders.
 fn with_folders(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).chain([path])
 }
@@ -117,7 +117,7 @@ fn missing(page: &SourceFile, known: &BTreeSet<&str>) -> Vec<Violation> {
     violations
 }
 
-/// The README of a package is shown where the repository is not: its links are whole addresses.
+/// The README of a package is also shown outside the repository, so its links must be absolute.
 pub fn published_pages_stand_alone(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for manifest in files.iter().filter(|file| file.path.ends_with(".toml")) {
@@ -139,8 +139,8 @@ pub fn published_pages_stand_alone(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Of a patch in a page, what it keeps or takes away stands in the file that it names: who follows a recipe
-/// finds the place. The file may be followed by words in brackets.
+/// The context and removed lines of a patch in a page must occur in the named file, so that readers can apply
+/// it. The file name may be followed by words in parentheses.
 pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for page in files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -166,7 +166,7 @@ pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// The texts between each opening and the next closing.
+/// Returns the texts between each opening and the next closing.
 fn between<'a>(line: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -177,7 +177,7 @@ fn between<'a>(line: &'a str, open: &'a str, close: char) -> impl Iterator<Item 
     })
 }
 
-/// A relative path from a folder of the repository, without `.` and `..`.
+/// Resolves a relative path from a folder of the repository, without `.` and `..`.
 fn joined(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {

@@ -1,17 +1,17 @@
-//! Excerpts of the source in pages equal the source. The line above a block of code names the file and the item, from
-//! whose first line the excerpt goes to the line that closes it:
+//! Checks that code excerpts in pages equal the source. The line above a code block names the file and the
+//! first line of the item; the excerpt ends at the line that closes the item:
 //!
 //! ```text
 //! `runtime/data/src/key.rs`, `pub fn pack`:
 //! ```
 //!
-//! For a part of an item, it names the first and the last line: ``, `let first` to `let last`:``.
+//! For a part of an item, the line names the first and the last line: ``, `let first` to `let last`:``.
 
 use super::files::{SourceFile, Violation};
 use std::ops::Range;
 use std::path::Path;
 
-/// A block of code that a caption says is from the source.
+/// A code block with a caption that names its source.
 struct Excerpt<'a> {
     path: &'a str,
     first: &'a str,
@@ -38,7 +38,7 @@ pub fn excerpts_are_source(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// The page with every excerpt that can be found taken from the source, and the new path of a file that has moved.
+/// Returns the page with all excerpts updated from the source, and with the new paths of moved files.
 pub fn refreshed(page: &SourceFile, files: &[SourceFile]) -> String {
     let lines: Vec<&str> = page.text.lines().collect();
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn file_of<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Result<&'a Sou
     files.iter().find(|file| file.path == path).ok_or_else(|| format!("{path} is not there"))
 }
 
-/// The only file of that name in another folder that has the excerpt.
+/// Returns the only file of that name in another folder that contains the excerpt.
 fn moved<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Option<&'a SourceFile> {
     let name = Path::new(excerpt.path).file_name();
     let named = files.iter().filter(|file| Path::new(&file.path).file_name() == name);
@@ -92,7 +92,7 @@ fn moved<'a>(excerpt: &Excerpt<'_>, files: &'a [SourceFile]) -> Option<&'a Sourc
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The lines of the source, without the indentation of the first one.
+/// Returns the lines of the source, without the indentation of the first one.
 fn source_in<'a>(file: &'a SourceFile, excerpt: &Excerpt<'_>) -> Result<Vec<&'a str>, String> {
     let &Excerpt { first, last, .. } = excerpt;
     let path = &file.path;

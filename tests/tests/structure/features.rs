@@ -1,11 +1,11 @@
-//! Features of crates from the registry: where they are switched on. Cargo builds a workspace with all features that any
-//! member names, so a member can work there and give other results in a crate of a user.
+//! Checks where features of third-party crates are enabled. Cargo builds a workspace with the union of all
+//! features, so a member can work there and behave differently as a dependency of a user.
 
 use super::files::{SourceFile, Violation};
 use toml::{Table, Value};
 
-/// Features that only add items: without one, whatever needs it does not build. Any other belongs into the table of
-/// the workspace, so that every member has it.
+/// Features that only add items: code that needs a missing one does not compile. Any other feature belongs in
+/// the workspace table, so that every member has it.
 const ADD_ITEMS: [(&str, &str); 16] = [
     ("bincode", "serde"),
     ("clap", "env"),
@@ -35,7 +35,7 @@ fn switched_on_alone(file: &SourceFile) -> Vec<Violation> {
         Ok(manifest) => manifest,
         Err(error) => return vec![file.at(0, format!("cannot be parsed: {error}"))],
     };
-    // The workspace itself, and crates that are built apart from it.
+    // Excludes the workspace itself and crates that are built separately.
     if manifest.contains_key("workspace") {
         return Vec::new();
     }
@@ -49,7 +49,7 @@ fn switched_on_alone(file: &SourceFile) -> Vec<Violation> {
     alone.map(|(name, feature)| file.at(0, format!("feature {feature} of {name} {what}"))).collect()
 }
 
-/// Each dependency and feature that a table of a manifest names, also those for some targets.
+/// Collects the dependencies and features of a manifest table, including those of some targets.
 fn collect(table: &Table, named: &mut Vec<(String, String)>) {
     for (key, value) in table {
         let Value::Table(inner) = value else { continue };

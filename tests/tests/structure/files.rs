@@ -1,4 +1,4 @@
-//! The files that the rules check: everything that git tracks, read once.
+//! The files that the rules check: everything tracked by git, read once.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::process::Command;
 
 /// A tracked file.
 pub struct SourceFile {
-    /// From the top of the repository, with `/`.
+    /// From the root of the repository, with `/`.
     pub path: String,
     pub text: String,
-    /// Or in which line it is no Rust, and why.
+    /// The syntax tree, or the line and reason why the file is not valid Rust.
     syntax: OnceCell<Result<syn::File, (usize, String)>>,
 }
 
@@ -20,7 +20,7 @@ impl SourceFile {
         SourceFile { path, text, syntax: OnceCell::new() }
     }
 
-    /// A sample for the test of a rule.
+    /// Creates a sample file for the test of a rule.
     pub fn sample(path: &str, text: &str) -> SourceFile {
         SourceFile::new(path.to_owned(), text.to_owned())
     }
@@ -29,12 +29,12 @@ impl SourceFile {
         self.path.ends_with(".rs")
     }
 
-    /// Integration tests and their support, as opposed to code that a program is made of.
+    /// Returns whether the file belongs to integration tests and their support code.
     pub fn is_test(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "benches")
     }
 
-    /// The file as a syntax tree, made once for all rules, or where it is no Rust.
+    /// Returns the syntax tree, parsed once for all rules, or the reason why the file is not valid Rust.
     pub fn syntax(&self) -> Result<&syn::File, Violation> {
         let parse =
             || syn::parse_file(&self.text).map_err(|error| (error.span().start().line, error.to_string()));
@@ -42,7 +42,7 @@ impl SourceFile {
         parsed.map_err(|(line, error)| self.at(*line, format!("cannot be parsed: {error}")))
     }
 
-    /// Something wrong in a line of this file, counted from 1.
+    /// Returns a violation in a line of this file, counted from 1.
     pub fn at(&self, line: usize, what: impl Into<String>) -> Violation {
         Violation { path: self.path.clone(), line, what: what.into() }
     }
@@ -66,12 +66,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The folder of the repository.
+/// Returns the root folder of the repository.
 pub fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Everything git tracks; in a source archive without git, everything but what builds and runs leave behind.
+/// Returns all tracked files; in a source archive without git, all files except build output.
 pub fn tracked() -> Vec<SourceFile> {
     let top = top();
     let mut paths = if top.join(".git").exists() { from_git(top) } else { from_archive(top, Path::new("")) };
@@ -79,7 +79,7 @@ pub fn tracked() -> Vec<SourceFile> {
     let read = |path: PathBuf| {
         // A file deleted in the working tree is still listed by git until the deletion is staged.
         let bytes = fs::read(top.join(&path)).ok()?;
-        // A picture is there, and has no text.
+        // Binary files such as pictures count as empty text.
         let text = String::from_utf8(bytes).unwrap_or_default();
         Some(SourceFile::new(path.to_str().unwrap().to_owned(), text))
     };
@@ -109,7 +109,7 @@ fn from_archive(top: &Path, below: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Asserts that a rule finds exactly one violation in a bad sample, and that its text says `part`.
+/// Asserts that a rule finds exactly one violation in a bad sample, and that its text contains `part`.
 #[track_caller]
 pub fn check_caught(rule: fn(&[SourceFile]) -> Vec<Violation>, file: SourceFile, part: &str) {
     let violations = rule(&[file]);

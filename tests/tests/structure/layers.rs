@@ -1,4 +1,4 @@
-//! Which crate may name which. Integration tests and benchmarks are exempt.
+//! Checks which crate may depend on which. Integration tests and benchmarks are exempt.
 
 use super::files::{SourceFile, Violation};
 
@@ -83,7 +83,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("tests", &["napreduce"]),
 ];
 
-/// No part of a program: fuzz targets reach into what they feed, and the crate outside of the workspace is a user's.
+/// Exempt crates: fuzz targets use internals of the code under test, and the crate outside the workspace
+/// stands for a user's.
 const APART: [&str; 2] = ["runtime/protocol/fuzz", "tests/outside"];
 
 pub fn one_direction(files: &[SourceFile]) -> Vec<Violation> {

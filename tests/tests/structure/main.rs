@@ -41,7 +41,7 @@ const RULES: &[Rule] = &[
     ("no tracked file names a path of one machine", words::machine_paths),
 ];
 
-/// Takes the excerpts in the pages from the source, if the environment asks for it.
+/// Updates the excerpts in the pages from the source, if the environment requests it.
 fn write_excerpts() {
     let files = files::tracked();
     for page in files.iter().filter(|file| file.path.ends_with(".md")) {

@@ -1,4 +1,4 @@
-//! The paths of identifiers in the code of a Rust file, with their lines. Imports and macro input are flattened;
+//! Finds the paths of identifiers in a Rust file, with their lines. Imports and macro input are flattened;
 //! comments and strings are ignored.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -12,14 +12,14 @@ pub struct Named {
 }
 
 impl Named {
-    /// Whether the path contains `banned`, written with `::`, as whole neighbouring segments.
+    /// Returns whether the path contains `banned`, written with `::`, as a sequence of whole segments.
     pub fn contains(&self, banned: &str) -> bool {
         let banned: Vec<&str> = banned.split("::").collect();
         self.segments.windows(banned.len()).any(|window| window == banned)
     }
 }
 
-/// Every path in a stream of tokens. The braces of an import are not followed here.
+/// Returns every path in a token stream. Braces in imports are not expanded here.
 pub fn in_tokens(tokens: TokenStream) -> Vec<Named> {
     let mut found = Vec::new();
     collect(tokens, &mut found);
@@ -63,7 +63,7 @@ fn collect(tokens: TokenStream, found: &mut Vec<Named>) {
     found.extend(open);
 }
 
-/// Every import of a file as a full path: `use std::{fs, io}` gives two.
+/// Returns every import of a file as a full path: `use std::{fs, io}` gives two.
 pub fn in_imports(file: &syn::File) -> Vec<Named> {
     struct Imports(Vec<Named>);
     impl<'ast> Visit<'ast> for Imports {

@@ -1,5 +1,5 @@
-//! Paths and registry mirrors of one machine are in no tracked file. This file builds them from halves so that it
-//! passes its own rule.
+//! Forbids machine-specific paths and registry mirrors in tracked files. This file builds them from halves so
+//! that it passes its own rule.
 
 use super::files::{SourceFile, Violation};
 
