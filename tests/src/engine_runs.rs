@@ -12,8 +12,8 @@ use crate::own_cluster::wait_until;
 use crate::processes::Process;
 use crate::programs::{Ended, program, run};
 
-/// With a combiner, in order within groups, map-only with a second output, map-only with a side file, with
-/// attempts that are killed in maps and in reduces, and two that are a chain.
+/// Jobs: with a combiner, with ordered groups, map-only with a second output, map-only with a side file, with
+/// killed attempts of maps and of reduces, and a chain of two jobs.
 const SHAPES: [&str; 8] = [
     "words-of-bytes",
     "visits",
@@ -24,7 +24,7 @@ const SHAPES: [&str; 8] = [
     "count-to-records",
     "by-remainder",
 ];
-/// Counters of records: the same wherever a job runs, and however often an attempt fails.
+/// Counters of records, which do not depend on the engine or on failed attempts.
 const RECORDS: [&str; 9] = [
     "MAP_INPUT_RECORDS",
     "MAP_OUTPUT_RECORDS",
@@ -37,7 +37,7 @@ const RECORDS: [&str; 9] = [
     "bad lines",
 ];
 
-/// A program that knows no cluster.
+/// Returns a program that does not use the cluster of the tests.
 pub fn without_cluster(name: &str, folder: &Folder) -> Command {
     let mut command = program(name);
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
@@ -58,7 +58,7 @@ pub fn write_input(folder: &Folder, files: u32, lines: u32) {
     folder.write("side/known lines.txt", "known 1\nknown 3\n");
 }
 
-/// Runs all shapes in one program into `NAME` and directories beside it.
+/// Returns a program that runs all shapes, with outputs `NAME` and its siblings.
 fn shapes(folder: &Folder, name: &str, engine: &[&str]) -> Command {
     let mut command = without_cluster("testjobs", folder);
     let jobs = format!("several:{},chain", SHAPES.join(","));
@@ -67,7 +67,7 @@ fn shapes(folder: &Folder, name: &str, engine: &[&str]) -> Command {
     command
 }
 
-/// Runs all shapes embedded and on an engine, and compares them.
+/// Runs all shapes embedded and on an engine, and compares the outputs.
 pub fn assert_every_shape_is_as_embedded(folder: &Folder, engine: &[&str], set_up: impl Fn(&mut Command)) {
     run(&mut shapes(folder, "own", &[])).succeeded();
     let mut elsewhere = shapes(folder, "other", engine);
@@ -79,8 +79,8 @@ pub fn assert_every_shape_is_as_embedded(folder: &Folder, engine: &[&str], set_u
     assert_same(&folder.path("own"), &folder.path("other"));
 }
 
-/// Panics unless both directories hold the same bytes, in files of the same names, and count the
-/// same records.
+/// Panics unless both directories contain the same files with the same bytes, and the same counters of
+/// records.
 pub fn assert_same(own: &Path, other: &Path) {
     let shown = other.display();
     assert!(!parts(own).is_empty(), "{} has no parts", own.display());
@@ -93,7 +93,7 @@ pub fn assert_same(own: &Path, other: &Path) {
     }
 }
 
-/// Panics if anything is left of a job that has no output.
+/// Panics if a job without output has left any files.
 pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
     let left: Vec<_> = std::fs::read_dir(folder.root())
         .expect("the folder")
@@ -103,7 +103,8 @@ pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
     assert!(left.is_empty(), "{left:?} is left");
 }
 
-/// Interrupts an endless job once its guest runs; panics if the guest survives or anything is left. `wait` polls
+/// Interrupts an endless job after its guest has started; panics if the guest survives or files are left.
+/// `wait` polls until the guest runs.
 /// until the guest runs.
 pub fn assert_interrupted_leaves_nothing(
     folder: &Folder,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A folder that is removed when the test ends.
+/// A temporary folder, removed at the end of the test.
 pub struct Folder(TempDir);
 
 impl Default for Folder {
@@ -14,17 +14,17 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// An empty folder.
+    /// Creates an empty folder.
     pub fn new() -> Folder {
         Folder(tempfile::Builder::new().prefix("napreduce-test-").tempdir().expect("a temporary folder"))
     }
 
-    /// The path of something in it.
+    /// Returns the path of a name in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Writes a file, with the folders it lies in.
+    /// Writes a file and creates its parent folders.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         if let Some(parent) = path.parent() {
@@ -34,12 +34,12 @@ impl Folder {
         path
     }
 
-    /// Whether something of that name is there.
+    /// Returns whether a file or folder of this name exists.
     pub fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub fn root(&self) -> &Path {
         self.0.path()
     }

@@ -1,4 +1,4 @@
-//! A job on the cluster of one test. Each task waits for a file, its gate, and at the end the output is compared
+//! A job on the cluster of one test. Each task waits for a file, its gate. At the end the output is compared
 //! with an undisturbed run.
 
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use crate::output::{counter, parts};
 use crate::own_cluster::{OwnCluster, wait_until};
 use crate::programs::{program, run};
 
-/// Lines of each map, and groups of each reduce: at work for a minute, if need be.
+/// Lines of each map, and groups of each reduce: enough for a minute of work.
 const LINES: usize = 6000;
 
-/// Counters that say what was done to records: the same however often an attempt was preempted.
+/// Counters of records, which do not depend on preemptions.
 pub const COUNTERS_OF_RECORDS: [&str; 6] = [
     "MAP_INPUT_RECORDS",
     "MAP_OUTPUT_RECORDS",
@@ -23,7 +23,7 @@ pub const COUNTERS_OF_RECORDS: [&str; 6] = [
     "BYTES_WRITTEN",
 ];
 
-/// One of the definitions `gated` of the program `testjobs`: some maps and one reduce.
+/// A job `gated...` of the program `testjobs`, with some maps and one reduce.
 pub struct GatedJob<'test> {
     folder: &'test Folder,
     cluster: &'test OwnCluster,
@@ -34,7 +34,7 @@ pub struct GatedJob<'test> {
 }
 
 impl<'test> GatedJob<'test> {
-    /// Hands it in as the job of this number on its cluster. The gates of its tasks are closed.
+    /// Submits the job, which must get this number on its cluster. The gates of its tasks are closed.
     pub fn submit(
         folder: &'test Folder,
         cluster: &'test OwnCluster,
@@ -66,17 +66,17 @@ impl<'test> GatedJob<'test> {
         all.into_iter().chain(["--reduces", "1", "--conf", "slowstart=1"]).map(str::to_owned).collect()
     }
 
-    /// Its id.
+    /// Returns the job ID.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The id of a task, `m_0000` say, or of an attempt, `m_0000.1`.
+    /// Returns the ID of a task, such as `m_0000`, or of an attempt, such as `m_0000.1`.
     pub fn task(&self, name: &str) -> String {
         format!("{}_{name}", self.id)
     }
 
-    /// The gate of a task.
+    /// Returns the path of a task's gate.
     pub fn gate(&self, task: &str) -> PathBuf {
         self.folder.path(&format!("gates/{}_{task}", self.id))
     }
@@ -86,19 +86,19 @@ impl<'test> GatedJob<'test> {
         std::fs::write(self.gate(task), "").expect("an open gate");
     }
 
-    /// Where its output is.
+    /// Returns the output directory.
     pub fn output(&self) -> PathBuf {
         self.folder.path(&format!("out-{}", self.name))
     }
 
-    /// The live attempt at a task as it is listed, or null.
+    /// Returns the listed live attempt at a task, or null.
     pub fn live(&self, task: &str) -> Value {
         let (tasks, wanted) = (self.cluster.json(&["task", "list", &self.id]), self.task(task));
         let found = tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
         found.unwrap_or_else(|| panic!("no {wanted} in {tasks}"))["live"][0].clone()
     }
 
-    /// Waits until an attempt, `m_0000.2` say, is in a state; what is listed of it then.
+    /// Waits until an attempt, such as `m_0000.2`, is in a state; returns the listed attempt.
     pub fn until(&self, attempt: &str, state: &str) -> Value {
         let (task, _) = attempt.split_once('.').unwrap_or((attempt, ""));
         let mut live = Value::Null;
@@ -114,12 +114,13 @@ impl<'test> GatedJob<'test> {
         run(self.cluster.nap().args(["task", command, &self.task(task), "--no-wait"])).succeeded();
     }
 
-    /// Its history.
+    /// Returns the job's history.
     pub fn history(&self) -> Value {
         self.cluster.json(&["job", "history", &self.id])[0].clone()
     }
 
-    /// Opens every gate and waits for the job; its output and record counters equal those of an undisturbed run.
+    /// Opens every gate and waits for the job. Checks that output and record counters equal those of an
+    /// undisturbed run.
     pub fn ends_as_undisturbed(&self) {
         (0..self.maps).for_each(|index| self.open(&format!("m_{index:04}")));
         self.open("r_0000");

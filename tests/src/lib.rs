@@ -1,4 +1,4 @@
-//! What the whole-system tests share: folders, clusters, programs, outputs.
+//! Shared code of the whole-system tests: folders, clusters, programs, outputs.
 
 mod engine_runs;
 mod folder;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// The part files of an output directory by name, in order.
+/// Returns the part files of an output directory, ordered by name.
 pub fn parts(output: &Path) -> Vec<(String, Vec<u8>)> {
     let mut parts: Vec<_> = std::fs::read_dir(output)
         .unwrap_or_else(|error| panic!("{}: {error}", output.display()))
@@ -19,26 +19,26 @@ pub fn parts(output: &Path) -> Vec<(String, Vec<u8>)> {
     parts
 }
 
-/// All part files one after another.
+/// Returns all part files, concatenated.
 pub fn joined(output: &Path) -> Vec<u8> {
     parts(output).into_iter().flat_map(|(_, bytes)| bytes).collect()
 }
 
-/// The lines of bytes in sorted order, each with its newline.
+/// Sorts lines, each with its newline.
 pub fn sorted_lines(bytes: &[u8]) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     lines.sort();
     lines.concat()
 }
 
-/// The content of `_SUCCESS`.
+/// Returns the content of `_SUCCESS`.
 pub fn report(output: &Path) -> Value {
     let path = output.join("_SUCCESS");
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_slice(&bytes).expect("_SUCCESS is JSON")
 }
 
-/// A counter in `_SUCCESS`; zero when it is not there.
+/// Returns a counter in `_SUCCESS`; zero if it is missing.
 pub fn counter(output: &Path, name: &str) -> u64 {
     report(output)["counters"][name].as_u64().unwrap_or(0)
 }

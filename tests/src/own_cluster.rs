@@ -14,10 +14,10 @@ use crate::folder::Folder;
 use crate::processes::Process;
 use crate::programs::{Ended, program, run};
 
-/// How long anything on a cluster may take before a test gives up on it.
+/// The time after which a test gives up waiting.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Workers with one slot of each kind and a coordinator; they end with the test.
+/// A coordinator and workers with one slot of each kind; they end with the test.
 pub struct OwnCluster {
     process: Mutex<Child>,
     directory: PathBuf,
@@ -25,17 +25,18 @@ pub struct OwnCluster {
     options: Vec<String>,
     variables: Vec<(String, String)>,
     log: PathBuf,
-    /// The program that starts it.
+    /// The `nap` that starts the cluster.
     nap: PathBuf,
 }
 
 impl OwnCluster {
-    /// Starts it in the folder `cluster` of a test, with this configuration file, and waits for its workers.
+    /// Starts a cluster in the folder `cluster` of a test with this configuration file, and waits for its
+    /// workers.
     pub fn start(folder: &Folder, count: u32, scheduler: &str, file: &str) -> OwnCluster {
         OwnCluster::start_with(folder, count, scheduler, file, &[])
     }
 
-    /// The same, with these variables in the environment of its daemons.
+    /// The same, with these environment variables for its daemons.
     pub fn start_with(
         folder: &Folder,
         count: u32,
@@ -47,7 +48,7 @@ impl OwnCluster {
         OwnCluster::start_program(Path::new(plain.get_program()), folder, count, scheduler, file, variables)
     }
 
-    /// The same by a `nap` of one's own.
+    /// The same, with another `nap`.
     pub fn start_program(
         nap: &Path,
         folder: &Folder,
@@ -57,12 +58,12 @@ impl OwnCluster {
         variables: &[(&str, String)],
     ) -> OwnCluster {
         let directory = folder.path("cluster");
-        // A cluster directory holds a secret.
+        // The cluster directory contains a secret.
         fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
         let workers = count.to_string();
         let slots = ["--map-slots", "1", "--reduce-slots", "1"];
-        // Jobs name the same queues under every scheduler.
+        // Jobs use the same queues under every scheduler.
         let more = ["--queues", "production,research", "--no-speculation", "--scheduler", scheduler];
         let options = [&["up", "--workers", &workers], &slots[..], &more].concat();
         let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
@@ -80,7 +81,8 @@ impl OwnCluster {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a signal to `nap up`, and starts it again in the same directory when it has ended well.
+    /// Sends a signal to `nap up`, checks that it ends successfully, and starts it again in the same
+    /// directory.
     pub fn end_and_start_again(&self, signal: Signal, count: u32) {
         let mut process = self.process();
         kill_process(Pid::from_child(&process), signal).expect("it runs");
@@ -90,7 +92,7 @@ impl OwnCluster {
         self.wait_for_workers(count);
     }
 
-    /// Waits until so many workers are there.
+    /// Waits for this many workers.
     pub fn wait_for_workers(&self, count: u32) {
         let count = count.to_string();
         wait_until("all workers", || {
@@ -98,17 +100,17 @@ impl OwnCluster {
         });
     }
 
-    /// Its directory.
+    /// Returns the cluster directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// A command of `nap` about it.
+    /// Returns a `nap` command for this cluster.
     pub fn nap(&self) -> Command {
         nap(&self.directory)
     }
 
-    /// The process of its coordinator; that of the next one, when it was killed.
+    /// Returns the process of the coordinator; after a kill, waits for the next one.
     pub fn coordinator(&self) -> Process {
         let mut found = Vec::new();
         wait_until("a coordinator", || {
@@ -125,12 +127,12 @@ impl OwnCluster {
         wait_until("the end of the coordinator", || coordinator.is_gone());
     }
 
-    /// The processes of its workers.
+    /// Returns the processes of the workers.
     pub fn workers(&self) -> Vec<Process> {
         Process::children_of(self.process().id(), "worker")
     }
 
-    /// The processes of the tasks on all of its workers.
+    /// Returns the task processes of all workers.
     pub fn tasks(&self) -> Vec<Process> {
         self.workers().iter().flat_map(|worker| Process::tasks_of(worker.number.unsigned_abs())).collect()
     }
@@ -172,7 +174,7 @@ impl OwnCluster {
 impl Drop for OwnCluster {
     fn drop(&mut self) {
         let mut process = self.process();
-        // The process number of an ended child may be reused.
+        // The process ID of an ended child may be reused.
         if let Ok(None) = process.try_wait()
             && kill_process(Pid::from_child(&process), Signal::INT).is_ok()
         {
@@ -181,7 +183,7 @@ impl Drop for OwnCluster {
     }
 }
 
-/// A `nap up` that a test has started itself; it ends with the test.
+/// A `nap up` that a test has started; it ends with the test.
 pub struct NapUp(Child);
 
 impl NapUp {
@@ -190,12 +192,12 @@ impl NapUp {
         NapUp(child)
     }
 
-    /// The number of its process.
+    /// Returns its process ID.
     pub fn number(&self) -> u32 {
         self.0.id()
     }
 
-    /// Ends it as Ctrl-C does, unless it has ended; how it has.
+    /// Ends it with SIGINT unless it has ended; returns its exit status.
     pub fn end(&mut self) -> ExitStatus {
         if let Ok(None) = self.0.try_wait() {
             kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
@@ -222,13 +224,13 @@ fn nap(directory: &Path) -> Command {
     about(program("nap"), directory)
 }
 
-/// A command about the cluster of a directory.
+/// Adds the options for the cluster of a directory to a command.
 fn about(mut command: Command, directory: &Path) -> Command {
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(directory);
     command
 }
 
-/// Asks until the answer is yes.
+/// Polls until the condition holds.
 pub fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
     let began = Instant::now();
     while !come() {

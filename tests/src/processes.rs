@@ -5,10 +5,10 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process, with the time of its start, so that its number is never mistaken for that of a later one.
+/// A process, identified by its ID and start time, so that a reused ID is not mistaken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process ID.
     pub number: i32,
     started: u64,
 }
@@ -21,7 +21,7 @@ struct Stat {
 
 fn stat(number: i32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name, which may hold anything, is in parentheses.
+    // The name is in parentheses and may contain any character.
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     Some(Stat {
@@ -32,18 +32,18 @@ fn stat(number: i32) -> Option<Stat> {
 }
 
 impl Process {
-    /// The process with this number, if it exists.
+    /// Returns the process with this ID, if it exists.
     pub fn of(number: u32) -> Option<Process> {
         let number = i32::try_from(number).ok()?;
         Some(Process { number, started: stat(number)?.started })
     }
 
-    /// The task processes of a worker, or of a program that runs a job by itself.
+    /// Returns the task processes of a worker, or of a program with an embedded job.
     pub fn tasks_of(worker: u32) -> Vec<Process> {
         Process::children_of(worker, "--napreduce-task-process")
     }
 
-    /// The children of a process that have this argument.
+    /// Returns the child processes that have this argument.
     pub fn children_of(parent: u32, argument: &str) -> Vec<Process> {
         let wanted = i32::try_from(parent).expect("a process number");
         Process::all(|stat, command| {
@@ -51,8 +51,8 @@ impl Process {
         })
     }
 
-    /// The guest that is at work at the first task of a kind, `map` or `reduce`, in a folder, which its
-    /// arguments name.
+    /// Returns the guest that works on the first task of a kind, `map` or `reduce`, and has this folder in
+    /// its arguments.
     pub fn guest_in(folder: &Path, kind: &str) -> Option<Process> {
         let folder = folder.to_str().expect("text").to_owned();
         let of = [format!("--napreduce-guest {kind} "), "--task 0 ".to_owned(), folder];
@@ -76,12 +76,12 @@ impl Process {
             .collect()
     }
 
-    /// Its parent, while it runs.
+    /// Returns its parent, if it is still running.
     pub fn parent(&self) -> Option<Process> {
         Process::of(self.stat()?.parent.cast_unsigned())
     }
 
-    /// Whether its program has this name.
+    /// Returns whether its program has this name.
     pub fn is_named(&self, name: &str) -> bool {
         fs::read_to_string(format!("/proc/{}/comm", self.number)).is_ok_and(|comm| comm.trim_end() == name)
     }
@@ -90,17 +90,17 @@ impl Process {
         stat(self.number).filter(|stat| stat.started == self.started)
     }
 
-    /// Whether it has ended, reaped or not.
+    /// Returns whether it has ended, reaped or not.
     pub fn is_gone(&self) -> bool {
         self.stat().is_none_or(|stat| stat.state == 'Z')
     }
 
-    /// Whether the kernel reports it as stopped.
+    /// Returns whether the kernel reports it as stopped.
     pub fn is_stopped(&self) -> bool {
         self.stat().is_some_and(|stat| stat.state == 'T')
     }
 
-    /// Whether it has a handler for a signal.
+    /// Returns whether it has a handler for a signal.
     pub fn catches(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.number)).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

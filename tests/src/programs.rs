@@ -1,4 +1,4 @@
-//! Runs the project's programs as a user does, and builds them first.
+//! Builds the project's programs and runs them as a user does.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -9,7 +9,6 @@ use crate::shared_cluster::shared_cluster;
 /// Exit status and output of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit status.
     pub status: ExitStatus,
     /// Standard output.
     pub stdout: String,
@@ -24,7 +23,7 @@ impl Ended {
         self
     }
 
-    /// Panics unless the program ended with this status and standard error contains each of these.
+    /// Panics unless the program ended with this status and standard error contains each of these texts.
     pub fn failed(self, status: i32, says: &[&str]) -> Ended {
         assert_eq!(self.status.code(), Some(status), "{}\n{}", self.status, self.stderr);
         for words in says {
@@ -34,7 +33,7 @@ impl Ended {
     }
 }
 
-/// The directory of the cluster that this process runs its jobs on, if it does.
+/// Returns the directory of the cluster on which this process runs its jobs, if any.
 pub fn cluster() -> Option<&'static Path> {
     shared_cluster(executables())
 }
@@ -45,7 +44,7 @@ pub fn program(name: &str) -> Command {
     if let Some(directory) = cluster() {
         command.env("NAPREDUCE_CLUSTER", directory).env("NAPREDUCE_DIR", directory);
     }
-    // Output must not depend on the environment of the tests.
+    // The output must not depend on the environment of the tests.
     command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }
@@ -62,8 +61,8 @@ pub fn run(command: &mut Command) -> Ended {
     Ended { status, stdout, stderr }
 }
 
-/// A cluster that tests share has had other jobs before: the first one that these texts name becomes
-/// `job_0001`, and so on, as they are called when a program runs its jobs by itself.
+/// Renumbers jobs, since earlier tests have run jobs on a shared cluster: the first job in these texts
+/// becomes `job_0001` and so on, as in an embedded run.
 fn number_jobs_anew(texts: &mut [String]) {
     let mut jobs: Vec<String> = Vec::new();
     for text in texts.iter() {
@@ -76,7 +75,7 @@ fn number_jobs_anew(texts: &mut [String]) {
         }
     }
     for text in texts {
-        // In two steps, since a new name may be another job's old one.
+        // In two steps, since the new name of one job may be the old name of another.
         for (number, job) in (1..).zip(&jobs) {
             *text = text.replace(job, &format!("job-{number:04}"));
         }
@@ -84,15 +83,15 @@ fn number_jobs_anew(texts: &mut [String]) {
     }
 }
 
-/// The folder of executables of this test run, all of them built.
+/// Returns the folder of the executables of this test run, after building them.
 ///
-/// Cargo builds the programs of a package beside its integration tests, so this costs nothing in a run of all
-/// tests. In a run of one package's tests it builds the programs with the features of a run of all tests. If
-/// `NAPREDUCE_TEST_PROGRAMS` is `built`, nothing is built.
+/// Cargo builds the programs of a package together with its integration tests, so this costs nothing in a run
+/// of all tests. In a run of one package's tests, it builds the programs with the features of a run of all
+/// tests. If `NAPREDUCE_TEST_PROGRAMS` is `built`, nothing is built.
 fn executables() -> &'static PathBuf {
     static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLES.get_or_init(|| {
-        // A test runs as `target/debug/deps/name-hash`.
+        // The path of a test is `target/debug/deps/name-hash`.
         let test = std::env::current_exe().expect("the path of this test");
         let deps = test.parent().expect("a test lies in a folder");
         let folder = deps.parent().expect("the folder of tests lies in a folder").to_owned();

@@ -1,32 +1,32 @@
-//! The cluster that the tests of one process share: `on_cluster` maps segments of the same machine,
-//! `on_cluster_network` fetches all of them. `cluster_keeper` starts and ends it.
+//! The cluster that the tests of one process share. In `on_cluster` reduces map segments of the same machine;
+//! in `on_cluster_network` they fetch all segments. `cluster_keeper` starts and ends the cluster.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// A cluster of three workers, up as long as this process.
+/// A cluster of three workers that runs as long as this process.
 struct SharedCluster {
     directory: PathBuf,
-    /// Ends when this process ends, and with it the pipe to it.
+    /// The keeper ends when this process ends, which closes the pipe to it.
     _keeper: Child,
 }
 
-/// The directory of the cluster of this process, if it has one; it is started with the first call.
+/// Returns the directory of this process's cluster, if it has one. The first call starts the cluster.
 pub(crate) fn shared_cluster(executables: &Path) -> Option<&'static Path> {
     static CLUSTER: OnceLock<Option<Result<SharedCluster, String>>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
         let name = test.file_name().expect("a test has a name").to_string_lossy().into_owned();
-        // Cargo puts a hash behind the name of a test.
+        // Cargo appends a hash to the name of a test.
         match name.rsplit_once('-').map_or(name.as_str(), |(name, _)| name) {
             "on_cluster" => Some(start(executables, &[])),
             "on_cluster_network" => Some(start(executables, &["--network-shuffle"])),
             _ => None,
         }
     });
-    // All tests fail for the same reason then, at once.
+    // If the start failed, all tests fail at once with the same reason.
     cluster.as_ref().map(|started| match started {
         Ok(cluster) => cluster.directory.as_path(),
         Err(why) => panic!("{why}"),
@@ -36,7 +36,7 @@ pub(crate) fn shared_cluster(executables: &Path) -> Option<&'static Path> {
 fn start(executables: &Path, flags: &[&str]) -> Result<SharedCluster, String> {
     let mut keeper = Command::new(executables.join("cluster_keeper"))
         .args(["--workers", "3", "--map-slots", "2", "--reduce-slots", "2"])
-        // Tests that know nothing of each other suspend tasks there.
+        // Independent tests suspend tasks on the same workers.
         .args(["--suspended-max", "unlimited"])
         .args(flags)
         .stdin(Stdio::piped())

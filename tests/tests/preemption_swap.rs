@@ -1,7 +1,7 @@
-//! Memory of suspended tasks in real swap: the reported bytes equal those of the kernel.
+//! Suspended tasks whose memory is swapped out: the reported bytes equal those of the kernel.
 //!
-//! The test adds a swap file, which needs root and changes the whole machine, so it is a program of its own. Without
-//! root it is skipped, unless `NAPREDUCE_REQUIRE` lists `swap`.
+//! The test adds a swap file, which needs root and affects the whole machine, so it is a program of its own.
+//! Without root it is skipped, unless `NAPREDUCE_REQUIRE` lists `swap`.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,11 +10,11 @@ use std::process::Command;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, skipped, wait_until};
 
-/// Size of the swap file: the memory of the task.
+/// Size of the swap file, equal to the memory of the task.
 const SWAP_BYTES: u64 = 512 << 20;
 const PAGE_BYTES: u64 = 4096;
 
-/// A file that the kernel swaps to until this is dropped.
+/// A swap file that is active until it is dropped.
 struct SwapFile(PathBuf);
 
 impl SwapFile {
@@ -44,7 +44,7 @@ impl Drop for SwapFile {
     }
 }
 
-/// How many bytes the kernel has moved since it began, by a name of `/proc/vmstat`.
+/// Returns the number of bytes that the kernel has swapped since boot, from a counter of `/proc/vmstat`.
 fn moved_bytes(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/vmstat").expect("the kernel's counters");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -87,8 +87,8 @@ fn swapped_bytes_equal_kernel_counts() {
     {
         let (told, seen) = (counter(&out, name), moved_bytes(kernels) - before);
         println!("{name} {told}, {kernels} {seen} bytes");
-        // Where memory is not short the kernel keeps what it has written, so that nothing need be read; some
-        // pages are the libraries' of every process.
+        // If memory is plentiful, the kernel keeps pages that it has written and need not read them again.
+        // Some pages belong to libraries of every process.
         let close = told.abs_diff(seen) * 10 <= seen.max(1 << 20);
         assert!(close, "{name} is {told}, and the kernel counts {seen} bytes");
     }

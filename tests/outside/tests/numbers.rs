@@ -1,4 +1,5 @@
-//! Numbers keep their values in every text format: doubles equal `str::parse`, and what is written is read.
+//! Numbers keep their values in every text format: doubles equal `str::parse`, and written numbers are read
+//! back unchanged.
 
 use napreduce::Job;
 use napreduce::testing::JobTest;
@@ -6,7 +7,7 @@ use napreduce::testing::JobTest;
 /// Splits of this size cut the inputs into many tasks.
 const SPLIT_BYTES: u64 = 64 << 10;
 
-/// Doubles that are hard to read, as every format may write them.
+/// Doubles that are hard to parse, valid in every format.
 const CORNERS: [&str; 22] = [
     "0",
     "-0",
@@ -32,7 +33,7 @@ const CORNERS: [&str; 22] = [
     "0.3000000000000000444089209850062616169452667236328125",
 ];
 
-/// What text and csv may hold besides.
+/// Spellings that only text and csv allow.
 const NOT_IN_JSON: [&str; 10] =
     ["NaN", "inf", "-inf", "Infinity", "+1", "01.50", ".5", "5.", "1e400", "-1e400"];
 
@@ -63,19 +64,19 @@ fn doubles() -> Vec<String> {
     CORNERS.map(str::to_owned).into_iter().chain(random).collect()
 }
 
-/// What `str::parse` makes of them, as the bits of each on a line.
+/// Parses the texts with `str::parse`; returns the bits of each on a line.
 fn parsed(texts: &[String]) -> String {
     let line = |text: &String| format!("{}\n", text.parse::<f64>().expect("a number").to_bits());
     texts.iter().map(line).collect()
 }
 
-/// The lines that `job` makes of one row for each text.
+/// Runs `job` on one row for each text, and returns its lines.
 fn read(job: impl Fn() -> Job, first: &str, texts: &[String], row: impl Fn(&str) -> String) -> String {
     let rows: String = texts.iter().map(|text| row(text) + "\n").collect();
     JobTest::new(job).input(format!("{first}{rows}")).split_size(SPLIT_BYTES).run().text()
 }
 
-/// One number of each type; each line of `lines()` holds the bits of one.
+/// One number of each type; `lines()` writes the bits of each number on a line.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Numbers {
     double: f64,
@@ -107,7 +108,7 @@ impl Numbers {
     }
 }
 
-/// Random numbers of all sizes and the bounds of each type. Floats are finite unless `all` are wanted.
+/// Random numbers of all magnitudes and the bounds of each type. Floats are finite unless `all` is set.
 fn lines(all: bool) -> String {
     let mut state = 2;
     let mut lines = Vec::new();
@@ -138,7 +139,7 @@ fn lines(all: bool) -> String {
             });
         }
     }
-    // All that are not a number are one: text has no form for their bits.
+    // All NaN become the same one, since text cannot represent their bits.
     for numbers in &mut lines {
         numbers.double = if numbers.double.is_nan() { f64::NAN } else { numbers.double };
         numbers.single = if numbers.single.is_nan() { f32::NAN } else { numbers.single };
@@ -146,7 +147,7 @@ fn lines(all: bool) -> String {
     lines.iter().map(|numbers| numbers.bits() + "\n").collect()
 }
 
-/// Asserts that `read` gets the numbers back from what `write` has made of them.
+/// Asserts that `read` returns the numbers that `write` wrote.
 fn check_there_and_back(lines: &str, write: impl Fn() -> Job, read: impl Fn() -> Job) {
     let written = JobTest::new(write).input(lines).run().text();
     let found = JobTest::new(read).input(&written).split_size(SPLIT_BYTES).run().text();

@@ -1,5 +1,5 @@
-//! Runs a cluster for the tests of one process until standard input ends, and removes its folder. The pipe also
-//! closes when the tests are killed. Arguments are those of `nap up`.
+//! Runs a cluster for the tests of one process, and removes its folder when standard input closes, which also
+//! happens when the tests are killed. Arguments are those of `nap up`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A cluster that is not there by then never will be.
+/// A cluster that is not ready after this time has failed.
 const READY: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -40,10 +40,10 @@ fn keep() -> Result<(), Box<dyn std::error::Error>> {
         .spawn()?;
     let served = wait_until_ready(&log, &mut cluster).and_then(|()| {
         writeln!(io::stdout(), "{}", directory.display())?;
-        // Standard input ends with the process that started this one.
+        // Standard input closes with the process that started this one.
         Ok(io::stdin().read_to_end(&mut Vec::new()).map(drop)?)
     });
-    // Not reaped yet, so its number is its own.
+    // The child is not reaped yet, so its process ID cannot have been reused.
     let ended = kill_process(Pid::from_child(&cluster), Signal::TERM).map_err(io::Error::from);
     let ended = ended.and_then(|()| cluster.wait()).map(drop).map_err(Into::into);
     served.and(ended).map_err(|error: Box<dyn std::error::Error>| {
@@ -52,7 +52,7 @@ fn keep() -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-/// Until `nap up` says so.
+/// Waits until `nap up` reports that the cluster is ready.
 fn wait_until_ready(log: &Path, cluster: &mut Child) -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
     while !fs::read_to_string(log)?.contains("ready: ") {

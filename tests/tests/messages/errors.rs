@@ -1,5 +1,6 @@
-//! The error texts in the sources of `runtime` and `framework`, one line each, a snapshot per crate. They are read from
-//! the sources, since most errors are hard to provoke and many types are private. `mistakes` shows complete messages.
+//! The error texts in the sources of `runtime` and `framework`, one per line, with a snapshot for each crate.
+//! They are read from the sources, since most errors are hard to provoke and many types are private.
+//! `mistakes` shows complete messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,7 @@ const TAKE_ERRORS: [&str; 17] = [
     "with_context",
 ];
 
-/// The crate of a source file that is not a test.
+/// Returns the crate of a source file that is not a test.
 fn crate_of(path: &str) -> Option<String> {
     let (folder, inside) = path.split_once("/src/")?;
     let is_ours = folder.starts_with("runtime/") || folder == "framework" || folder.starts_with("framework/");
@@ -39,7 +40,7 @@ fn crate_of(path: &str) -> Option<String> {
     (is_ours && !is_test && path.ends_with(".rs")).then(|| folder.replace('/', "-"))
 }
 
-/// Whether tokens are an attribute of items that only tests have.
+/// Returns whether the tokens are an attribute that marks test code.
 fn is_test_attribute(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Group(group) if group.to_string().replace(' ', "").starts_with("[cfg(test)"))
 }
@@ -74,7 +75,7 @@ fn collect(tokens: TokenStream, in_error: bool, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a block follows `impl Display for SomeError`.
+/// Returns whether a block follows `impl Display for SomeError`.
 fn is_display_of_error(words: &[String]) -> bool {
     let name = words.last().map_or("", String::as_str);
     let is_error = ["Error", "Refusal", "Trouble", "Parting"].iter().any(|end| name.ends_with(end));

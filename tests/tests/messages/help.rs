@@ -1,4 +1,4 @@
-//! The help of `nap`, one snapshot for each of its commands, and that of a job program.
+//! The help of `nap`, with one snapshot for each of its commands, and the help of a job program.
 
 use napreduce_tests::run;
 
@@ -8,7 +8,7 @@ use super::{assert_snapshot, in_80_columns};
 const GUEST_OPTIONS: [&str; 5] =
     ["--on <", "--on-conf <", "--on-submit <", "--checkpoints <", "--checkpoint-interval <"];
 
-/// The commands that print the help of a job program, or their own.
+/// Commands that pass their arguments on: each prints the help of a job program or its own.
 const PASS_ARGUMENTS_ON: [&str; 4] = ["streaming", "frames", "hadoop", "lab"];
 
 fn help(program: &str, line: &[String]) -> String {
@@ -16,7 +16,7 @@ fn help(program: &str, line: &[String]) -> String {
     ended.stdout.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// The names in the section "Commands:", but for `help` itself.
+/// Returns the names in the section "Commands:", except `help`.
 fn commands(help: &str) -> Vec<String> {
     let Some((_, section)) = help.split_once("Commands:\n") else { return Vec::new() };
     let lines = section.lines().take_while(|line| !line.is_empty());
@@ -25,7 +25,7 @@ fn commands(help: &str) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// The help without the sections that every command of `nap` has.
+/// Removes the sections that every command of `nap` has.
 fn without_common_options(help: &str) -> String {
     let mut text = String::new();
     let mut in_common = false;
@@ -43,7 +43,7 @@ fn without_common_options(help: &str) -> String {
     text.replace(help_flag, "").replace(only_help, "").replace("  -h, --help  Print help\n\n", "")
 }
 
-/// Splits off the options that only some builds show: the others, and these.
+/// Splits the help into the options of all builds and those of some builds.
 fn split_guest_options(help: &str) -> (String, String) {
     let (of_guests, others): (Vec<&str>, Vec<&str>) = help
         .split_inclusive("\n\n")
@@ -51,7 +51,7 @@ fn split_guest_options(help: &str) -> (String, String) {
     (others.concat(), of_guests.concat())
 }
 
-/// A command of `nap` and all below it.
+/// Returns the help of a command of `nap` and of all its subcommands.
 fn tree(line: &[String]) -> String {
     let own = help("nap", line);
     let mut text = format!("$ nap {} --help\n{}\n", line.join(" "), without_common_options(&own));
@@ -88,7 +88,7 @@ fn job_program_help_equals_snapshots() {
 fn streaming_and_frames_help_equals_snapshots() {
     for name in ["streaming", "frames"] {
         let (own, _) = split_guest_options(&help("nap", &[name.to_owned()]));
-        // The options from here on are those of every job program.
+        // The options after this line are those of every job program.
         let (before, rest) = own.split_once("      --recursive\n").expect("the options of every job program");
         let (_, examples) = rest.split_once("Examples:\n").expect("examples");
         let (examples, _) = examples.split_once("Settings for --conf:").expect("settings");

@@ -18,7 +18,7 @@ fn assert_snapshot(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// A program as a user starts it on a terminal of 80 columns, without settings in the environment.
+/// Returns a program as run on a terminal of 80 columns, without settings in the environment.
 fn in_80_columns(name: &str) -> Command {
     let mut command = program(name);
     for (variable, _) in std::env::vars_os() {

@@ -1,4 +1,4 @@
-//! The errors of command lines as users mistype them, with their exit statuses.
+//! The errors for typical mistakes on the command line, with exit statuses.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use napreduce_tests::{Folder, OwnCluster, run};
 
 use super::{assert_snapshot, in_80_columns};
 
-/// Lines for which no cluster runs.
+/// Command lines without a running cluster.
 const WITHOUT_CLUSTER: &[&str] = &[
     "nap frobnicate",
     "nap jobs list",
@@ -156,7 +156,7 @@ const WITHOUT_CLUSTER: &[&str] = &[
     "wordcount input --output out --detach",
 ];
 
-/// Lines about a cluster with one worker, on which a job with the ID job_0001 has succeeded.
+/// Command lines on a cluster with one worker, on which job_0001 has succeeded.
 const WITH_CLUSTER: &[&str] = &[
     "nap up",
     "nap coordinator",
@@ -191,7 +191,7 @@ const WITH_CLUSTER: &[&str] = &[
     "wordcount input --output other --secret-file none",
 ];
 
-/// A folder with what the lines name.
+/// Creates a folder with the files that the command lines name.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("file", "");
@@ -212,14 +212,14 @@ fn folder() -> Folder {
     folder
 }
 
-/// The line, its exit status and what it prints on standard error, without usage and hints that every line has.
+/// Returns the command line, its exit status and its standard error, without common usage lines and hints.
 fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
     if line.is_empty() {
         return String::new();
     }
     let nap = in_80_columns("nap");
     let programs = Path::new(nap.get_program()).parent().expect("the folder of programs");
-    // A line that is valid by mistake could start a daemon.
+    // A command line that is accidentally valid could start a daemon.
     let mut shell = Command::new("timeout");
     shell
         .args(["30", "sh", "-c", line])
@@ -237,14 +237,14 @@ fn answer(line: &str, folder: &Folder, cluster: &Path) -> String {
     if cluster.exists() {
         shell.env("NAPREDUCE_DIR", cluster).env("NAPREDUCE_CLUSTER", cluster);
     }
-    // Not by `run`, which renumbers jobs.
+    // `run` would renumber the jobs.
     let ended = shell.output().expect("a shell");
     let errors = String::from_utf8(ended.stderr).expect("text");
     let errors = errors.split("\nUsage: ").next().unwrap_or_default();
     let errors = errors.replace("For more information, try '--help'.\n", "");
     let root = fs::canonicalize(folder.root()).expect("the folder");
     let errors = without_run_numbers(&errors.replace(&root.display().to_string(), "DIR"));
-    // Lines of a log begin with the time.
+    // Log lines begin with the time.
     let is_error = |line: &&str| !line.trim().is_empty() && !line.starts_with("20");
     let lines = errors.lines().filter(is_error).map(|line| format!("  {line}\n"));
     let status = ended.status.code().expect("an exit status");

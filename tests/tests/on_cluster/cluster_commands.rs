@@ -1,4 +1,4 @@
-//! Commands of `nap` about jobs on a cluster: detach, list, wait, kill, logs, side files.
+//! Commands of `nap` for jobs on a cluster: detach, list, wait, kill, logs, side files.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
 
 /// Submits a job with `--detach`; returns its id.
 fn detached(folder: &Folder, name: &str, more: &[&str]) -> String {
-    // Unchanged ids for other commands.
+    // Other commands need the original job IDs.
     let directory = cluster().expect("these tests have a cluster").display().to_string();
     let mut command = program("testjobs");
     command.current_dir(folder.root()).args(["in", "--job", name, "--output", "out"]).args(more);

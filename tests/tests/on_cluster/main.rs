@@ -1,8 +1,8 @@
-//! Tests on a cluster of three workers that this process shares: jobs of the embedded mode, and the commands
-//! about a cluster. Reduces map the segments of their machine.
+//! Tests on a cluster of three workers that this process shares: the jobs of the embedded tests, and the
+//! commands for a cluster. Reduces map the segments of their machine.
 //!
-//! `shared_cluster` starts the cluster by the name of this program. Odd input files are read in `system` alone: a
-//! task process reads them the same way in both modes.
+//! `shared_cluster` selects the cluster by the name of this program. Unusual input files are tested only in
+//! `system`, since tasks read them the same way in both modes.
 
 mod cluster_commands;
 #[path = "../system/failures.rs"]

@@ -14,7 +14,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// Four maps and two reduces of some seconds each, in small records and groups.
+/// A job of four maps and two reduces of some seconds each, with small records and groups.
 struct SlowJob {
     folder: Folder,
     id: String,
@@ -39,7 +39,7 @@ impl SlowJob {
         format!("{}_{name}", self.id)
     }
 
-    /// The listed state of a task.
+    /// Returns the listed state of a task.
     fn listed(&self, name: &str) -> Value {
         let (tasks, wanted) = (json(&["task", "list", &self.id]), self.task(name));
         let found = tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
@@ -58,7 +58,7 @@ impl SlowJob {
         json(&["job", "history", &self.id])[0].clone()
     }
 
-    /// Waits for the job; its output and record counters equal those of an undisturbed run.
+    /// Waits for the job. Checks that output and record counters equal those of an undisturbed run.
     fn ends_as_undisturbed(&self) {
         nap(&["job", "wait", "--quiet", &self.id]).succeeded();
         let mut command = program("testjobs");

@@ -1,7 +1,8 @@
-//! Jobs of the embedded mode on a cluster of three workers that this process shares, with every segment fetched
-//! over the network: outputs, odd records, and retries. Tests without a shuffle are in `system` and `on_cluster`.
+//! The jobs of the embedded tests on a cluster of three workers that this process shares, with every segment
+//! fetched over the network: outputs, unusual records, and retries. Tests without a shuffle are in `system`
+//! and `on_cluster`.
 //!
-//! `shared_cluster` starts the cluster by the name of this program.
+//! `shared_cluster` selects the cluster by the name of this program.
 
 #[path = "../system/hard_records.rs"]
 mod hard_records;

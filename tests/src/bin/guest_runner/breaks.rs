@@ -1,10 +1,11 @@
-//! The frames for a reduce: those of each map in order, the maps mixed at random; or a stream that breaks one rule.
+//! The input stream of a reduce: the frames of each map in order, interleaved at random, or a stream that
+//! violates one rule of the protocol.
 
 use std::collections::BTreeMap;
 
 use super::frames::Frame;
 
-/// The stream of a reduce, with this rule broken; none for an empty name.
+/// Returns the stream of a reduce that violates this rule; a valid stream for an empty name.
 pub fn broken(rule: &str, of_maps: BTreeMap<u32, Vec<Frame>>, below: impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut frames = mixed(of_maps, below);
     if !rule.is_empty() {
@@ -21,7 +22,7 @@ pub fn broken(rule: &str, of_maps: BTreeMap<u32, Vec<Frame>>, below: impl FnMut(
     stream
 }
 
-/// Rules of whole frames: the first report, the first extent, the first chunk, or the frames of its map.
+/// Violates a rule about whole frames: the first report, extent or chunk, or all frames of its map.
 fn break_order(rule: &str, frames: &mut Vec<Frame>) {
     let find =
         |is: fn(&Frame) -> bool| frames.iter().position(is).unwrap_or_else(|| panic!("no frame for {rule}"));
@@ -46,7 +47,7 @@ fn break_order(rule: &str, frames: &mut Vec<Frame>) {
         }
         "second report" => frames.push(frames[report].clone()),
         "missing report" => drop(frames.remove(report)),
-        // Of two reduces, that of map 1 goes to the other one.
+        // The report of one reduce names map 1; with two reduces the other one is correct.
         "other report" => frames[report].map = 1,
         "other partition" => frames[extent].partition += 1,
         "unknown map" => frames[extent].map = 9_999,

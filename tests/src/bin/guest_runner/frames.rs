@@ -1,6 +1,6 @@
-//! Reads and writes the frames of docs/guests.md: four words and bytes.
+//! Reads and writes the frames of docs/guests.md: four words and a byte string.
 
-/// A frame with what is in it.
+/// A frame with its content.
 #[derive(Debug, Clone)]
 pub struct Frame {
     pub partition: u32,
@@ -22,7 +22,7 @@ impl Frame {
         !self.is_report() && self.number > 0
     }
 
-    /// Behind those before it.
+    /// Appends the frame to a stream.
     pub fn write(&self, stream: &mut Vec<u8>) {
         for word in [self.partition, self.map, self.number, self.payload.len() as u32] {
             stream.extend_from_slice(&word.to_be_bytes());
@@ -31,7 +31,7 @@ impl Frame {
     }
 }
 
-/// The frames that a map wrote, the last of which is its report.
+/// The frames that a map wrote; the last one is its report.
 pub struct Frames<'a> {
     rest: &'a [u8],
 }

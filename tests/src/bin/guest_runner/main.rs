@@ -1,9 +1,9 @@
-//! The smallest engine for guests: runs them one after the other as docs/guests.md describes, and mixes their
-//! frames at random. Tests use it as `--on exec:guest_runner`.
+//! A minimal engine for guests. It runs them one after another as docs/guests.md describes, and interleaves
+//! their frames at random. Tests use it as `--on exec:guest_runner`.
 //!
-//! It shares no code with the protocol, so that the tests check what the page says. Settings: `seed`, `chunk` (the
-//! longest), `break` (a rule), `frames` (the expected minimum), `hold` (attempts wait for a file), `remade` (the
-//! attempt number of the maps whose frames a retried reduce receives).
+//! It shares no code with the protocol, so the tests check the documentation. Settings: `seed`, `chunk`
+//! (maximum length), `break` (a rule to violate), `frames` (expected minimum), `hold` (attempts wait for a
+//! file), `remade` (attempt number of the maps whose frames a retried reduce receives).
 
 mod breaks;
 mod frames;
@@ -53,11 +53,11 @@ fn read(path: &Path) -> Value {
 
 fn say(event: Value) {
     let mut out = std::io::stdout().lock();
-    // The submitter has ended.
+    // Fails if the submitter has ended.
     let _ = writeln!(out, "\x1e{event}");
 }
 
-/// Numbers that are random enough, and the same for each seed.
+/// A pseudorandom generator, deterministic for each seed.
 struct Random(u64);
 
 impl Random {
@@ -69,15 +69,15 @@ impl Random {
 
 struct EngineJob {
     request: Value,
-    /// Where attempts have their scratch and side files.
+    /// The directory of the scratch and side files of attempts.
     place: PathBuf,
     random: Random,
     chunk_max: usize,
     breaks: String,
     frames_min: u64,
-    /// In this directory an attempt after the first finds a file with its id when it may begin.
+    /// Attempts after the first wait for a file with their ID in this directory.
     hold: Option<PathBuf>,
-    /// Maps are run again for a reduce that is tried again, as attempts of this number.
+    /// Maps run again for a retried reduce, with this attempt number.
     remade: Option<u64>,
     failed: u64,
 }
@@ -121,7 +121,7 @@ impl EngineJob {
         Ok(())
     }
 
-    /// Runs the maps, from attempts of this number on; their frames by partition, then by map.
+    /// Runs the maps, beginning with this attempt number; returns their frames by partition, then by map.
     fn maps(&mut self, first: u64) -> Result<Vec<BTreeMap<u32, Vec<Frame>>>, Failure> {
         let number = self.request["number"].clone();
         let maps = self.request["inputs"].as_array().map_or(0, Vec::len);
@@ -146,7 +146,7 @@ impl EngineJob {
         Ok(moved)
     }
 
-    /// The inputs of a retried reduce: the same, or those of other map attempts.
+    /// Returns the inputs of a retried reduce: the same, or those of other map attempts.
     fn stream_again(&mut self, reduce: usize, stream: Vec<u8>) -> Result<Vec<u8>, Failure> {
         let Some(first) = self.remade else { return Ok(stream) };
         let of_maps = self.maps(first)?.swap_remove(reduce);
@@ -179,7 +179,7 @@ impl EngineJob {
         }
     }
 
-    /// Runs a guest, and again when it fails, as often as the job says; what it wrote.
+    /// Runs a guest, with as many retries as the job allows; returns its output.
     fn guest(
         &mut self,
         kind: &str,
@@ -248,14 +248,14 @@ impl EngineJob {
         command.current_dir(&self.place).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program can be run");
         let guest = Pid::from_raw(child.id().cast_signed()).expect("a process");
-        // It may end before it has read all: its status says why.
+        // The guest may end before it has read all of its input; its status is checked below.
         let _ = child.stdin.take().expect("a pipe").write_all(stream);
         let has_ended = AtomicBool::new(false);
         let ended = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !has_ended.load(Ordering::Relaxed) {
                     if self.is_cancelled() {
-                        // It has just ended.
+                        // The guest has just ended.
                         let _ = kill_process(guest, Signal::KILL);
                     }
                     std::thread::sleep(Duration::from_millis(10));
@@ -265,7 +265,7 @@ impl EngineJob {
             has_ended.store(true, Ordering::Relaxed);
             ended
         });
-        // One that was killed leaves its scratch.
+        // A killed guest leaves its scratch directory.
         let _ = fs::remove_dir_all(scratch);
         ended
     }

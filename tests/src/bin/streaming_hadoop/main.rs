@@ -1,6 +1,6 @@
-//! The part of Hadoop streaming that a job program uses: commands of maps and reduces, typed bytes, partitioner,
-//! sort, retries. Tests use it as `--on hadoop --on-submit streaming_hadoop`. It follows Hadoop's documentation and
-//! shares no code with the program.
+//! An emulation of the part of Hadoop streaming that job programs use: map and reduce commands, typed bytes,
+//! partitioner, sort and retries. It follows Hadoop's documentation and shares no code with the programs.
+//! Tests use it as `--on hadoop --on-submit streaming_hadoop`.
 
 mod records;
 
@@ -22,14 +22,14 @@ struct Job {
     mapper: String,
     reducer: Option<String>,
     reduces: usize,
-    /// Where attempts work.
+    /// The directory in which attempts run.
     work: PathBuf,
 }
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|first| first == "job") {
-        // Nothing runs anywhere but in the client.
+        // No process runs outside the client.
         return;
     }
     let job = Job::parse(&words);
@@ -85,7 +85,8 @@ impl Job {
         self.settings.get(key).map_or("", String::as_str)
     }
 
-    /// How many attempts at maps and at reduces failed; or the task that failed as often as it may.
+    /// Runs the job. Returns the numbers of failed map and reduce attempts, or the task that failed too
+    /// often.
     fn run(&self) -> Result<[usize; 2], String> {
         fs::create_dir_all(&self.output).expect("a folder for the output");
         let lines = fs::read_to_string(&self.input).expect("the input");
@@ -112,7 +113,7 @@ impl Job {
             let given: Vec<u8> = of_it.iter().flat_map(Record::bytes).collect();
             let command = self.reducer.as_ref().expect("a job with reduces has a command for them");
             let written = self.task(("r", task), command, &given, &mut failed[1])?;
-            // Output of a reduce without input is dropped, as in PipeMapRed.
+            // Output of a reduce without input is dropped, as in Hadoop's PipeMapRed.
             let kept = if of_it.is_empty() { Vec::new() } else { written };
             self.write(&format!("part-{task:05}"), &kept);
         }
@@ -120,7 +121,7 @@ impl Job {
         Ok(failed)
     }
 
-    /// Text is written with the tab of an empty value.
+    /// Writes text as Hadoop does, with the tab before an empty value.
     fn write(&self, name: &str, bytes: &[u8]) {
         let text = String::from_utf8(bytes.to_vec()).expect("text").replace('\n', "\t\n");
         fs::write(self.output.join(name), text).expect("a part can be written");
@@ -156,7 +157,7 @@ impl Job {
                 .expect("the command can be run");
             let mut input = child.stdin.take().expect("a pipe");
             let ended = std::thread::scope(|scope| {
-                // It may end before it has read all: its status says why.
+                // The command may end before it has read all of its input; its status is checked below.
                 scope.spawn(move || input.write_all(given));
                 child.wait_with_output().expect("its end")
             });
@@ -169,7 +170,7 @@ impl Job {
     }
 }
 
-/// A path of a URI.
+/// Returns the path of a URI.
 fn path(uri: &str) -> PathBuf {
     let coded = uri.strip_prefix("file://").expect("a file");
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
-//! Records in typed bytes as in Hadoop's documentation, and Hadoop's hash partitioner.
+//! Records in typed bytes as documented by Hadoop, and Hadoop's hash partitioner.
 
-/// A key and a value, each as it was written, with its code and its length.
+/// A key and a value in their original encoding, with type code and length.
 pub struct Record {
     pub key: Vec<u8>,
     value: Vec<u8>,
@@ -11,14 +11,14 @@ impl Record {
         [self.key.as_slice(), &self.value].concat()
     }
 
-    /// `(hash & Integer.MAX_VALUE) % reduces`, over bytes with a sign.
+    /// `(hash & Integer.MAX_VALUE) % reduces`, with signed bytes as in Java.
     pub fn partition(&self, reduces: usize) -> usize {
         let add = |hash: i32, byte: &u8| hash.wrapping_mul(31).wrapping_add(i32::from(*byte as i8));
         (self.key.iter().fold(1, add) & i32::MAX) as usize % reduces
     }
 }
 
-/// All records that a command wrote.
+/// Parses all records that a command wrote.
 pub fn read(mut written: &[u8]) -> Vec<Record> {
     let mut records = Vec::new();
     while !written.is_empty() {

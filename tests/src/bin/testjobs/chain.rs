@@ -1,4 +1,4 @@
-//! The two jobs of a chain, with typed records between them.
+//! A chain of two jobs with typed records between them.
 
 use std::cmp::Reverse;
 

@@ -16,12 +16,12 @@ use crate::Choice;
 /// Memory of each map of `gated_holding`, in bytes.
 const HELD_BYTES: u64 = 128 << 20;
 
-/// How long a record or a group takes while the gate is closed.
+/// The duration of a record or a group while the gate is closed.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Each line of its input names the gate of its map, the gate of its reduce, and ends in a word that is
-/// `last` in the last one. Each line is a record of the map and makes a group of the reduce; the last of
-/// either waits until its gate is open.
+/// Each input line contains the gate of its map and the gate of its reduce, and ends in a word, which is
+/// `last` in the last line. Each line is a record of the map and a group of the reduce. The last record and
+/// the last group wait until the gate of their task is open.
 pub fn gated(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
@@ -36,8 +36,8 @@ pub fn gated(_: &Choice) -> Job {
         })
 }
 
-/// The same, and each record and each group that is done is a line in a file with the name of its gate and
-/// `.done`: the process that did it.
+/// The same, and each finished record or group appends the process ID to a file named like its gate with
+/// `.done`.
 pub fn gated_noted(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
@@ -61,7 +61,7 @@ fn note(gate: &str) {
         .expect("a file that can be written");
 }
 
-/// The same with a reduce that writes each of its lines to an output with a name, too.
+/// The same, with a reduce that also writes each of its lines to a named output.
 pub fn gated_named(_: &Choice) -> Job {
     let lines = NamedOutput::new("lines", Text);
     Job::text()
@@ -79,12 +79,12 @@ pub fn gated_named(_: &Choice) -> Job {
         })
 }
 
-/// The same with maps that hold memory from their first line on, and look at all of it in the last one.
+/// The same, with maps that allocate memory at their first line and read all of it at the last one.
 pub fn gated_holding(_: &Choice) -> Job {
     static HELD: OnceLock<Vec<u64>> = OnceLock::new();
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
-            // Numbers that are all different: nothing the kernel could fold or leave out.
+            // Distinct numbers, so that the kernel cannot merge or discard pages.
             let held = HELD.get_or_init(|| (0..HELD_BYTES / 8).collect());
             let (own, rest) = line.split_once('\t').unwrap_or((line, line));
             pass(own, line);
@@ -96,13 +96,13 @@ pub fn gated_holding(_: &Choice) -> Job {
         .reduce(|key, counts, out| out.emit(key, counts.sum()))
 }
 
-/// The same with a mapper that counts its lines and does not say how that is saved.
+/// The same, with a mapper that counts its lines and does not support checkpoints.
 pub fn gated_unsaved(_: &Choice) -> Job {
     counting(Saving::Never)
 }
 
-/// The same with a mapper that counts its lines, and takes its time to save that: a file with the name of its
-/// gate and `.saving` says that it does, and it is done when there is one with `.saved`.
+/// The same, with a mapper that counts its lines and saves slowly: it creates a file named like its gate with
+/// `.saving`, and waits for one with `.saved`.
 pub fn gated_saving(_: &Choice) -> Job {
     counting(Saving::Gated)
 }
@@ -125,7 +125,7 @@ enum Saving {
 #[derive(Clone)]
 struct Counting {
     lines: u64,
-    /// That of the map and that of its reduce.
+    /// The gates of the map and of its reduce.
     gates: (String, String),
     saving: Saving,
 }
@@ -156,7 +156,7 @@ impl Mapper for Counting {
         let gate = &self.gates.0;
         match self.saving {
             Saving::Never => return Ok(Save::Unsupported),
-            // The prototype is asked, too, whether it can.
+            // `save` is also called on the prototype, to find out whether it is supported.
             Saving::Gated if self.lines > 0 => {
                 let said = fs::write(format!("{gate}.saving"), "");
                 said.map_err(|error| TaskError::task(format!("cannot write {gate}.saving: {error}")))?;
@@ -183,8 +183,8 @@ impl Mapper for Counting {
     }
 }
 
-/// Waits a little while there is no file of that name; in the last record or group, until there is one. A
-/// task has one gate, and need not look at it again when it is open.
+/// Pauses while the gate is closed; in the last record or group, waits until it is open. A task has one gate,
+/// which is not checked again after it was open.
 fn pass(gate: &str, record: &str) {
     static OPEN: AtomicBool = AtomicBool::new(false);
     let is_last = record.ends_with("last");

@@ -17,7 +17,7 @@ use napreduce::program::Error;
 use napreduce::{Driver, Program};
 use serde::{Deserialize, Serialize};
 
-/// The job to run and its misbehaviour.
+/// The selected job and its parameters.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 struct Choice {
     /// Name of the definition
@@ -48,8 +48,8 @@ fn chain(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs jobs one after the other, on the same input, each into a directory of its own beside `--output`,
-/// which a chain behind them has.
+/// Runs jobs one after another on the same input. The output of each is `--output` with the job's name as its
+/// extension; a chain at the end writes to `--output` itself.
 fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), Error> {
     let output = driver.output().to_owned();
     for name in names.split(',').filter(|name| *name != "chain") {

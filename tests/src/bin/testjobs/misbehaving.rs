@@ -6,19 +6,19 @@ use napreduce::{Emit, Job, Mapper, Save, TaskError, TaskInfo};
 
 use crate::Choice;
 
-/// The attempt's number, from the environment that every task process has.
+/// Returns the attempt number from the environment of the task process.
 fn attempt_number() -> u64 {
     let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
     id.rsplit('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Ends this very process as the out-of-memory killer would.
+/// Kills this process with SIGKILL, as the out-of-memory killer would.
 fn kill_myself() {
     let this = rustix::process::getpid();
     rustix::process::kill_process(this, rustix::process::Signal::KILL).expect("a process may kill itself");
 }
 
-/// The first attempt of each map dies without warning at record `number`.
+/// The first attempt of each map is killed at record `number`.
 pub fn killed_map(choice: &Choice) -> Job {
     let at = choice.number;
     let seen = std::sync::atomic::AtomicU64::new(0);
@@ -33,7 +33,7 @@ pub fn killed_map(choice: &Choice) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// The first attempt of each reduce dies without warning at group `number`.
+/// The first attempt of each reduce is killed at group `number`.
 pub fn killed_reduce(choice: &Choice) -> Job {
     let at = choice.number;
     let seen = std::sync::atomic::AtomicU64::new(0);
@@ -50,7 +50,7 @@ pub fn killed_reduce(choice: &Choice) -> Job {
         })
 }
 
-/// Each map ends the worker that runs it.
+/// Each map kills its worker.
 pub fn kills_its_worker(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         if let Some(worker) = rustix::process::getppid() {
@@ -94,8 +94,7 @@ pub fn error_in_map(_: &Choice) -> Job {
         .reduce(|number, _, out| out.emit(number, ()))
 }
 
-/// The line `bad` is one with which no try can succeed; each attempt says in a file beside the input that it
-/// was made.
+/// The line `bad` causes a fatal error, which is not retried; each attempt leaves a file next to the input.
 pub fn fatal_in_map(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, ()>| -> Result<(), TaskError> {
@@ -123,7 +122,7 @@ pub fn bad_partition(_: &Choice) -> Job {
         .reduce(|line, _, out| out.emit(line, ()))
 }
 
-/// Writes records of another length than the output format wants.
+/// Writes records whose length differs from that of the output format.
 pub fn bad_length(_: &Choice) -> Job {
     Job::bytes()
         .map(|line: &[u8], out: &mut Emit<Vec<u8>, ()>| out.emit(line, ()))
@@ -134,7 +133,7 @@ pub fn bad_length(_: &Choice) -> Job {
 /// Counts words; the first attempt of map 2 flips one bit of the sealed output of map 1.
 #[derive(Clone)]
 struct Vandal {
-    /// The byte to damage, from the start of the file, modulo its length.
+    /// The offset of the byte to damage, modulo the file's length.
     at: u64,
 }
 
@@ -166,8 +165,8 @@ impl Mapper for Vandal {
     }
 }
 
-/// Waits until it is there: in the output directory of an embedded job, or with one of the cluster's workers,
-/// whose directories lie beside each other.
+/// Waits for the output of map 1: in the output directory of an embedded job, or in the directory of one of
+/// the cluster's workers, which are siblings.
 fn sealed_output_of_map_1() -> std::path::PathBuf {
     let job = std::env::var("NAPREDUCE_JOB_ID").expect("every task process has it");
     let name = format!("{job}_m_0001.1.segment");
@@ -177,7 +176,7 @@ fn sealed_output_of_map_1() -> std::path::PathBuf {
         let workers = files.ancestors().nth(4).and_then(|workers| std::fs::read_dir(workers).ok());
         let workers = workers.into_iter().flatten().flatten();
         let shuffles = workers.map(|worker| worker.path().join("jobs").join(&job).join("shuffle"));
-        // Embedded, the work of each claim has a directory of its own.
+        // An embedded job has a work directory for each claim.
         let claims = std::fs::read_dir("out/_temporary").into_iter().flatten().flatten();
         let embedded = claims.map(|claim| claim.path().join("shuffle"));
         let mut paths = shuffles.chain(embedded).map(|shuffle| shuffle.join(&name));
@@ -193,7 +192,7 @@ pub fn damaged(choice: &Choice) -> Job {
     Job::text().mapper(Vandal { at: choice.number }).reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Never ends by itself: for interrupts. Says in a file beside its input that it runs, and as which process.
+/// Runs until it is interrupted. Writes its process ID to a file next to the input.
 pub fn endless(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, ()>| {
@@ -210,8 +209,7 @@ pub fn endless(_: &Choice) -> Job {
         .reduce(|line, _, out| out.emit(line, ()))
 }
 
-/// Counts words; the first attempt of the last map, alone of all, sleeps for `number` seconds before
-/// it begins.
+/// Counts words; the first attempt of the last map sleeps for `number` seconds before it begins.
 pub fn straggler(choice: &Choice) -> Job {
     let nap = std::time::Duration::from_secs(choice.number);
     let slept = std::sync::atomic::AtomicBool::new(false);
@@ -226,7 +224,7 @@ pub fn straggler(choice: &Choice) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// A line that begins with `hungry` takes `number` MiB of memory and writes to all of it.
+/// A line that begins with `hungry` allocates `number` MiB of memory and writes to all of it.
 pub fn hungry(choice: &Choice) -> Job {
     let bytes = choice.number << 20;
     Job::text().map_only(move |line: &str, out| {
@@ -235,7 +233,7 @@ pub fn hungry(choice: &Choice) -> Job {
     })
 }
 
-/// The environment of a task: names of variables, and targets of descriptors.
+/// Writes the environment of a task: names of variables, and targets of descriptors.
 pub fn surroundings(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         for (name, _) in std::env::vars_os() {
@@ -248,7 +246,7 @@ pub fn surroundings(_: &Choice) -> Job {
     })
 }
 
-/// The first attempt of a map turns its input into capitals and dies.
+/// The first attempt of a map converts its input to capitals and dies.
 pub fn spoils_its_input(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         if attempt_number() == 1 {

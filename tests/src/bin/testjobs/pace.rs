@@ -45,7 +45,7 @@ pub fn slow_values(choice: &Choice) -> Job {
     )
 }
 
-/// The first record takes `number` milliseconds, and says all the while that all is well.
+/// The first record takes `number` milliseconds and reports progress all the time.
 pub fn busy_record(choice: &Choice) -> Job {
     let time = Duration::from_millis(choice.number);
     Job::text().map_only(move |line: &str, out| {
@@ -58,7 +58,7 @@ pub fn busy_record(choice: &Choice) -> Job {
     })
 }
 
-/// A map whose record `wait PATH` is done when there is such a file.
+/// A map whose record `wait PATH` waits until the file exists.
 pub fn gate_in_map(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         pass(line);
@@ -66,8 +66,8 @@ pub fn gate_in_map(_: &Choice) -> Job {
     })
 }
 
-/// A reduce of one group, whose value `wait PATH` is done when there is such a file, and any other after
-/// `number` microseconds.
+/// A reduce of one group, whose value `wait PATH` waits until the file exists. Any other value takes `number`
+/// microseconds.
 pub fn gate_in_reduce(choice: &Choice) -> Job {
     let pause = Duration::from_micros(choice.number);
     Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(

@@ -6,7 +6,7 @@ use napreduce::{Driver, Emit, Job, TaskError};
 
 use crate::Choice;
 
-/// Words that no side file called `known` has, with how often they are there.
+/// Counts the words that are not in any side file called `known`.
 pub fn unknown_words(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
@@ -27,8 +27,8 @@ pub fn unknown_words_as_text(_: &Choice) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Takes the most frequent word away, `number` times, and writes what is left. The lists of words taken away
-/// lie where the program was started.
+/// Removes the most frequent word `number` times, and writes the remaining words. The lists of removed words
+/// are in the working directory.
 pub fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     let mut known = String::from("\n");
     for round in 0..=choice.number {

@@ -24,7 +24,7 @@ pub fn words_without_combiner(_: &Choice) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Numbers, one a line, and what is none as errors.
+/// Numbers, one per line, with other lines written to the named output for errors.
 pub fn sorted_out(_: &Choice) -> Job {
     let errors = NamedOutput::new("errors", Text);
     Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
@@ -33,7 +33,7 @@ pub fn sorted_out(_: &Choice) -> Job {
     })
 }
 
-/// Lines `user TAB time`; for each user the times in order, joined by commas.
+/// Lines `user TAB time`; for each user the ordered times, joined by commas.
 pub fn visits(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| match line.split_once('\t') {
@@ -53,7 +53,7 @@ pub fn visits(_: &Choice) -> Job {
         })
 }
 
-/// Each line `number` times under one key: the size of one group is lines times `number`.
+/// Each line `number` times under one key: the group has `number` values per line.
 pub fn one_key(choice: &Choice) -> Job {
     let copies = choice.number;
     Job::text()
@@ -83,7 +83,7 @@ pub fn first_of_group(_: &Choice) -> Job {
         })
 }
 
-/// Lines as keys, lengths as values: for keys of any length.
+/// Lines as keys and lengths as values, for keys of any length.
 pub fn lines_as_keys(_: &Choice) -> Job {
     Job::bytes().map(|line: &[u8], out: &mut Emit<Vec<u8>, u64>| out.emit(line, line.len() as u64)).reduce(
         |line, lengths, out| {
@@ -108,7 +108,7 @@ pub fn big_values(choice: &Choice) -> Job {
         })
 }
 
-/// Numbers, one a line, shared out by their remainder.
+/// Numbers, one per line, partitioned by their remainder.
 pub fn by_remainder(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<u64, ()>| out.emit(line.parse().unwrap_or(0), ()))
@@ -116,7 +116,7 @@ pub fn by_remainder(_: &Choice) -> Job {
         .reduce(|number, copies, out| out.emit(number, copies.count()))
 }
 
-/// Counts words and takes its time: `number` microseconds for each line and for each group.
+/// Counts words slowly: `number` microseconds for each line and for each group.
 pub fn slow(choice: &Choice) -> Job {
     let pause = std::time::Duration::from_micros(choice.number);
     Job::text()
@@ -130,7 +130,7 @@ pub fn slow(choice: &Choice) -> Job {
         })
 }
 
-/// Lines that hold the letter `e`, as they are, by maps alone; takes its time as `slow` does.
+/// Map-only: copies lines that contain the letter `e`, as slowly as `slow`.
 pub fn slow_lines(choice: &Choice) -> Job {
     let pause = std::time::Duration::from_micros(choice.number);
     Job::text().map_only(move |line: &str, out| {
@@ -141,7 +141,7 @@ pub fn slow_lines(choice: &Choice) -> Job {
     })
 }
 
-/// Lines that also stand in the side file `known`, and what each attempt prints.
+/// Lines that are also in the side file `known`; each attempt prints to its logs.
 pub fn known_lines(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         println!("looking for {line}");

@@ -8,10 +8,10 @@ use napreduce::Job;
 
 use crate::Choice;
 
-/// Says what is done first.
+/// The variable that selects the work before `main` reaches the job.
 const VARIABLE: &str = "TESTJOBS_FIRST";
 
-/// What a program does before `main` reaches its job.
+/// Does the work before `main` reaches the job.
 pub fn do_first() {
     match env::var(VARIABLE).as_deref() {
         Ok("print") => {
@@ -32,9 +32,9 @@ fn marker() -> String {
     env::args().nth(1).unwrap_or_default()
 }
 
-/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's
-/// marker; what it was known by when it was started ahead, or `-`; where its code lies; and a hash, which the
-/// standard library begins anew in each process.
+/// Writes for each line: the attempt from the environment, from that of a child, and from the directory; the
+/// process's marker; its identity before the attempt was known, or `-`; the address of its code; and a hash,
+/// which the standard library seeds in each process.
 pub fn outfits(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         let attempt = env::var("NAPREDUCE_ATTEMPT_ID").expect("every task has it");

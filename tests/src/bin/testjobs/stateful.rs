@@ -1,4 +1,4 @@
-//! A job whose mapper and reducer keep a state, with setup, finish, save and restore.
+//! A job with a stateful mapper and reducer that implement setup, finish, save and restore.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;
@@ -6,7 +6,7 @@ use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, V
 
 use crate::Choice;
 
-/// Counts lines in the mapper's own state and emits at the end; numbers its groups in the reducer's.
+/// The mapper counts lines and emits the count at the end; the reducer numbers its groups.
 #[derive(Clone, Default)]
 struct Summary {
     lines: u64,
