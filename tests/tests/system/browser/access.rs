@@ -1,4 +1,4 @@
-//! The page for screen readers and keyboards: every control has a name and is reached by keys, and selections are
+//! Accessibility: every control has a name and can be reached with the keyboard, and selections are
 //! announced.
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin, served_hostile};
 
-/// Pages that a history with one job has.
+/// The pages of a history with one job.
 pub const PAGES: [&str; 14] = [
     "/",
     "/jobs",
@@ -40,7 +40,7 @@ const CONTROLS: [&str; 9] = [
     "DisclosureTriangle",
 ];
 
-/// A key as a keyboard sends it.
+/// Presses a key.
 fn press(browser: &Browser, key: &str, code: u32) {
     for kind in ["rawKeyDown", "keyUp"] {
         let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
@@ -48,7 +48,7 @@ fn press(browser: &Browser, key: &str, code: u32) {
     }
 }
 
-/// Controls of the accessibility tree that have no name.
+/// Returns the number of controls in the accessibility tree, and those without a name.
 fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
     let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
     let nodes = tree["nodes"].as_array().expect("nodes").iter();
@@ -59,7 +59,7 @@ fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
     (all.len(), all.iter().filter(name).map(|node| (**node).clone()).collect())
 }
 
-/// Marks what can have the focus, and writes down what had it, and whether that could be seen.
+/// Marks the focusable elements, and records which of them had the focus and whether they were visible.
 const WATCH: &str = "
 window.reached = new Set(); window.unseen = [];
 const isSeen = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
@@ -109,7 +109,7 @@ fn suspend_by_keyboard_is_announced_to_screen_reader() {
         browser.until(selector, &format!("return document.querySelector({}) !== null", json!(selector)));
         browser.keys(selector, key);
     };
-    // Enter, as WebDriver writes it.
+    // The Enter key in WebDriver's encoding.
     let enter = "\u{e007}";
     to("td a[href='/jobs/job_0001']", enter);
     to("nav.tabs a[href$='tasks']", enter);

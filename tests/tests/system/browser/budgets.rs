@@ -1,5 +1,5 @@
-//! Speed of the page with a job of 100,000 attempts, as in docs/web.md. Measurements are printed beside their budgets,
-//! without an assertion, since machines are busy.
+//! Speed of the page with a job of 100,000 attempts, as in docs/web.md. Measurements are printed next to
+//! their budgets and not asserted, since the machine may be busy.
 //!
 //! ```text
 //! cargo test -p napreduce-tests --release --test system -- --ignored --nocapture browser::budgets
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::driver::Browser;
 use super::{Served, histories, origin};
 
-/// Notes when rows and bars are there for the first time, and what kept the page busy for long.
+/// Records when rows and bars first appear, and what blocked the page for long.
 const WATCH: &str = "
 window.seen = {}; window.long = [];
 new MutationObserver(() => {
@@ -25,7 +25,7 @@ const FIRST_PAINT: &str = "return performance.getEntriesByName('first-contentful
 const FETCHED_AND_DRAWN: &str = "return seen.drawn - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')).startTime";
 const ANSWERED: &str = "const asked = performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')); \
                         return asked.responseEnd - asked.startTime";
-/// The median of nine, once they are drawn at all.
+/// The median of nine redraws, after the first drawing.
 const DRAWN: &str = "
 const canvas = document.querySelector('canvas[data-stints]');
 const times = Array.from({ length: 9 }, () => {
@@ -34,7 +34,7 @@ const times = Array.from({ length: 9 }, () => {
 });
 return times.sort((one, other) => one - other)[4];
 ";
-/// From a jump to when a row of it is there.
+/// The time from a jump until a row there is visible.
 const JUMP: &str = "
 const box = document.querySelector('.timeline .long');
 const begin = performance.now();

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// The suspends and checkpoints of the job, its restores, and the number of workers.
+/// Returns the suspends and checkpoints of the job, its restores, and the number of workers.
 const TOLD: &str = "return fetch('/api/nap/v1/jobs/job_0001/timeline').then((told) => told.json()).then(({ naps, restores, lanes }) => \
                     [naps.map((nap) => nap.is_suspended), Object.values(restores), new Set(lanes.map((lane) => lane.worker)).size])";
 
@@ -17,7 +17,7 @@ fn checkpoint_and_kill_are_drawn_with_lost_work() {
     let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
     let job = GatedJob::submit(&folder, &cluster, "gated", "moving", 1, 1);
     let first = job.until("m_0000.1", "running")["worker"].clone();
-    // It gets nothing more to do, so that the work goes elsewhere.
+    // The worker drains, so that the task restores on another one.
     run(cluster.nap().args(["worker", "drain", first.as_str().expect("a worker")])).succeeded();
     job.command("checkpoint", "m_0000");
     let second = job.until("m_0000.2", "running")["worker"].clone();

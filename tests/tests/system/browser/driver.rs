@@ -15,15 +15,15 @@ use tokio::runtime::Runtime;
 const DRIVER: &str = "chromedriver";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The driver asks for any port on `::1` and ends when the same one is taken on 127.0.0.1, where a connection
-/// that was closed a minute ago is enough, and the tests close thousands. The next start asks for another.
+/// The driver chooses a free port on `::1`, and fails if that port is used on 127.0.0.1. A recently closed
+/// connection is enough, and the tests close thousands. The next start chooses another port.
 const STARTS: usize = 20;
 
-/// Chromium without a window. Everything blocks.
+/// Headless Chromium. All methods block.
 pub struct Browser {
     runtime: Runtime,
     client: Client,
-    /// Ended after the browser is.
+    /// The driver must end after the browser.
     _driver: Driver,
 }
 
@@ -62,7 +62,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -181,8 +181,7 @@ impl Browser {
         clicked.unwrap_or_else(|error| panic!("{words}: {error}\n{}", self.text()));
     }
 
-    /// Opens an address in a tab of its own, which is the one that all else is about from then on;
-    /// what it is called.
+    /// Opens an address in a new tab, which becomes the current one; returns its handle.
     pub fn tab(&self, address: &str) -> WindowHandle {
         let opened = self.runtime.block_on(async {
             let handle = self.client.new_window(true).await?.handle;

@@ -1,4 +1,5 @@
-//! The page served elsewhere: for a coordinator at another address, for a growing or damaged history, from a file.
+//! Pages served by other servers: for a coordinator at another address, for a growing or damaged history,
+//! from a file.
 
 use std::fs;
 
@@ -8,10 +9,10 @@ use serde_json::Value;
 use super::driver::Browser;
 use super::{ANYWHERE, Served, histories, link, origin};
 
-/// The jobs on a page.
+/// Returns the jobs on a page.
 const JOBS: &str = "return fetch('/api/nap/v1/jobs').then((told) => told.json()).then(({ items }) => items)";
 
-/// And of the first worker's coming.
+/// Returns the events of the first worker's registration.
 const CAME: &str = "return fetch('/api/nap/v1/workers/changes?from=0').then((told) => told.json()).then(({ items }) => items.at(-1))";
 
 #[test]
@@ -24,7 +25,7 @@ fn page_served_elsewhere_shows_same_numbers() {
     let published = fs::read(cluster.directory().join("coordinator.json")).expect("it is published");
     let published: Value = serde_json::from_slice(&published).expect("JSON");
     let address = published["address"].as_str().expect("an address");
-    // A machine that has nothing but a copy of the secret.
+    // A machine with only a copy of the secret.
     let secret = folder.path("copied-secret");
     fs::copy(cluster.directory().join("secret"), &secret).expect("a copy");
     let mut command = program("nap");
@@ -40,7 +41,7 @@ fn page_served_elsewhere_shows_same_numbers() {
         "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) === 1",
     );
     browser.picture("served-elsewhere");
-    // A session there may issue commands.
+    // A session on that server may issue commands.
     browser.click("Suspend");
     browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
     browser.keys("#reason", "asked from afar");
@@ -51,7 +52,7 @@ fn page_served_elsewhere_shows_same_numbers() {
     job.ends_as_undisturbed();
     browser.until_says("succeeded");
     let far = browser.run(JOBS);
-    // Samples of every ten seconds are served there, too.
+    // Samples of every ten seconds are also served there.
     browser.open(&format!("{}/workers", origin(&there.link)));
     browser.until("it came", "return document.querySelectorAll('h2 + div tbody tr').length > 0");
     let came = browser.run(CAME);
@@ -77,7 +78,7 @@ fn served_history_follows_writes_and_reports_damage() {
     second.ends_as_undisturbed();
     browser.until_says("job_0002");
     browser.has_no_complaints();
-    // A copy, of which one file was cut and one is no head at all.
+    // A copy with a truncated file and an invalid head.
     let (history, copy) = (cluster.directory().join("coordinator/history"), folder.path("copy"));
     fs::create_dir(&copy).expect("a folder");
     for entry in fs::read_dir(&history).expect("a folder").flatten().filter(|entry| entry.path().is_file()) {

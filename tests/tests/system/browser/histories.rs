@@ -46,7 +46,7 @@ fn keep(directory: &Path, detail: JobDetail) {
     history.add(&job).expect("it is written");
 }
 
-/// A job whose every text is markup, and that napped.
+/// A job whose every text contains HTML markup, and which was suspended.
 pub fn hostile(directory: &Path) {
     let mut job = ended(EVIL, 1, 9_000);
     job.counters.add(EVIL, 1);
@@ -83,7 +83,7 @@ pub fn hostile(directory: &Path) {
     keep(directory, job);
 }
 
-/// A job of so many maps, one after the other on so many slots.
+/// A job with this many maps, one after another on this many slots.
 pub fn large(directory: &Path, maps: u32, slots: u32) {
     let mut job = ended("large", maps, 60_000_000);
     let length = |index: u32| 500 + u64::from(index.wrapping_mul(2_654_435_761) % 1_000);
@@ -108,7 +108,8 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
     keep(directory, job);
 }
 
-/// A large job that lost its slots 3,480 times, and sixty newer ones of another queue that each lost one; ended at a moment.
+/// A large job that lost its slots 3,480 times, and sixty newer jobs of another queue that each lost one;
+/// with a given end time.
 pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
     for number in 1..=61 {
         let (tasks, taken) = if number == 1 { (tasks, 3_480) } else { (1, 1) };
@@ -146,8 +147,8 @@ pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
     }
 }
 
-/// Two maps: of the first, `.1` was checkpointed and `.2` went on from it, by a clock that is a little behind; of the second, `.2` was
-/// quicker than `.1`, which was killed and is the last in the list.
+/// Two maps. Attempt `.1` of the first was checkpointed, and `.2` restored it, according to a clock that is
+/// slightly behind. For the second, `.2` was faster than `.1`, which was killed and is the last in the list.
 pub fn causes(directory: &Path) {
     let mut job = ended("causes", 2, 9_000);
     let micros = |millis: u64| (BASE + millis) * 1_000;
@@ -189,7 +190,7 @@ pub fn causes(directory: &Path) {
     keep(directory, job);
 }
 
-/// A job of so many maps at once, of which the last was killed and begun again.
+/// A job with this many concurrent maps; the last one was killed and retried.
 pub fn tall(directory: &Path, maps: u32) {
     let mut job = ended("tall", maps, 9_000);
     for index in 0..maps {

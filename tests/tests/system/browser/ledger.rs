@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// Production takes slots of maps by suspends.
+/// Production preempts maps by suspends.
 pub const NATJAM: &str = "[preemption]\nprimitive = \"suspend\"\n\
                       [scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n";
 
-/// Submits a word count with a pause in microseconds per record.
+/// Submits a word count with this pause in microseconds per record.
 pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pause: &str) -> String {
     let output = format!("out-{name}");
     let job = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
@@ -18,7 +18,8 @@ pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pa
     cluster.submit(folder, &[&job[..], &more[..]].concat())
 }
 
-/// A job of research whose maps give up slots to one of production; the requests in its history.
+/// Runs a job of research whose maps give up slots to a job of production; returns the requests in its
+/// history.
 fn preempted(folder: &Folder, cluster: &OwnCluster) -> Vec<Value> {
     let lines = |count: u32| (0..count).map(|line| format!("word{:03}\n", line % 350)).collect::<String>();
     folder.write("large/1", lines(500));
@@ -57,7 +58,7 @@ fn cluster_ledger_names_preemptor_and_victim() {
     browser.click("Preemptions");
     browser.until_says("Slots wanted back");
     until_rows(&browser, known.len());
-    // The figures are those of the history.
+    // The figures equal those of the history.
     let asked = "return fetch('/api/nap/v1/preemptions/totals').then((answer) => answer.json())";
     let totals = browser.run(asked);
     let sum = |name: &str| known.iter().map(|one| one[name].as_u64().expect("a number")).sum::<u64>();

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// A page without a stream asks so often, and one with a stream asks by itself more seldom.
+/// The polling interval of a page without a stream; a page with a stream polls less often.
 const POLLED_MILLIS: u64 = 3_000;
 
-/// Waits until so many streams are open; asked of the server itself, by the page.
+/// Waits until this many streams are open, according to the server.
 fn until_streams(browser: &Browser, count: u32) {
     let metric = format!("napreduce_http_streams {count}\n");
     let script = format!(
@@ -19,7 +19,7 @@ fn until_streams(browser: &Browser, count: u32) {
     browser.until(&format!("{count} streams are open"), &script);
 }
 
-/// Has the page write down when these words appear, and that it was never loaded again.
+/// Makes the page record when these words appear; the record would be lost by a reload.
 fn look_for(browser: &Browser, words: &str) {
     browser.run(&format!(
         "window.seen = null; \
@@ -30,7 +30,7 @@ fn look_for(browser: &Browser, words: &str) {
     ));
 }
 
-/// When they did, in milliseconds since 1970.
+/// Returns the time at which they appeared, in milliseconds since 1970.
 fn seen(browser: &Browser, words: &str) -> u64 {
     let seen = browser.until(&format!("{words} appears without a reload"), "return window.seen ?? false");
     seen.as_u64().expect("a moment")
@@ -44,7 +44,7 @@ fn job_appears_before_next_poll() {
     browser.open(&link(&cluster, &[]));
     until_streams(&browser, 1);
     let mut fastest = u64::MAX;
-    // Machines are shared: the best of three, against what a page without events would take.
+    // Machines are shared: the best of three must beat the polling interval.
     for (number, name) in [(1, "first"), (2, "second"), (3, "third")] {
         let id = format!("job_000{number}");
         look_for(&browser, &id);
@@ -92,7 +92,7 @@ fn tabs_share_one_stream_after_leader_closes() {
     };
     let first = all_see(&lists, "first", 1);
     until_streams(&browser, 1);
-    // The tab that listens is the one that was there first.
+    // The first tab is the one that listens.
     browser.turn_to(&lists[0]);
     browser.close_tab();
     browser.turn_to(&lists[1]);
@@ -143,7 +143,7 @@ fn hidden_tab_stops_polling_and_catches_up() {
     let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
     browser.open(&link(&cluster, &[]));
     until_streams(&browser, 1);
-    // A minute passes at once.
+    // Makes a minute pass quickly.
     browser.run(
         "const slow = window.setTimeout; window.setTimeout = (act, millis) => slow(act, Math.min(millis, 100)); \
          let hidden = true; window.reveal = () => { hidden = false; document.dispatchEvent(new Event('visibilitychange')); }; \

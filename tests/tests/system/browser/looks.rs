@@ -1,4 +1,5 @@
-//! Pages at larger zoom, higher contrast and reduced motion: nothing is cut off, text has contrast, controls have size.
+//! Pages at high zoom, high contrast and reduced motion: nothing is cut off, text has contrast, controls are
+//! large enough.
 
 use napreduce_tests::Folder;
 use serde_json::json;
@@ -6,9 +7,9 @@ use serde_json::json;
 use super::access::PAGES;
 use super::{origin, served_hostile};
 
-/// Pixels by which the page is too wide.
+/// Returns the number of pixels by which the page is too wide.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
-/// Text whose contrast is less than the 4.5 to 1 of WCAG 2.2 AA, or 3 to 1 where it is large.
+/// Returns text whose contrast is below 4.5 to 1, or 3 to 1 if it is large (WCAG 2.2 AA).
 const FAINT: &str = "
 const channel = (value) => ((value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
 const parsed = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -33,7 +34,7 @@ while (texts.nextNode()) {
   if (contrast < (isLarge ? 3 : 4.5)) faint.push(`${contrast.toFixed(2)} ${texts.currentNode.data.trim().slice(0, 40)}`);
 }
 return faint";
-/// Buttons and links on their own that are less than 24 pixels high or wide.
+/// Returns standalone buttons and links that are less than 24 pixels high or wide.
 const SMALL: &str = "
 return [...document.querySelectorAll('button, input, select, header nav a, .tabs a')]
   .filter((one) => one.checkVisibility() && one.type !== 'checkbox')
@@ -46,7 +47,7 @@ return [...document.querySelectorAll('*')].filter((one) => {
   return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
 }).length";
 
-/// A picture of a page.
+/// Returns the name of a screenshot.
 fn named(what: &str, page: &str) -> String {
     format!("{what}{}", page.replace(['/', '?', '='], "-"))
 }
@@ -55,7 +56,7 @@ fn named(what: &str, page: &str) -> String {
 fn pages_fit_narrow_screens_and_double_zoom() {
     let folder = Folder::new();
     let Some((browser, server)) = served_hostile(&folder) else { return };
-    // 1,280 pixels at 200 % are as wide as 640.
+    // 1,280 pixels at 200 % have the width of 640.
     for (width, scale, name) in [(320, 1, "320-pixels"), (640, 2, "zoomed")] {
         let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
         browser.devtools("Emulation.setDeviceMetricsOverride", &screen);

@@ -1,5 +1,5 @@
-//! The page of a cluster in a real browser, with screenshots in `target/browser`. Skipped without a browser, unless
-//! `NAPREDUCE_REQUIRE` lists `browser`.
+//! The page of a cluster in a real browser, with screenshots in `target/browser`. Skipped without a browser,
+//! unless `NAPREDUCE_REQUIRE` lists `browser`.
 
 mod access;
 mod budgets;
@@ -58,7 +58,7 @@ fn link_signs_in_once_and_page_follows_job() {
     cluster.wait(&[job.id()]).succeeded();
     browser.until_says("Nothing runs. Submit a job");
     browser.has_no_complaints();
-    // A second use of the link.
+    // The link is used a second time.
     browser.open(&format!("{}/about", origin(&link)));
     browser.click("Sign out");
     browser.until_says("Sign in by a link");
@@ -131,7 +131,7 @@ fn waiting_job_shows_reason_and_viewer_cannot_order() {
     let second = GatedJob::submit(&folder, &cluster, "gated", "second", 2, 1);
     let link = link(&cluster, &["--view"]);
     browser.open(&link);
-    // From the first page alone: it waits, and which job holds the slot is a link beside it.
+    // The first page shows that the job waits, with a link to the job that holds the slot.
     browser.until_says("waiting");
     browser.until_says("no map slot is free");
     browser.picture("waiting");
@@ -198,7 +198,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     // Keys select the first bar.
     browser.keys("canvas", "l");
     browser.until_says("job_0001_m_0000.1 on");
-    // The table has all rows, few of them in the document.
+    // The table has all rows, but only some of them are in the document.
     browser.keys("canvas", "t");
     let table = "const table = document.querySelector('.timeline table'); \
                  return [table.rows.length, table.getAttribute('aria-rowcount')].join()";
@@ -213,7 +213,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     browser.picture("hundred-thousand-as-table");
     browser.click("Attempts and logs");
     browser.until_says("100 of 100,000 are shown");
-    // The head of a column sorts all of them, not those that are shown; the address keeps it.
+    // Clicking a column head sorts all rows, not only the visible ones; the address records the order.
     browser.click("Took");
     let sorted = "return document.querySelector('th[aria-sort=descending]')?.innerText.startsWith('Took')";
     browser.until("the slowest come first", sorted);
@@ -228,7 +228,7 @@ fn timeline_of_hundred_thousand_bars_is_drawn() {
     browser.has_no_complaints();
 }
 
-/// A browser on the history of a job whose every text is markup.
+/// Opens a browser on the history of a job whose every text contains HTML markup.
 fn served_hostile(folder: &Folder) -> Option<(Browser, Served)> {
     let browser = Browser::start(folder)?;
     let history = folder.path("history");
@@ -238,7 +238,7 @@ fn served_hostile(folder: &Folder) -> Option<(Browser, Served)> {
     Some((browser, server))
 }
 
-/// `nap history serve`, until it is dropped.
+/// A running `nap history serve`, ended when it is dropped.
 struct Served {
     process: Child,
     link: String,
@@ -251,7 +251,7 @@ impl Served {
         Served::by(folder, command)
     }
 
-    /// By a command that prints a link and serves until it is interrupted.
+    /// Runs a command that prints a link and serves until it is interrupted.
     fn by(folder: &Folder, mut command: Command) -> Served {
         let said = folder.path("served.txt");
         command.stdout(std::fs::File::create(&said).expect("a file")).stderr(Stdio::inherit());

@@ -29,7 +29,8 @@ fn demand_and_workers_over_time_survive_kill_and_copy() {
     browser.until("slots that were wanted", wanted);
     open("/queues");
     browser.until_says("wanted at most");
-    // Two slots are held and seven more are wanted: the axis is that of what is held, and the number stands beside the clipped line.
+    // Two slots are held and seven more are wanted: the axis covers the held slots, and the number is next to
+    // the clipped line.
     let axis = "const chart = document.querySelector('.shares figure.map'); \
                 const words = [chart?.querySelector('.most').innerText, chart?.querySelector('.beyond')?.innerText]; \
                 return /^[2-4],[5-9] wanted$/.test(words.join())";

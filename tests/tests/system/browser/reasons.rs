@@ -1,4 +1,5 @@
-//! Why a job makes no progress, in the words of `nap job explain`, and the stderr of failed attempts.
+//! The reasons why a job makes no progress, as printed by `nap job explain`, and the stderr of failed
+//! attempts.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
 use serde_json::Value;
@@ -6,10 +7,11 @@ use serde_json::Value;
 use super::driver::Browser;
 use super::{ANYWHERE, link, origin};
 
-/// The lines that stand in the panel, without what stands beside them.
+/// Returns the lines of the panel.
 const WHY: &str = "return [...document.querySelectorAll('.panel.why p')].map((line) => line.textContent)";
 
-/// Waits until the page of a job says what the command line does, of this kind; what it says to do.
+/// Waits until the page of a job shows the same reason of this kind as the command line; returns the
+/// suggested command.
 fn until_as_explained(
     browser: &Browser,
     cluster: &OwnCluster,
@@ -18,7 +20,7 @@ fn until_as_explained(
     code: &str,
 ) -> Option<String> {
     browser.open(&format!("{}/jobs/{job}", origin(page)));
-    // Times differ between both.
+    // Times differ between the two.
     let plain = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
     wait_until(&format!("{job} waits for {code}"), || {
         let told = cluster.json(&["job", "explain", job]);
@@ -63,7 +65,7 @@ fn shown_reason_matches_command_line_and_its_command_works() {
     first.until("m_0000.1", "running");
     until_as_explained(&browser, &cluster, &page, "job_0001", "progress");
 
-    // The only worker drains, so that none is left for the reduce.
+    // The only worker drains, so no worker is left for the reduce.
     run(cluster.nap().args(["worker", "drain", "worker_0001"])).succeeded();
     first.open("m_0000");
     until_as_explained(&browser, &cluster, &page, "job_0001", "no-worker");
@@ -99,7 +101,7 @@ fn stderr_of_failed_attempt_outlives_worker() {
     browser.picture("stderr-of-one-that-failed");
     browser.has_no_complaints();
     drop(cluster);
-    // The history alone shows the same.
+    // The history shows the same without a cluster.
     let mut command = program("nap");
     command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(folder.path("cluster"));
     let server = super::Served::by(&folder, command);

@@ -24,7 +24,7 @@ fn recordings_of_two_schedulers_are_compared() {
     assert_eq!(browser.run("return location.pathname"), "/recordings");
     browser.picture("recordings");
 
-    // The figures are those that the simulation prints.
+    // The figures equal those printed by the simulation.
     let sojourn =
         |index: usize| said["schedulers"][index]["runs"][0]["sojourn"]["mean"].as_f64().expect("seconds");
     let seconds = "return fetch('/api/nap/v1/recordings').then(told => told.json()).then(({ items }) => items.map(item => item.sojourn.mean / 1000))";
@@ -45,7 +45,7 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("recordings-compared-dark");
 
-    // A job of one of them keeps to it, from page to page.
+    // Links of a job in one recording stay in that recording.
     browser.open(&format!("{}/jobs?recording=natjam.0", origin(&server.link)));
     browser.until_says("job_0002");
     browser.click("job_0002");
@@ -58,7 +58,7 @@ fn recordings_of_two_schedulers_are_compared() {
     browser.has_no_complaints();
 }
 
-/// A long reduce of research, and an urgent job while it runs; a tenth of each is run.
+/// A long reduce of research, and an urgent job during it; scaled down to a tenth.
 const LONG_AND_URGENT: &str = r#"
 seed = 7
 cluster = { machines = 1, map-slots = 2, reduce-slots = 1 }
@@ -88,7 +88,7 @@ fn lab_report_shows_cluster_of_each_cell() {
     lab.current_dir(folder.root()).args(["lab", "replay", "jobs.toml", "--time-scale", "10"]);
     lab.args(["--scheduler", "natjam,fifo", "--primitive", "kill", "--launch", "8ms", "--suspend", "2ms"]);
     lab.args(["--resume", "2ms", "--checkpoint-write", "20ms", "--checkpoint-read", "10ms", "--report"]);
-    // On a busy machine jobs are submitted too late, which is status 1.
+    // On a busy machine, jobs are submitted too late, which is status 1.
     let said = run(lab.arg(&report)).stdout;
     assert!(said.contains("right") && !said.contains("DIFFER"), "{said}");
     let server = Served::start(&folder, &report);

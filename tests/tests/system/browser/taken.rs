@@ -51,7 +51,7 @@ fn taken_slot_links_to_beneficiary_and_comparison() {
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
     browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");
 
-    // Over time, one queue had the slot, then the other one, while the first one's work was suspended.
+    // First one queue had the slot, then the other, while the work of the first was suspended.
     browser.open(&format!("{}/queues?last=10m", origin(&link)));
     browser.until_says("1 suspended at most");
     let named = "return [...document.querySelectorAll('.shares h3')].map((head) => head.textContent).join()";

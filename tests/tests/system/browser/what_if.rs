@@ -5,7 +5,7 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run};
 use super::driver::Browser;
 use super::{ANYWHERE, Served, link, origin};
 
-/// Chooses policies, and has them simulated.
+/// Selects policies and starts their simulation.
 fn simulate(browser: &Browser, schedulers: &[&str]) {
     browser.until("the form", "return document.querySelector('form.what-if-form') !== null");
     for name in schedulers {
@@ -27,7 +27,7 @@ fn history_is_simulated_under_other_policy() {
     browser.until_says("Schedulers to compare with the recorded one");
     browser.picture("what-if-form");
 
-    // The error of the server is shown beside the button.
+    // The server's error is shown next to the button.
     browser.run("document.querySelector('form.what-if-form details').open = true");
     browser.keys("textarea", "[worker]");
     simulate(&browser, &["fifo"]);
@@ -46,7 +46,7 @@ fn history_is_simulated_under_other_policy() {
     browser.run("document.documentElement.dataset.theme = 'dark'");
     browser.picture("what-if-dark");
 
-    // How far it can be trusted stands before what it came to.
+    // The fidelity is shown before the results.
     let order = "const all = [...document.querySelector('article.what-if').querySelectorAll('.cards, table')]; \
                  return all.map((one) => one.tagName).join()";
     assert_eq!(browser.run(order), "DIV,TABLE");
@@ -56,7 +56,7 @@ fn history_is_simulated_under_other_policy() {
     browser.until("both are drawn", &format!("{drawn} === 2"));
     browser.picture("what-if-compared");
 
-    // It fits a narrow screen, and can be removed.
+    // The result fits a narrow screen, and can be removed.
     browser.resize(340, 800);
     browser.open(&format!("{}/recordings", origin(&server.link)));
     browser.until_says("done after");

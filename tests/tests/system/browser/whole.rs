@@ -13,7 +13,7 @@ fn now_millis() -> u64 {
     u64::try_from(since.as_millis()).expect("a moment")
 }
 
-/// Types into the filter of a list, as the only text.
+/// Types a text into the filter of a list.
 fn filter(browser: &Browser, text: &str) {
     browser.run(&format!(
         "const search = document.querySelector('main input[type=search]'); search.value = {}; \
@@ -167,7 +167,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
                 return view.scrollTop > 0 && words.top >= 0 && words.bottom <= innerHeight";
     assert_eq!(browser.run(seen), true, "the nap or its words are out of sight");
 
-    // Paper does not scroll: the picture shows all rows.
+    // Printed pages do not scroll, so all rows must be shown.
     browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
     browser.run("dispatchEvent(new Event('beforeprint'))");
     let canvas =
@@ -181,7 +181,7 @@ fn missing_page_is_named_and_selected_suspend_scrolls_into_view() {
     browser.has_no_complaints();
 }
 
-/// Elements wider than their box, such as a table that is cut off on paper.
+/// Returns elements wider than their box, such as a table that is cut off in print.
 const CROPPED: &str = "
 return [...document.querySelectorAll('main .scroll, main .timeline .view, main pre')]
   .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
