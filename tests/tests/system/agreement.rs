@@ -1,8 +1,8 @@
-//! The same small workload on a cluster and in the simulator: under each policy the same decisions in the same
-//! order.
+//! Runs the same small workload on a cluster and in the simulator. Under each policy, both must make the same
+//! decisions in the same order.
 //!
-//! The simulated run comes first and gives the order in which tasks end. On the cluster tasks wait for gates, which
-//! are opened in that order, so that only decisions are compared, never times.
+//! The simulated run comes first and determines the order in which tasks end. On the cluster, tasks wait for
+//! gates, which the test opens in that order, so that only decisions are compared, never times.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,12 @@ use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, Simulation, Sim
 use napreduce_tests::{Folder, OwnCluster, joined, wait_until};
 use serde::Deserialize;
 
-/// How long a decision may take before the test gives up on it.
+/// Deadline for a decision.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A job: name, queue, user, priority, deadline in seconds, submission and work of its maps and reduces in
-/// tenths of a second. No two things end together, and nobody wants two slots back at once: which of two
+/// A job: name, queue, user, priority, deadline in seconds, submission time, and work of its maps and reduces
+/// in tenths of a second. No two events coincide, and no job reclaims two slots at once, since the order in
+/// which two tasks are saved and resumed on a cluster depends on timing.
 /// tasks is saved first on a cluster is a matter of time, and so is which of them goes on first.
 type Line = (&'static str, &'static str, &'static str, i32, u64, u64, &'static [u64], &'static [u64]);
 
@@ -32,8 +33,9 @@ const JOBS: [Line; 4] = [
     ("d", "production", "ada", 1, 90, 207, &[72], &[36]),
 ];
 
-/// The policies with tables in which every one of them has something to do here, and how slots are taken
-/// back. Which of two attempts gives its slot must not depend on how far they are: that is other times.
+/// The policies, each with a configuration that affects these jobs, and the kinds of preemption to expect.
+/// The choice between two attempts must not depend on their progress, which differs between cluster and
+/// simulator.
 const POLICIES: [(&str, &str, &[&str]); 14] = [
     ("fifo", "", &[]),
     ("fifo", "[scheduler.fifo]\nignore-priority = true", &[]),
@@ -127,7 +129,7 @@ fn simulated(configuration: &SchedulerConfiguration, preemption: PreemptionSetti
     text.lines().filter_map(step).collect()
 }
 
-/// A line of the simulator's log, if it is about a submission, an order or an end.
+/// Parses a line of the simulator's log; `None` if it is not about a submission, an order or an end.
 fn step(line: &str) -> Option<Step> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -148,7 +150,7 @@ fn step(line: &str) -> Option<Step> {
     }
 }
 
-/// The decisions of a cluster so far, in the format of the simulator.
+/// Returns the decisions of a cluster so far, in the format of the simulator.
 fn decided(cluster: &OwnCluster) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
@@ -180,15 +182,15 @@ fn is_done(cluster: &OwnCluster, task: &str) -> bool {
     )
 }
 
-/// The gate of a task, whose path has the same length for all.
+/// Returns the gate of a task; all gates have paths of the same length.
 fn gate(folder: &Folder, task: &str) -> PathBuf {
     folder.path(&format!("gates/{task}"))
 }
 
-/// Records of each map, and groups of each reduce: enough to be at work for longer than any decision takes.
+/// Records of each map, and groups of each reduce: enough work to outlast any decision.
 const LINES: usize = 4000;
 
-/// Submits a job: one input file per map, which names its gate and that of the reduce.
+/// Submits a job: one input file per map, which names the gates of the map and the reduce.
 fn submit(folder: &Folder, cluster: &OwnCluster, number: usize) {
     let (name, queue, _, priority, deadline, _, maps, reduces) = JOBS[number];
     let job = format!("job_{:04}", number + 1);
@@ -212,7 +214,7 @@ fn submit(folder: &Folder, cluster: &OwnCluster, number: usize) {
     assert_eq!(cluster.submit(folder, &arguments), job);
 }
 
-/// Each line was counted once, however often the task that read it was preempted.
+/// Checks that each line was counted once, although the tasks were preempted.
 fn check_output(folder: &Folder, number: usize, what: &str) {
     let (name, _, _, _, _, _, maps, _) = JOBS[number];
     let text = String::from_utf8(joined(&folder.path(&format!("out-{name}")))).expect("text");
@@ -240,7 +242,7 @@ fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[Step], what: &str) {
                     assert!(began.elapsed() < DEADLINE, "{what}: {so_far:?} does not become {expected:?}");
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                // In the simulated run it began at once.
+                // In the simulated run the attempt began at once.
                 let words: Vec<&str> = decision.split(' ').collect();
                 if let ["launch" | "restore", attempt, ..] = words[..] {
                     wait_until(&format!("{what}: the start of {attempt}"), || has_begun(cluster, attempt));

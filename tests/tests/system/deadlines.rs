@@ -6,12 +6,12 @@ use napreduce_tests::{Folder, OwnCluster, program, run};
 
 const NATJAM: &str = "[scheduler.natjam-deadline]\nadmission = \"refuse\"\ninterval = \"10ms\"\n";
 
-/// A job whose map takes about two seconds, 100 ms for each line, and whose reduce a tenth of one.
+/// A job whose map takes about two seconds, 100 ms per line, and whose reduce takes a tenth of a second.
 fn submission(cluster: &OwnCluster, folder: &Folder, job: &str, output: &str, more: &[&str]) -> Command {
     let mut command = program("testjobs");
     command.env_remove("NAPREDUCE_DIR").current_dir(folder.root());
     command.args(["lines", "--job", job, "--output", output, "--number", "100000", "--reduces", "1"]);
-    // All of them have tasks of one length, as jobs of one name have.
+    // Jobs of the same name are assumed to have tasks of the same length.
     command.args(["--name", "report", "--quiet", "--cluster"]).arg(cluster.directory()).args(more);
     command
 }
@@ -19,7 +19,7 @@ fn submission(cluster: &OwnCluster, folder: &Folder, job: &str, output: &str, mo
 fn start(folder: &Folder) -> OwnCluster {
     folder.write("lines/1", "word\n".repeat(20));
     let cluster = OwnCluster::start(folder, 1, "natjam-deadline", NATJAM);
-    // The length of its tasks is known from here on.
+    // From here on, the length of the job's tasks is known.
     run(&mut submission(&cluster, folder, "slow", "first", &[])).succeeded();
     cluster
 }
@@ -41,7 +41,7 @@ fn infeasible_deadline_is_refused_before_start() {
 fn chain_deadline_is_shared_between_jobs() {
     let folder = Folder::new();
     let cluster = start(&folder);
-    // One job could be done in four seconds; each of two has half of that.
+    // One job can finish in four seconds; with two, each has half of the slots.
     run(&mut submission(&cluster, &folder, "slow", "alone", &["--deadline", "4s"])).succeeded();
     let refused = run(&mut submission(&cluster, &folder, "chain", "chain", &["--deadline", "4s"]));
     refused.failed(2, &["its tasks alone may take "]);

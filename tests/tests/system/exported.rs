@@ -72,7 +72,7 @@ fn suspended_job_is_exported_as_page_and_tables() {
         ),
         "{text}"
     );
-    // What the map moved that napped.
+    // The row of the map that was suspended.
     let cells: Vec<&str> = lines[1].split(',').collect();
     let moments: Vec<u64> = cells[6..9].iter().filter_map(|cell| cell.parse().ok()).collect();
     assert!(moments.len() == 3 && moments.is_sorted(), "launched, started, ended: {text}");

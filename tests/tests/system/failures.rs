@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use napreduce_tests::{Ended, Folder, cluster, joined, program, run, sorted_lines};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-/// How long anything here may take before the test gives up on it.
+/// Deadline for every wait.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
@@ -102,7 +102,7 @@ fn unsafe_output_paths_are_refused_untouched() {
     );
 }
 
-/// Runs a job with its output on a file system of 4 MiB of its own, and lists what is left there.
+/// Runs a job with its output on a file system of 4 MiB, and lists the remaining files.
 fn on_a_small_disk(folder: &Folder, arguments: &str) -> Option<Ended> {
     std::fs::create_dir(folder.path("disk")).expect("a directory");
     let script = format!(
@@ -135,7 +135,7 @@ fn full_disk_during_spill_fails_job_and_leaves_nothing() {
 fn full_disk_during_output_fails_job_and_leaves_nothing() {
     let folder = Folder::new();
     folder.write("in", "abc\n".repeat(5000));
-    // Map output is small once compressed; the parts are not.
+    // Map output is small after compression; the parts are not.
     let arguments =
         "in --job big-values --number 2000 --output disk/out --quiet --reduces 1 --conf compression=lz4";
     if let Some(ended) = on_a_small_disk(&folder, arguments) {
@@ -143,21 +143,21 @@ fn full_disk_during_output_fails_job_and_leaves_nothing() {
     }
 }
 
-/// A job's process, which does not outlive its test.
+/// The process of a job program, which ends with the test.
 struct JobProcess(Child);
 
 impl Drop for JobProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A job that runs until it is ended, with the process of its one map.
+/// A job that runs until it is ended, with the process of its only map.
 struct Running {
     job: JobProcess,
-    /// Its number, as everybody calls it.
+    /// The process ID as text.
     id: String,
     task: Pid,
 }
@@ -217,7 +217,7 @@ fn interrupted_job_removes_output_and_sets_status() {
     }
 }
 
-/// SIGKILL to a program ends its job, unless a cluster runs it.
+/// SIGKILL to a program ends its job, unless the job runs on a cluster.
 #[test]
 fn killed_program_ends_only_embedded_job() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Faults of a host, a worker name, a worker or the input, from the fault to the message, on a cluster.
+//! Faults of a host, a worker name, a worker or the input on a cluster, from the cause to the message.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use napreduce_tests::{Folder, OwnCluster, joined, program, run, wait_until};
 use serde_json::Value;
 
-/// A daemon that ends with its test.
+/// A daemon that ends with the test.
 struct Daemon(Child);
 
 impl Daemon {
@@ -18,7 +18,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already.
+        // Fails if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

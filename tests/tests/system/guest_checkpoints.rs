@@ -1,5 +1,5 @@
-//! Guests that save checkpoints on `guest_runner`: terminated or killed, the next attempt restores, and the output
-//! equals that of an undisturbed run.
+//! Guests on `guest_runner` that save checkpoints. After an end or a kill, the next attempt restores, and the
+//! output equals that of an undisturbed run.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use napreduce_tests::{Folder, NotedJob, assert_nothing_is_left, counter, run, wait_until, without_cluster};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Never, as far as a test is concerned.
+/// A checkpoint interval that no test reaches.
 const NEVER: &str = "1h";
 const OFTEN: &str = "100ms";
 /// Lines of the first map, and groups of the reduce.
@@ -25,7 +25,7 @@ fn start(interval: &str, settings: &[&str]) -> NotedJob {
     NotedJob::start(interval, &engine, |_, _| {})
 }
 
-/// Attempts after the first wait until they are let.
+/// Starts a job whose attempts after the first wait until they are released.
 fn start_held() -> NotedJob {
     NotedJob::start(NEVER, &["--on", &engine()], |command: &mut Command, folder| {
         fs::create_dir(folder.path("hold")).expect("a folder");
@@ -37,7 +37,7 @@ fn let_begin(job: &NotedJob, attempt: &str) {
     job.folder.write(&format!("hold/job_0001_{attempt}"), "");
 }
 
-/// Restores and checkpoints that were gone on from.
+/// Returns the number of restores, and of checkpoints that were restored.
 fn restores(job: &NotedJob) -> (u64, u64) {
     let out = job.folder.path("out");
     (counter(&out, "CHECKPOINT_RESTORES"), counter(&out, "CHECKPOINTS"))
@@ -99,7 +99,7 @@ fn damaged_checkpoint_is_ignored() {
     job.open("m_0000");
     job.wait_for_some("r_0000");
     job.end("r_0000", Signal::TERM);
-    // The description is whole, and what it names is not.
+    // The description is complete, but one of its files is damaged.
     fs::write(job.wait_for_saved("r_0000", "part"), "short").expect("it can be damaged");
     let_begin(&job, "r_0000.2");
     wait_until("it is set aside", || !job.saved("r_0000", "checkpoint.damaged").is_empty());

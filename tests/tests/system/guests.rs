@@ -1,4 +1,4 @@
-//! Guests on `guest_runner`: outputs, broken rules of frames, failures, exit statuses.
+//! Guests on `guest_runner`: outputs, violated frame rules, failures, exit statuses.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -11,13 +11,13 @@ use napreduce_tests::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The engine, as `--on` names it.
+/// Returns the engine as a value of `--on`.
 fn engine() -> String {
     let runner = without_cluster("guest_runner", &Folder::new()).get_program().to_owned();
     format!("exec:{}", runner.display())
 }
 
-/// Counts words of `in` in two reduces, with a frame for every few bytes.
+/// Counts the words of `in` in two reduces, with a frame for every few bytes.
 fn wordcount(folder: &Folder, output: &str, engine: &[&str]) -> Command {
     let mut command = without_cluster("wordcount", folder);
     command
@@ -49,7 +49,7 @@ fn ten_thousand_frames_in_random_order_make_same_parts() {
     }
 }
 
-/// The same on an engine that breaks a rule.
+/// The same on an engine that violates a rule.
 fn broken_wordcount(folder: &Folder, broken: &str) -> Command {
     wordcount(folder, "out", &["--on", &engine(), "--on-conf", "chunk=300", "--on-conf", broken])
 }
@@ -150,7 +150,7 @@ fn interrupted_job_leaves_nothing() {
     wait_until("the guest has ended", || Process::of(guest.number.cast_unsigned()) != Some(guest));
 }
 
-/// A guest of a plan that was made by a job whose engine did nothing.
+/// Runs a guest of a plan that was made by a job whose engine did nothing.
 fn guest(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = without_cluster("wordcount", folder);
     command.arg("--napreduce-guest").args(arguments);
@@ -195,7 +195,7 @@ fn terminated_guest_reports_signal() {
     let mut reduce =
         guest(&folder, &["reduce", "--plan", "plan.json", "--task", "1", "--scratch", "s", "--part", "p"]);
     let mut running = reduce.stdin(Stdio::piped()).spawn().expect("it can be started");
-    // It made its scratch when it was ready to be told.
+    // The guest creates its scratch directory when it is ready for messages.
     wait_until("the guest runs", || folder.has("s"));
     kill_process(Pid::from_raw(running.id().cast_signed()).expect("a process"), Signal::TERM)
         .expect("it runs");

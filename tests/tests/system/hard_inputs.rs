@@ -1,4 +1,4 @@
-//! Odd input files: each gives the right result or an error that names the file.
+//! Unusual input files: each gives the correct result or an error that names the file.
 
 use std::io::Write;
 use std::process::Command;
@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use napreduce_tests::{Ended, Folder, counter, joined, program, run, sorted_lines};
 
-/// Runs one of the test jobs over `input`, both relative to the folder, into `out`.
+/// Runs a job of `testjobs` over `input`, relative to the folder, into `out`.
 fn job(folder: &Folder, name: &str, input: &str, more: &[&str]) -> Ended {
     let mut command = program("testjobs");
     command
@@ -184,7 +184,7 @@ fn unreadable_input_is_named_with_reason() {
     let input = folder.write("locked", "text\n");
     std::fs::set_permissions(&input, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
     let plain = program("wordcount");
-    // Root reads everything, unless it gives up that privilege.
+    // Root can read everything, unless it drops that privilege.
     let root = rustix::process::geteuid().is_root();
     if root && Command::new("setpriv").arg("--version").output().is_err() {
         println!("skipped: root reads everything, and there is no setpriv to give that up with");

@@ -1,4 +1,5 @@
-//! Odd keys, values and groups, and every stage of the builder: the right result or an error that names the record.
+//! Unusual keys, values and groups, and every stage of the builder: the correct result or an error that names
+//! the record.
 
 use napreduce_tests::{Ended, Folder, counter, joined, parts, program, run, sorted_lines};
 

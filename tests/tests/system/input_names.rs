@@ -1,4 +1,4 @@
-//! How INPUT, `--output` and `--files` may be spelled on the command line.
+//! Spellings of INPUT, `--output` and `--files` on the command line.
 
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ fn counted(folder: &Folder, ended: Ended) -> String {
     String::from_utf8(joined(&folder.path("out"))).expect("words")
 }
 
-/// The command in a shell that knows process substitution.
+/// Runs the command in a shell that supports process substitution.
 fn in_bash(folder: &Folder, script: &str) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", script, "bash"]).arg(wordcount(folder).get_program()).current_dir(folder.root());

@@ -5,7 +5,7 @@ use std::fs;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, joined, program, run, wait_until};
 
-/// The isolation that a worker reports.
+/// Returns the isolation that a worker reports.
 fn isolation(cluster: &OwnCluster) -> String {
     let mut words = String::new();
     wait_until("a worker", || {
@@ -16,7 +16,7 @@ fn isolation(cluster: &OwnCluster) -> String {
     words
 }
 
-/// A job whose one task wants 1,000 MiB where it may have 320, beside one that wants nothing.
+/// Runs a job whose only task needs 1,000 MiB but may have 320, together with one that needs none.
 fn check_bound(mode: &str, expected: &[&str]) {
     let folder = Folder::new();
     folder.write("hungry", "hungry\n");
@@ -54,7 +54,7 @@ fn task_inherits_no_secrets_or_descriptors() {
     folder.write("in", "x\n");
     let secret = folder.write("secret-of-somebody", "hush");
     let file = fs::File::open(&secret).expect("a file");
-    // As a shell or a service may leave one open.
+    // An open descriptor, as a shell or a service may leave one.
     let inherited = rustix::io::dup(&file).expect("a descriptor");
     rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).expect("inherited");
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
@@ -67,7 +67,7 @@ fn task_inherits_no_secrets_or_descriptors() {
         .spawn()
         .expect("a worker");
     cluster.wait_for_workers(2);
-    // So that the job goes to the one with these surroundings.
+    // So that the job runs on the worker with this environment.
     run(cluster.nap().args(["worker", "drain", "local-a", "--wait"])).succeeded();
     let job = cluster.submit(&folder, &["in", "--job", "surroundings", "--output", "out"]);
     cluster.wait(&[&job]).succeeded();
@@ -115,7 +115,8 @@ fn invalid_limits_are_refused_before_start() {
     assert!(ended.stderr.contains("memory-factor 0: must be at least 1"), "{}", ended.stderr);
 }
 
-/// The threads of a process, and whether each has short slices of time; `None` where the kernel shows none.
+/// Returns the threads of a process, and whether each has a short time slice; `None` if the kernel does not
+/// report it.
 fn short_slices(process: Process) -> Option<Vec<(String, bool)>> {
     let threads = fs::read_dir(format!("/proc/{}/task", process.number)).expect("a process").flatten();
     let thread = |path: std::path::PathBuf| {

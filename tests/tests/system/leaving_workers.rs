@@ -1,5 +1,5 @@
-//! Workers that are ended from outside: SIGTERM to a daemon, to every process of an allocation, to process 1 of a
-//! pod, and a time limit. Their tasks resume elsewhere.
+//! Workers that are ended from outside: SIGTERM to a daemon, to every process of an allocation, or to process
+//! 1 of a pod, and a time limit. Their tasks resume on other workers.
 
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, program, skipped, wait_until};
 use rustix::process::Signal;
 
-/// A worker outside `nap up`, which is not restarted.
+/// A worker that was started without `nap up` and is not restarted.
 struct Worker {
     started: Child,
-    /// Not the one that was started, when that is the keeper of a namespace.
+    /// The daemon, which is not the started process if that one holds a namespace.
     daemon: Process,
 }
 
 impl Worker {
-    /// Starts `other`, with so many slots of each kind, and waits until the cluster has it.
+    /// Starts the worker `other` with this many slots of each kind, and waits until it has joined the
+    /// cluster.
     fn start(folder: &Folder, cluster: &OwnCluster, slots: &str, options: &[&str]) -> Worker {
         Worker::start_by(cluster.nap(), folder, cluster, &[&["--map-slots", slots], options].concat())
     }
@@ -48,14 +49,15 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// A test that failed leaves no worker behind.
+    /// Kills the worker if the test has failed.
     fn drop(&mut self) {
         let _ = self.started.kill();
         let _ = self.started.wait();
     }
 }
 
-/// A job with a map for each of two slots, or three, which run; those that run on `other`.
+/// Submits a job with a map for each of two slots, or three, and waits until they run; returns those on
+/// `other`.
 fn running<'test>(
     folder: &'test Folder,
     cluster: &'test OwnCluster,
@@ -71,7 +73,8 @@ fn running<'test>(
     (job, there)
 }
 
-/// Lets the tasks beside those of `other` end, so that these get a slot, and waits until they have gone on.
+/// Lets the tasks on the remaining worker end, so that those of `other` get a slot, and waits until they have
+/// resumed.
 fn go_on_elsewhere(job: &GatedJob<'_>, maps: usize, there: &[String]) {
     for index in 0..maps {
         let map = format!("m_{index:04}");
@@ -85,14 +88,14 @@ fn go_on_elsewhere(job: &GatedJob<'_>, maps: usize, there: &[String]) {
     }
 }
 
-/// Fails unless a job lost less than one percent of its work.
+/// Fails unless the job lost less than one percent of its work.
 fn lost_next_to_nothing(job: &GatedJob<'_>) {
     let of = |name| counter(&job.output(), name);
     let (lost, work) = (of("WORK_LOST_MILLIS"), of("MILLIS_MAPS") + of("MILLIS_REDUCES"));
     assert!(lost * 100 < work, "{lost} ms of {work} ms are lost");
 }
 
-/// When it left, and why, as it is listed.
+/// Returns the listed time and reason of the worker's end.
 fn reason(cluster: &OwnCluster) -> String {
     let listed = cluster.json(&["worker", "list", "--all"]);
     let mut workers = listed.as_array().expect("an array").iter();
@@ -141,7 +144,7 @@ fn map_output_outlives_worker_on_sigterm() {
     }
 }
 
-/// As Slurm does when it takes an allocation back.
+/// As Slurm does when it preempts an allocation.
 #[test]
 fn sigterm_to_whole_allocation_saves_tasks() {
     let folder = Folder::new();
@@ -254,7 +257,7 @@ fn nap_up_on_sigterm_saves_work_but_not_on_interrupt() {
     }
 }
 
-/// Why there can be no pid namespace here, if that is so.
+/// Returns why no pid namespace can be created, if so.
 fn no_namespace() -> Option<String> {
     let tried =
         Command::new("unshare").args(["--pid", "--fork", "--kill-child", "--mount-proc", "true"]).output();
@@ -272,7 +275,7 @@ fn evicted_pod_saves_its_work() {
     }
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
-    // As in a container, the worker is process 1 and sees only what it has started.
+    // As in a container, the worker is process 1 and sees only its own descendants.
     let mut pod = Command::new("unshare");
     pod.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(program("nap").get_program());
     pod.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(cluster.directory());

@@ -1,8 +1,9 @@
-//! The whole system from outside: embedded jobs, clusters of single tests, guests of other engines, commands, pages.
+//! Tests of the whole system from outside: embedded jobs, clusters of single tests, guests of other engines,
+//! commands, pages.
 //!
-//! Tests that need their own process are beside this folder: `on_cluster` and `on_cluster_network` share one cluster
-//! per process, `preemption_swap` changes the swap of the machine, `chaos` has a command line and a mount namespace,
-//! and `structure` runs no program.
+//! Tests that need their own process are next to this folder: `on_cluster` and `on_cluster_network` share one
+//! cluster per process, `preemption_swap` changes the swap of the machine, `chaos` has a command line and a
+//! mount namespace, and `structure` runs no program.
 
 mod agreement;
 mod browser;

@@ -1,11 +1,11 @@
-//! Named outputs are committed with the parts, whatever happens to the tasks.
+//! Named outputs are committed together with the parts, even if tasks fail or are preempted.
 
 use std::fs;
 use std::path::Path;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, report, run};
 
-/// The names of what is not hidden in an output directory.
+/// Returns the names of the files in an output directory that are not hidden.
 fn names(output: &Path) -> Vec<String> {
     let names = fs::read_dir(output).expect("an output").map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -39,7 +39,7 @@ fn named_outputs_are_committed_and_replaced_with_parts() {
     assert_eq!(listed, ["part-m-00000", "errors-m-00000"]);
     assert_eq!(report["parts"][1]["records"], 1);
     assert_eq!(report["counters"]["OUTPUT_RECORDS errors"], 1);
-    // Other files stay, even with a similar name.
+    // Foreign files stay, even with a similar name.
     folder.write("out/errors-m-00007.note", "mine");
     sorted_out(&folder, "words-without-combiner");
     assert_eq!(names(&output), ["_SUCCESS", "errors-m-00007.note", "part-r-00000", "part-r-00001"]);

@@ -1,5 +1,5 @@
-//! Operator commands on a real cluster with queues, over a coordinator restart: list, logs, hold, set, queues, drain,
-//! undrain, rerun, journal check.
+//! Operator commands on a real cluster with queues, also after a coordinator restart: list, logs, hold, set,
+//! queues, drain, undrain, rerun, journal check.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ fn nap(cluster: &OwnCluster, arguments: &[&str]) -> Ended {
     run(cluster.nap().args(arguments))
 }
 
-/// The ids that a list of jobs has.
+/// Returns the IDs in a list of jobs.
 fn ids(cluster: &OwnCluster, arguments: &[&str]) -> Vec<String> {
     let listed = cluster.json(&[&["job", "list"], arguments].concat());
     let jobs = listed.as_array().expect("an array");
@@ -104,7 +104,7 @@ fn logs_follow_tail_and_failed_select_output() {
     let listed = cluster.json(&["job", "logs", &bad, "--failed", "--stderr"]);
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["stream"], "stderr");
-    // The coordinator keeps the stderr of failed attempts after the worker left.
+    // The coordinator keeps the stderr of failed attempts after their worker has left.
     let wrong = ["job", "logs", &bad, "m_0000.1"];
     let complained = nap(&cluster, &[&wrong[..], &["--stderr"]].concat()).succeeded().stdout;
     nap(&cluster, &["worker", "drain", "local-a", "--wait"]).succeeded();

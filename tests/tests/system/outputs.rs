@@ -16,8 +16,8 @@ const MEMORIES: [&str; 3] = ["1MiB", "4MiB", "256MiB"];
 /// Maps, split size for that number of maps, reduces, memory and slots.
 type Combination = (u64, u64, usize, &'static str, u32);
 
-/// Every combination of maps, reduces and memory, on one slot and on two in turn, so that each value meets
-/// both. A cluster ignores the slots.
+/// Returns every combination of maps, reduces and memory, alternating between one slot and two, so that each
+/// value occurs with both. A cluster ignores the slots.
 fn combinations(length: u64) -> impl Iterator<Item = Combination> {
     let all = MAPS.into_iter().flat_map(move |maps| {
         REDUCES.into_iter().flat_map(move |reduces| {
@@ -91,7 +91,7 @@ fn rows(path: &Path, format: tera::Format, count: u64) -> Vec<[u8; 100]> {
 #[test]
 fn terasort_with_every_setting_equals_reference() {
     let folder = Folder::new();
-    // Formats differ in their keys: what there is once beside that is tried with one of them.
+    // The formats differ in their keys; other parameters are tested with one format.
     for (format, name) in
         [(tera::Format::Ascii, "ascii"), (tera::Format::Hadoop, "hadoop"), (tera::Format::Gensort, "gensort")]
     {
@@ -124,7 +124,7 @@ fn terasort_with_every_setting_equals_reference() {
     }
 }
 
-/// Runs wordcount in a folder, as a user does who types these arguments there.
+/// Runs wordcount in a folder, with arguments as a user types them.
 fn count_in(folder: &Path, arguments: &[&str]) -> napreduce_tests::Ended {
     run(program("wordcount").current_dir(folder).args(arguments).args(["--overwrite", "--quiet"]))
 }

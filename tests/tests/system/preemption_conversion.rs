@@ -1,4 +1,4 @@
-//! Suspended tasks whose worker has no slot for them, or drains, resume on another worker.
+//! Suspended tasks whose worker drains or has no free slot resume on another worker.
 
 use napreduce_cluster::{ClusterDirectory, replay_journal};
 use napreduce_engine::{Effect, Order, Start};
@@ -6,7 +6,7 @@ use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
 use serde_json::Value;
 
-/// The orders about a task, in order.
+/// Returns the orders to a task, in order.
 fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
     let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
@@ -29,8 +29,8 @@ fn converting(after: &str, to: &str) -> String {
     format!("[preemption]\nconvert = {{ after = \"{after}\", to = \"{to}\" }}\n")
 }
 
-/// A map of `low` is suspended on one worker, may go on, and cannot, for the map of `high` has its slot. The
-/// other map of `low` runs on the other worker.
+/// A map of `low` is suspended on one worker. It may resume but cannot, since the map of `high` has its slot.
+/// The other map of `low` runs on the other worker.
 fn wait_for_a_slot<'test>(
     folder: &'test Folder,
     cluster: &'test OwnCluster,
@@ -49,7 +49,7 @@ fn wait_for_a_slot<'test>(
     (low, high)
 }
 
-/// The only preemption in a history that the engine itself is the reason of.
+/// Returns the only preemption in a history that the engine itself requested.
 fn by_engine(history: &Value) -> Value {
     let all = history["preemptions"].as_array().expect("an array").iter();
     let mine: Vec<&Value> = all.filter(|known| known["by"] == "engine").collect();
@@ -92,7 +92,7 @@ fn unsaveable_suspended_task_waits_for_worker() {
     let cluster = OwnCluster::start(&folder, 2, "fifo", &converting("10ms", "checkpoint"));
     let (low, high) = wait_for_a_slot(&folder, &cluster, "gated-unsaved");
     low.open("m_0001");
-    // A whole job later, and with a free slot on the other worker, it is still there.
+    // Another job has run, and the other worker has a free slot; the map is still suspended there.
     let third = GatedJob::submit(&folder, &cluster, "gated", "third", 3, 1);
     third.ends_as_undisturbed();
     let live = low.live("m_0000");
@@ -120,7 +120,7 @@ fn unsaveable_task_is_killed_if_configured() {
     assert_eq!((&converted["primitive"], &converted["end"]), (&"kill".into(), &"killed".into()));
 }
 
-/// The engine's preemption of a suspended map whose worker drains.
+/// Returns the engine's preemption of a suspended map whose worker drains.
 fn drained(definition: &'static str, then: &[&str]) -> Value {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use napreduce_tests::{COUNTERS_OF_RECORDS, Folder, Process, counter, parts, program, run, wait_until};
 use rustix::process::Signal;
 
-/// A program with a job whose tasks take some seconds, in small records and groups.
+/// A program with a job whose tasks take some seconds, with small records and groups.
 struct Running<'test> {
     folder: &'test Folder,
     program: Child,
@@ -34,7 +34,7 @@ impl Running<'_> {
         Process::tasks_of(self.program.id())
     }
 
-    /// Waits until so many of its tasks are there, and have begun.
+    /// Waits until this many of its tasks are running user code.
     fn until_at_work(&self, count: usize) -> Vec<Process> {
         let mut tasks = Vec::new();
         wait_until(&format!("{count} tasks at work"), || {
@@ -44,7 +44,7 @@ impl Running<'_> {
         tasks
     }
 
-    /// Sends it what Ctrl-Z does, and waits until it stands still: its tasks do so before it.
+    /// Sends SIGTSTP and waits until the program has stopped; its tasks stop before it.
     fn stop(&self) -> Vec<Process> {
         assert!(self.process.signal(Signal::TSTP), "it runs");
         wait_until("the program stands still", || self.process.is_stopped());
@@ -57,7 +57,7 @@ impl Running<'_> {
         assert!(self.process.signal(Signal::CONT), "it is there");
     }
 
-    /// Waits for the program; its output equals that of an undisturbed run.
+    /// Waits for the program. Checks that its output equals that of an undisturbed run.
     fn ends_as_undisturbed(mut self) {
         let status = self.program.wait().expect("a process of this test");
         assert!(status.success(), "{status}");
@@ -77,7 +77,7 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // One that has ended is reaped already.
+        // Fails if it has already ended and was reaped.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
@@ -92,7 +92,7 @@ fn stopped_program_suspends_and_resumes_all_tasks() {
     assert_eq!(stopped, first, "the same processes");
     running.go_on();
     wait_until("they go on", || first.iter().all(|task| !task.is_stopped()));
-    // The next tasks, too: reduces among them.
+    // The next tasks as well, including reduces.
     wait_until("those are done", || first.iter().all(Process::is_gone));
     running.until_at_work(2);
     let again = running.stop().len();
@@ -114,7 +114,7 @@ fn stop_and_continue_in_quick_succession_continues() {
         assert!(running.process.signal(Signal::CONT));
     }
     wait_until("it came to rest or went on", || {
-        // A SIGCONT just before the stop is lost, as for any program.
+        // A SIGCONT just before the stop is lost, as with any program.
         running.process.is_stopped() || running.tasks().iter().any(|task| !task.is_stopped())
     });
     running.go_on();

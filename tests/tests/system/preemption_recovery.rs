@@ -14,7 +14,7 @@ fn kill_the_coordinator(cluster: &OwnCluster, meanwhile: impl FnOnce()) {
     cluster.wait_for_workers(2);
 }
 
-/// How many slots of both kinds are used.
+/// Returns the number of used slots of both kinds.
 fn used_slots(cluster: &OwnCluster) -> u64 {
     let workers = cluster.json(&["worker", "list"]);
     let used = |kind: &str| -> u64 {
@@ -77,8 +77,8 @@ fn suspended_tasks_survive_coordinator_restart() {
     }
 }
 
-/// The coordinator is killed while a map writes its checkpoint, which is complete before the next one is
-/// there, or after.
+/// Kills the coordinator while a map writes its checkpoint, which is complete before the next coordinator
+/// starts, or after.
 fn killed_while_work_is_saved(complete_before: bool) {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

@@ -7,8 +7,9 @@ use std::sync::OnceLock;
 use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_until};
 use serde_json::Value;
 
-/// Policies and their tables: with two workers of one slot of each kind, the small job that comes second
-/// takes slots of the large one. Those that take reduce slots only wait until it reduces.
+/// Policies and their configurations. There are two workers with one slot of each kind; the small job comes
+/// second and takes slots of the large one. Policies that preempt only reduces wait until the large job
+/// reduces.
 const POLICIES: [(&str, &str, Phase); 8] = [
     ("fair", FAIR, Phase::Map),
     ("capacity", CAPACITY, Phase::Map),
@@ -51,7 +52,7 @@ enum Phase {
     Reduce,
 }
 
-/// A word count whose maps and reduces take some seconds, or hardly any time.
+/// Arguments of a word count whose maps and reduces take some seconds, or almost no time.
 fn arguments(name: &str, pause: &str) -> Vec<String> {
     let reduces = if name == "small" { "1" } else { "2" };
     let output = format!("out-{name}");
@@ -60,7 +61,7 @@ fn arguments(name: &str, pause: &str) -> Vec<String> {
     all.into_iter().chain(more).map(str::to_owned).collect()
 }
 
-/// Submits a job; returns its id. The small one is more urgent in every respect.
+/// Submits a job; returns its ID. The small one is more urgent by every criterion.
 fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, pause: &str) -> String {
     let (queue, priority, deadline) = match name {
         "small" => ("production", "5", "20s"),
@@ -71,7 +72,7 @@ fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, pause: &str) -> Str
     cluster.submit(folder, &all.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The inputs: two files of the large job and one of the small one, each for a map of its own.
+/// Writes the inputs: two files for the large job and one for the small one, each for its own map.
 fn inputs(folder: &Folder) {
     let lines = |count: u32| {
         let line = |index: u32| format!("word{:03} other{:03}\n", index % 350, index * 7 % 150);
@@ -102,7 +103,7 @@ fn undisturbed() -> &'static [(&'static str, Parts); 2] {
     })
 }
 
-/// How many tasks of the job run and can be preempted.
+/// Returns the number of running tasks of the job that can be preempted.
 fn running(cluster: &OwnCluster, job: &str, phase: Phase) -> usize {
     let kind = if phase == Phase::Map { "_m_" } else { "_r_" };
     let tasks = cluster.json(&["task", "list", job]);
@@ -148,7 +149,7 @@ fn run_preempted(scheduler: &str, tables: &str, phase: Phase, primitive: &str) -
     preemptions
 }
 
-/// Runs every policy with a primitive; at least one preemption must have this end.
+/// Runs every policy with a primitive; at least one preemption must end like this.
 fn check_every_policy(primitive: &str, end: &str) {
     for (scheduler, tables, phase) in POLICIES {
         let preemptions = run_preempted(scheduler, tables, phase, primitive);
@@ -192,7 +193,7 @@ fn auto_primitive_keeps_outputs_and_gives_reason() {
     }
 }
 
-/// Every action of rules, each on a task of one job.
+/// Rules with every action, each for the tasks of one job.
 const RULES: &str = r#"
 [scheduler.trigger]
 rules = """

@@ -7,14 +7,15 @@ use napreduce_tests::{Folder, OwnCluster, Process, joined, program, run, wait_un
 
 const LINES: usize = 6;
 
-/// One map for each of some lines.
+/// Arguments of a job with one map for each of several lines.
 fn arguments(folder: &Folder, output: &str) -> Vec<String> {
     folder.write("in", (0..LINES).map(|line| format!("{line:099}\n")).collect::<String>());
     let all = ["in", "--job", "outfits", "--output", output, "--split-size", "100"];
     all.map(str::to_owned).to_vec()
 }
 
-/// How many processes were started ahead, of those that told what they are; each is known by another name.
+/// Checks the output of `outfits`; returns how many processes were prestarted, each with a different
+/// identity.
 fn check(output: Vec<u8>, in_scratch: bool) -> usize {
     let output = String::from_utf8(output).expect("text");
     assert_eq!(output.lines().count(), LINES, "{output}");
@@ -51,7 +52,7 @@ fn prestarted_attempts_embedded_have_own_environment() {
     }
 }
 
-/// A worker with one slot, whose tasks find this in their environment.
+/// Starts a worker with one slot, whose tasks find this value in their environment.
 fn start_worker(cluster: &OwnCluster, first: &str) -> Child {
     let mut worker = cluster.nap();
     worker.args(["worker", "--name", first, "--map-slots", "1", "--pass-environment", "TESTJOBS_FIRST"]);
@@ -61,13 +62,13 @@ fn start_worker(cluster: &OwnCluster, first: &str) -> Child {
     worker
 }
 
-/// Whether a worker of this name is in the cluster.
+/// Returns whether a worker of this name is in the cluster.
 fn knows(cluster: &OwnCluster, worker: &str) -> bool {
     let workers = cluster.json(&["worker", "list"]);
     workers.as_array().is_some_and(|workers| workers.iter().any(|known| known["name"] == worker))
 }
 
-/// Processes of a worker that wait for an attempt.
+/// Returns the worker's processes that wait for an attempt.
 fn idle(worker: &Child) -> Vec<Process> {
     Process::children_of(worker.id(), "--napreduce-idle-process")
 }

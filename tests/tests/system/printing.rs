@@ -1,4 +1,5 @@
-//! Programs whose standard output and standard error cannot be written: they do the same, and never panic.
+//! Programs whose standard output and standard error cannot be written: they behave the same otherwise, and
+//! never panic.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use napreduce_tests::{Folder, NapUp, OwnCluster, Process, joined, program, run, wait_until};
 use rustix::process::Signal;
 
-/// Why output cannot be written.
+/// A reason why output cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sink {
     FullDisk,
@@ -19,7 +20,7 @@ enum Sink {
 const SINKS: [Sink; 3] = [Sink::FullDisk, Sink::ClosedPipe, Sink::ClosedDescriptor];
 
 impl Sink {
-    /// The command with its standard output there, and its standard error as well unless it is captured.
+    /// Redirects the standard output of a command, and its standard error unless it is captured.
     fn command(self, command: &Command, captures_errors: bool) -> Command {
         let line = if captures_errors { "exec \"$0\" \"$@\" >&-" } else { "exec \"$0\" \"$@\" >&- 2>&-" };
         let mut sunk = match self {
@@ -56,7 +57,7 @@ impl Sink {
         }
     }
 
-    /// The status of a program that ends with `status` when it can print.
+    /// Returns the expected status of a program that ends with `status` when it can print.
     fn status(self, status: Option<i32>, prints: bool) -> Option<i32> {
         match status {
             Some(0) if prints && self == Sink::FullDisk => Some(1),
@@ -84,7 +85,8 @@ fn assert_same_status(
     }
 }
 
-/// Every command of `nap`, with arguments that end at once and change nothing; `{}` is the folder of the test.
+/// Every command of `nap`, with arguments for which it ends at once and changes nothing; `{}` is the folder
+/// of the test.
 const COMMANDS: &[(&str, &str)] = &[
     ("completions", "bash"),
     ("coordinator", ""),
@@ -135,7 +137,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("worker undrain", "nosuch"),
 ];
 
-/// Commands whose options are not those of `nap`.
+/// Commands whose options differ from those of `nap`.
 const APART: [&str; 3] = ["frames", "hadoop", "streaming"];
 
 fn nap(folder: &Folder, name: &str, arguments: &str) -> Command {
@@ -149,14 +151,14 @@ fn nap(folder: &Folder, name: &str, arguments: &str) -> Command {
     command
 }
 
-/// The names of all commands that have none below them, as the manual has them.
+/// Returns the names of all commands without subcommands, from the manual.
 fn command_names(folder: &Folder) -> BTreeSet<String> {
     run(program("nap").arg("man").arg(folder.path("pages"))).succeeded();
     let pages = fs::read_dir(folder.path("pages")).expect("pages");
     let names = pages.map(|page| page.expect("a page").file_name().into_string().expect("a name"));
     let all: BTreeSet<String> = names.map(|name| name.trim_end_matches(".1").replace('-', " ")).collect();
     let is_leaf = |name: &&String| {
-        // A worker is a daemon, and has commands as well.
+        // `nap worker` is a daemon that also has subcommands.
         *name == "nap worker" || !all.iter().any(|other| other.starts_with(&format!("{name} ")))
     };
     all.iter().filter(is_leaf).map(|name| name.trim_start_matches("nap ").to_owned()).collect()

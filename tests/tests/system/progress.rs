@@ -43,7 +43,7 @@ fn hung_task_is_killed_at_any_progress() {
     }
 }
 
-/// Lines with a gate at this percentage; optionally compressed.
+/// Writes lines with a gate at this percentage, optionally compressed.
 fn gated_lines(path: &Path, gate: &Path, percent: usize, compressed: bool) {
     let line = |number: usize| format!("{:016x}\n", (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let lines = |from: usize, to: usize| (from..to).map(line).collect::<String>();
@@ -58,13 +58,13 @@ fn gated_lines(path: &Path, gate: &Path, percent: usize, compressed: bool) {
     std::fs::write(path, encoder.finish().expect("compressed text")).expect("an input");
 }
 
-/// The progress of an attempt in percent.
+/// Returns the progress of an attempt in percent.
 fn percent(live: &Value) -> u64 {
     let bytes = |name: &str| live[name].as_u64().unwrap_or(0);
     bytes("bytes_done") * 100 / bytes("bytes_total").max(1)
 }
 
-/// The live attempts at the tasks of a job, by their task's number.
+/// Returns the live attempts at the tasks of a job, by task number.
 fn live(cluster: &OwnCluster, job: &str) -> Vec<Value> {
     let tasks = cluster.json(&["task", "list", job]);
     let tasks = tasks.as_array().expect("an array");
@@ -95,7 +95,7 @@ fn progress_is_reported_within_batch() {
     }
 }
 
-/// Slow from record to record, with a gate in front of the second half.
+/// A program with a pause per record, and a gate before the second half.
 const SLOW: &str = r#"
 import os, time
 from napreduce import Job
@@ -157,8 +157,8 @@ fn progress_rule_fires_within_batch() {
     assert_eq!(counter(&folder.path("out-low"), "SUSPENDS"), 1);
 }
 
-/// Two maps of one job stand at different places; who goes for a production job is the one that the
-/// setting names.
+/// Two maps of one job have different progress. The configuration determines which of them is preempted for a
+/// production job.
 #[test]
 fn natjam_selects_victim_by_remaining_work() {
     for (eviction, victim) in [("shortest-remaining", "_m_0000.1"), ("longest-remaining", "_m_0001.1")] {

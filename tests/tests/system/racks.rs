@@ -5,8 +5,8 @@ use std::process::{Child, Stdio};
 use napreduce_tests::{Folder, OwnCluster, parts, program, run, wait_until};
 use serde_json::Value;
 
-/// Research gives its reduce slot to production; its work then waits for its worker once, and for its rack
-/// without end.
+/// Research gives its reduce slot to production. Its saved work then waits for its worker once, and for its
+/// rack indefinitely.
 const NATJAM: &str = "[worker]\nrack = \"/a\"\n\
                       [scheduler.natjam]\npreemptor-interval = \"100ms\"\n\
                       delay = { declines = 1, rack-declines = 1000000000, heartbeat = \"50ms\" }\n";
@@ -36,7 +36,7 @@ fn arguments<'a>(name: &'a str, pause: &'a str, output: &'a str) -> Vec<&'a str>
     vec![name, "--job", "slow", "--output", output, "--number", pause, "--name", name, "--reduces", "1"]
 }
 
-/// The names of the workers on which reduces of a job run.
+/// Returns the names of the workers on which reduces of a job run.
 fn reduces_on(cluster: &OwnCluster, job: &str) -> Vec<String> {
     let workers = cluster.json(&["worker", "list"]);
     let name = |id: &Value| {

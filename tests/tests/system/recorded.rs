@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use napreduce_tests::{Ended, Folder, OwnCluster, program, run};
 use serde_json::Value;
 
-/// Lines of each of the four files, and how long one takes a map.
+/// Lines of each of the four files; the other constant is the map's time per line.
 const LINES: usize = 10;
 const LINE_MICROS: &str = "50000";
 
-/// Three jobs of four maps of half a second and one short reduce, and one that is killed, on two workers.
+/// Runs three jobs of four half-second maps and one short reduce, and one that is killed, on two workers.
 fn run_jobs(folder: &Folder) -> OwnCluster {
     for file in 1..=4 {
         folder.write(&format!("lines/{file}"), "word\n".repeat(LINES));
@@ -32,7 +32,7 @@ fn run_jobs(folder: &Folder) -> OwnCluster {
     run(cluster.nap().args(["job", "kill", &killed])).succeeded();
     let ids: Vec<&str> = jobs.iter().map(String::as_str).collect();
     cluster.wait(&ids).succeeded();
-    // It ends at its own pace.
+    // The killed job ends asynchronously.
     cluster.wait(&[&killed]).failed(1, &[]);
     cluster
 }
@@ -46,7 +46,7 @@ fn json(folder: &Folder, arguments: &[&str]) -> Value {
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// Every file below a directory with its content.
+/// Returns every file below a directory with its content.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(directory).expect("listed") {
@@ -88,7 +88,7 @@ fn recorded_cluster_replays_under_its_and_other_policies() {
         assert!(text.contains(words), "{words}: {text}");
     }
     check_fidelity(&said["recorded"]["fidelity"]);
-    // Four maps of half a second each, and what starting them takes on a busy machine.
+    // Four maps of half a second each, plus the start-up time on a busy machine.
     let useful = said["schedulers"][0]["runs"][0]["useful"].as_f64().expect("a number");
     assert!((6.0..30.0).contains(&useful), "{useful}");
     let half = said["schedulers"][1]["paired"]["makespan"]["mean"].as_f64().expect("a ratio");
@@ -108,7 +108,7 @@ fn recorded_cluster_replays_under_its_and_other_policies() {
     check_windows_and_copies(&folder);
 }
 
-/// The lengths are those that were, so that the same policy comes to about the same.
+/// The simulated lengths are those of the recording, so the same policy gives similar results.
 fn check_fidelity(fidelity: &Value) {
     let ratio = fidelity["sojourn_mean"]["ratio"].as_f64().expect("a ratio");
     assert!((0.6..1.3).contains(&ratio), "{fidelity}");
@@ -156,7 +156,7 @@ fn invalid_history_is_refused() {
 #[test]
 fn recorded_simulation_replays_like_cluster() {
     let folder = Folder::new();
-    // Containers would be slots of two kinds in its history.
+    // Containers would be recorded as slots of two kinds.
     let slots = ["--map-slots", "8", "--reduce-slots", "8"];
     let workload = [&["--workload", "natjam-xl-s", "--seed", "0"], &slots[..]].concat();
     let record =

@@ -1,4 +1,5 @@
-//! Map output in the memory of a worker: limits, equal outputs, and its end with the job or the worker.
+//! Map output in the memory of a worker: limits, equal outputs, and release at the end of the job or the
+//! worker.
 
 use std::fs;
 use std::path::Path;
@@ -7,17 +8,17 @@ use rustix::process::Signal;
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, parts, program, run, wait_until};
 
-/// So much input a map that its output is worth keeping in memory.
+/// Enough input per map that its output is kept in memory.
 const SPLIT: &str = "2MiB";
 const MAPS: u64 = 6;
 
-/// Some MiB of mostly distinct words.
+/// Writes some MiB of mostly distinct words.
 fn input(folder: &Folder) {
     let line = |number: u32| {
         let mixed = number.wrapping_mul(2_654_435_761);
         format!("{mixed:08x}{:08x} {:08x}\n", mixed ^ 0x5bd1_e995, mixed.rotate_left(7))
     };
-    // A line has 26 bytes.
+    // Each line has 26 bytes.
     folder.write("words", (0..(6 << 21) / 26 - 100).map(line).collect::<String>());
 }
 
@@ -32,7 +33,7 @@ fn count(folder: &Folder, output: &str, cluster: Option<&Path>) {
     run(&mut command).succeeded();
 }
 
-/// How many segments a process keeps in memory.
+/// Returns how many segments a process keeps in memory.
 fn kept_by(process: Process) -> usize {
     let open = fs::read_dir(format!("/proc/{}/fd", process.number)).into_iter().flatten().flatten();
     open.filter(|entry| {
@@ -79,7 +80,7 @@ fn map_output_of_killed_worker_is_recomputed() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "[worker]\nsegment-memory = \"64MiB\"\n");
     let job = GatedJob::submit(&folder, &cluster, "gated", "again", 1, MAPS as usize);
-    // The last map holds back the reduce, so that the lost output was not fetched.
+    // The last map delays the reduce, so that the lost output was not yet fetched.
     (0..MAPS - 1).for_each(|map| job.open(&format!("m_{map:04}")));
     let holder = || cluster.workers().into_iter().find(|one| kept_by(*one) > 0);
     wait_until("something is kept", || holder().is_some());

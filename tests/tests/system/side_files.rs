@@ -1,4 +1,4 @@
-//! `--files` of a job: where commands find them, embedded and on a cluster, and which files are refused.
+//! `--files` of a job: how commands find the files, embedded and on a cluster, and which files are refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use napreduce_tests::{Ended, Folder, OwnCluster, parts, program, run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A program outside the shared cluster.
+/// Returns a program that does not use the shared cluster.
 fn alone(folder: &Folder, name: &str) -> Command {
     let mut command = program(name);
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
@@ -24,7 +24,7 @@ fn streaming(folder: &Folder, cluster: Option<&OwnCluster>, output: &str, rest: 
     command
 }
 
-/// The text of the only part file.
+/// Returns the text of the only part file.
 fn said(folder: &Folder, output: &str) -> String {
     let parts = parts(&folder.path(output));
     assert_eq!(parts.len(), 1);
@@ -70,7 +70,7 @@ fn program_of_command_is_shipped() {
         let commands = ["--mapper", "./scripts/map.sh b", "--reducer", "./reduce.sh", "--reduces", "1"];
         run(&mut streaming(&folder, cluster, "out", &commands)).succeeded();
         assert_eq!(said(&folder, "out"), "A\nC\n", "{}", cluster.is_some());
-        // One that is a side file already, also under another name.
+        // A file that is already a side file, also under another name.
         for (mapper, files) in
             [("./scripts/map.sh b", "scripts/map.sh"), ("./without b", "scripts/map.sh#without")]
         {
@@ -158,7 +158,7 @@ fn side_file_over_limit_is_refused() {
     assert_eq!(said(&folder, "out"), "0123456789\n");
 }
 
-/// A submission with a side file of this size.
+/// Submits a job with a side file of this size.
 fn submission(folder: &Folder, cluster: &OwnCluster, bytes: u64) -> Child {
     folder.write("in", "a\n");
     let file = fs::File::create(folder.path("zeros")).expect("a file");
@@ -193,7 +193,7 @@ fn signal_interrupts_side_file_reading() {
     }
 }
 
-/// Partly received blobs.
+/// Returns partly received blobs.
 fn unfinished(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! The command `nap sim`: output, files, plots, and refused arguments.
+//! The command `nap sim`: output, files, plots, and invalid arguments.
 
 use std::fs;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use napreduce_tests::{Ended, Folder, counter, joined, parts, program, run};
 
-/// Sixty files, every second of which is compressed.
+/// Writes sixty files, every second of which is compressed.
 fn files(folder: &Folder) -> u64 {
     let mut stored = 0;
     for number in 0..60 {

@@ -27,7 +27,7 @@ fn merged_small_map_outputs_keep_output() {
     let read = |output: &str| parts(&folder.path(output));
     assert_eq!(read("together").len(), 40);
     assert!(read("together") == read("alone"));
-    // The log of a daemon comes when it comes.
+    // The log of a daemon may be written later.
     wait_until("the worker's word", || {
         let said = fs::read_to_string(folder.path("up.log")).expect("a log");
         said.contains("merged small map outputs into ")

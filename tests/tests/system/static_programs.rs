@@ -1,5 +1,5 @@
-//! `nap` and `wordcount` built statically, as docs/building.md says, run in a root without libc. The build takes
-//! minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root.
+//! `nap` and `wordcount` built statically according to docs/building.md, run in a root directory without
+//! libc. The build takes minutes, so this runs only if `NAPREDUCE_REQUIRE` lists `static`. Needs root.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -14,7 +14,7 @@ const TEXT: &str = "a rose is a rose is a rose\n";
 const ENTER: &str =
     r#"mount --rbind /proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" "$@""#;
 
-/// A system that is empty but for two programs.
+/// A root directory that contains only two programs.
 struct EmptySystem {
     folder: Folder,
 }
@@ -37,7 +37,7 @@ impl EmptySystem {
         EmptySystem { folder }
     }
 
-    /// A program that sees only this system.
+    /// Returns a program that runs in this root directory.
     fn program(&self, name: &str) -> Command {
         let mut command = Command::new("unshare");
         command
@@ -53,7 +53,7 @@ impl EmptySystem {
     }
 }
 
-/// Where the programs are when they are built so.
+/// Returns the folder of the statically built programs.
 fn static_programs() -> PathBuf {
     let debug = PathBuf::from(program("nap").get_program());
     let target = debug.ancestors().nth(2).expect("a program lies in a target folder").to_owned();
@@ -68,7 +68,7 @@ fn static_programs() -> PathBuf {
     target.join(platform).join("debug")
 }
 
-/// Whether this is wanted here; it says so if not.
+/// Returns whether the test is required; reports a skip otherwise.
 fn wanted() -> bool {
     let wanted = is_required("static");
     if !wanted {
@@ -116,7 +116,7 @@ fn static_program_runs_without_libc() {
     run(system.program("wordcount").args(["in.txt", "--output", "there", "--cluster", "/cluster"]))
         .succeeded();
     assert_eq!(system.counted("there"), joined(&outside));
-    // A name is looked up without the libraries that a libc would load for it.
+    // Resolves a host name without the libraries that libc would load for it.
     let filed = fs::read(system.folder.path("root/cluster/coordinator.json")).expect("it is up");
     let filed: Value = serde_json::from_slice(&filed).expect("JSON");
     let address = filed["address"].as_str().expect("an address");

@@ -1,4 +1,4 @@
-//! Commands as mappers and reducers, embedded and on clusters: outputs, and the processes of commands when their
+//! Commands as mappers and reducers, embedded and on clusters: outputs, and the processes of commands whose
 //! tasks are suspended or killed or lose their worker.
 
 use std::fs;
@@ -32,7 +32,7 @@ fn wordcount(folder: &Folder, output: &str, rest: &[&str]) -> Ended {
     run(streaming(folder, output, &commands).args(rest))
 }
 
-/// Compares with the word count in Rust.
+/// Compares the output with that of the word count in Rust.
 fn assert_as_wordcount(folder: &Folder, output: &str) {
     let mut rust = program("wordcount");
     rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
@@ -50,7 +50,7 @@ fn command_wordcount_equals_rust() {
     assert_eq!(counter(&folder.path("out"), "REDUCE_INPUT_RECORDS"), 9_000);
 }
 
-/// A program of one's own in the folder `bin`, which comes first in the `PATH` of a command, as typed.
+/// Writes a program to the folder `bin` and puts that first in the `PATH` of a command.
 fn with_own_program(command: &mut Command, folder: &Folder, name: &str, script: &str) {
     let program = folder.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -121,7 +121,7 @@ fn wrong_usage_and_failing_commands_are_reported() {
     assert!(help.contains("--reduces") && help.contains("Examples:"), "{help}");
 }
 
-/// A job of one map and one reduce on a cluster, whose commands are at work until a file appears.
+/// A job of one map and one reduce on a cluster, whose commands run until a file appears.
 struct Held {
     /// Dropped before its folder.
     cluster: OwnCluster,
@@ -129,8 +129,8 @@ struct Held {
     job: String,
 }
 
-/// Reads by itself, so that the shell is free to run its traps, until a file is there; its process number is
-/// in another one.
+/// A script that waits for a file with `read`, so that the shell can run its traps. It writes its process ID
+/// to another file.
 fn held(who: &str, trap: &str) -> String {
     format!(
         "trap {trap} TSTP; echo $$ > {who}.new; mv {who}.new {who}; exec 3<&0; cat <&3 & \
@@ -139,7 +139,7 @@ fn held(who: &str, trap: &str) -> String {
 }
 
 impl Held {
-    /// `trap` is what the shells of both commands do when they are asked to stop.
+    /// Starts the job; `trap` is the reaction of both shells to a stop request.
     fn start(trap: &str) -> Held {
         Held::start_under("fifo", "", trap)
     }
@@ -162,13 +162,13 @@ impl Held {
         format!("{}_{}_0000", self.job, if who == "map" { "m" } else { "r" })
     }
 
-    /// Resumes a task that an operator suspended; it is held even after its attempt ended.
+    /// Resumes a task that an operator suspended; it is held even after its attempt has ended.
     fn resume(&self, who: &str) {
         let task = self.task(who);
         self.nap(&["task", "resume", "--no-wait", &task]).succeeded();
     }
 
-    /// The process of the command, once it runs.
+    /// Returns the process of the command, once it runs.
     fn process(&self, who: &str) -> i32 {
         let path = self.folder.path(who);
         wait_until(&format!("the {who} is at work"), || path.exists());
@@ -219,7 +219,7 @@ fn is_gone(process: i32) -> bool {
     matches!(state(process), None | Some('Z' | 'X'))
 }
 
-/// The command and everything below it, as far as the kernel lists it.
+/// Returns the process and all its descendants, as far as the kernel lists them.
 fn family(process: i32) -> Vec<i32> {
     let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     let children = listed.split_whitespace().filter_map(|number| number.parse().ok());
@@ -243,8 +243,8 @@ fn suspend_and_resume(trap: &str) -> Held {
         held.nap(&["task", "suspend", &held.task(who)]).succeeded();
         held.until(who, "suspended");
         for member in family(process) {
-            // One that has ended before the stop waits for its shell, which cannot look now. A shell whose
-            // child was stopped between vfork and exec waits for that.
+            // A process that ended before the stop waits for its shell to reap it. A shell whose child was
+            // stopped between vfork and exec waits for that child.
             let found = state(member);
             let in_vfork = || family(member).into_iter().skip(1).any(|child| state(child) == Some('T'));
             let still = matches!(found, Some('T' | 'Z')) || (found == Some('D') && in_vfork());
@@ -391,7 +391,7 @@ fn killed_worker_kills_stopped_commands() {
             held.nap(&["task", "suspend", &held.task("map")]).succeeded();
             held.until("map", "suspended");
         }
-        // The task's parent is its worker; `nap up` starts another one.
+        // The parent of the task is its worker; `nap up` starts another one.
         kill(parent(parent(process)));
         for member in members {
             wait_until(&format!("{member} is gone"), || is_gone(member));

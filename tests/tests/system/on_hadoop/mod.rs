@@ -95,7 +95,7 @@ fn missing_or_failing_hadoop_is_named() {
     assert_nothing_is_left(&folder, "out");
 }
 
-/// The jars of Hadoop's client in the module pyspark, and a compiler for Java.
+/// Returns the jars of Hadoop's client in the module pyspark, if there is also a Java compiler.
 fn jars() -> Option<PathBuf> {
     let named = std::env::var("NAPREDUCE_PYSPARK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut ask = Command::new(named);
@@ -150,7 +150,7 @@ fn hadoop_partitioner_and_sort_make_same_parts() {
     assert_same(&folder.path("own"), &folder.path("other"));
 }
 
-/// Its one machine, or all of them, see the folders of tests under the same paths.
+/// The machines of the cluster see the folders of tests under the same paths.
 #[test]
 fn yarn_cluster_makes_same_parts() {
     let Some(hadoop) = std::env::var_os("NAPREDUCE_HADOOP") else {

@@ -13,7 +13,7 @@ use napreduce_tests::{Folder, counter, parts, program, run, skipped};
 
 const WORDS: &str = include_str!("../../../../python/examples/wordcount.py");
 
-/// Mapper, combiner and reducer have a state.
+/// Mapper, combiner and reducer are stateful.
 const STATEFUL: &str = r#"
 from napreduce import Job, counter
 job = Job.text()
@@ -41,7 +41,7 @@ class Positions(Numbered):
 job.main()
 "#;
 
-/// A secondary order of values.
+/// A job with a secondary sort of values.
 const IN_ORDER: &str = r#"
 from napreduce import Job
 job = Job.text()
@@ -59,7 +59,7 @@ fn module() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../python"))
 }
 
-/// Whether these tests can run here; reports a skip otherwise.
+/// Returns whether these tests can run here; reports a skip otherwise.
 fn has_python() -> bool {
     let found = Command::new("python3").args(["-c", "import pytest"]).output();
     if found.is_ok_and(|ended| ended.status.success()) {
@@ -89,7 +89,7 @@ fn with_program(source: &str, input: impl AsRef<[u8]>) -> Folder {
     folder
 }
 
-/// The job of a program without `nap`, to be tried at every boundary.
+/// Returns the job of a program without `nap`, to be preempted at every boundary.
 fn program_of(folder: &Folder) -> FramesProgram {
     let (module, program) = (module(), folder.path("job.py"));
     let command = format!(
@@ -151,7 +151,7 @@ fn python_value_order_is_preemption_safe() {
     let test = JobTest::new(|| job(&program)).input(visits).split_size(40).reduces(1);
     assert_eq!(test.run().text(), "ann\ta\tc\td\te\nbob\tx\ty\tz\n");
     test.assert_preemption_safe();
-    // Values of one key and one order are combined, in Rust and in Python, and no others.
+    // Only values with the same key and sort order are combined, in Rust and in Python.
     let counted = IN_ORDER.replace(", page\n", ", 1\n").replace("values=str", "values=int");
     let expected = "ann\t1\t2\t1\nbob\t1\t1\t1\n";
     for combine in ["sum", "lambda counts: sum(counts)"] {
@@ -222,7 +222,7 @@ fn python_exception_fails_job_with_traceback() {
             "ValueError: invalid literal for int() with base 10: 'one'",
         ],
     );
-    // Lines are counted from the start of the file also where a task begins in the middle of it.
+    // Line numbers count from the start of the file even if a task begins in the middle of it.
     run(&mut frames(&folder, "out", &["--conf", "attempts-max=1", "--split-size", "40000"]))
         .failed(1, &["mapping in line 40001: Traceback"]);
     assert!(!folder.has("out"));
@@ -236,7 +236,8 @@ fn broken_python_program_is_refused_before_submission() {
     let folder = with_program("from napreduce import Job\nJob.text().main()\n", "x\n");
     run(&mut frames(&folder, "out", &[])).failed(2, &["the program `job.py` failed: ", "the job has no map"]);
     folder.write("job.py", "print('hello')\n");
-    // Without a buffer Python writes the line and its end apart, and the end may come too late to be shown.
+    // Without a buffer, Python writes the line and its newline separately, and the newline may come too late
+    // to be shown.
     run(&mut frames(&folder, "out", &[]))
         .failed(2, &[r#"the program `job.py` sent "hello"#, "where a frame should begin"]);
     folder.write("job.py", "import no_such_module\n");

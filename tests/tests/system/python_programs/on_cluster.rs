@@ -6,7 +6,7 @@ use napreduce_tests::{Ended, Folder, OwnCluster, counter, parts, run, wait_until
 
 use super::{frames, has_python, module, with_program};
 
-/// So slow until a file is there that a task can be caught at work, in records of which few fit a batch.
+/// Slow until a file exists, so that a task can be preempted while it runs; few records fit in a batch.
 const SLOW: &str = r#"
 import os, time
 from napreduce import Job, counter
@@ -35,7 +35,7 @@ class Numbered:
 job.main()
 "#;
 
-/// A job on a cluster whose worker finds the module.
+/// A job on a cluster whose worker has the Python module.
 struct OnCluster {
     /// Dropped before its folder.
     cluster: OwnCluster,

@@ -1,5 +1,5 @@
-//! Several hosts: a coordinator and two workers with network stacks of their own, and a link that is cut and healed.
-//! Needs root, `ip` and network namespaces; skipped without them.
+//! A cluster of several hosts: a coordinator and two workers with separate network stacks, and a link that is
+//! cut and healed. Needs root, `ip` and network namespaces; skipped without them.
 
 mod network;
 
@@ -17,7 +17,7 @@ use network::Network;
 const LIVENESS: Duration = Duration::from_millis(1_500);
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Processes of the test, ended with it.
+/// Processes of the test, which end with it.
 struct Daemons(Vec<Child>);
 
 impl Daemons {
@@ -31,7 +31,7 @@ impl Daemons {
 impl Drop for Daemons {
     fn drop(&mut self) {
         for daemon in &mut self.0 {
-            // It may have ended already.
+            // Fails if it has already ended.
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
@@ -46,13 +46,13 @@ fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
     }
 }
 
-/// How many maps of the only job are done.
+/// Returns how many maps of the only job are done.
 fn maps_done(network: &Network, directory: &Path) -> u64 {
     let mut command = network.inside(0, program("nap"));
     let listed = run(command.arg("--dir").arg(directory).args(["job", "list", "--format", "json"]));
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
     let text = listed.to_string();
-    // Of the one job, whatever the listing is wrapped in.
+    // Finds the job's map counts in the listing, whatever its structure.
     find(&listed, "map").and_then(|map| map["done"].as_u64()).unwrap_or_else(|| {
         assert!(!text.contains("\"failed\""), "the job failed: {text}");
         0
@@ -100,7 +100,7 @@ fn terasort_survives_cut_link() {
         command.args(["worker", "--coordinator", &address, "--secret-file"]).arg(directory.join("secret"));
         command.args(["--name", &format!("host-{worker}"), "--map-slots", "1", "--reduce-slots", "1"]);
         command.arg("--directory").arg(folder.path(&format!("host-{worker}")));
-        // They share this machine's files, as real hosts would not.
+        // The workers share this machine's files, unlike real hosts.
         command.args(["--network-shuffle", "--bind", &format!("{}:0", network.host(worker))]);
         daemons.start(command, &folder.path(&format!("host-{worker}.log")));
     }

@@ -1,5 +1,5 @@
-//! A network of three hosts inside this one: network namespaces, joined by a bridge in a namespace of its own. It is
-//! invisible from outside.
+//! A network of three hosts on this machine: network namespaces, connected by a bridge in a namespace of its
+//! own. It is not visible from outside.
 //!
 //! ```text
 //! host 0 (10.77.0.1) --+
@@ -16,7 +16,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Hosts that reach each other, or why there cannot be any.
+    /// Creates hosts that can reach each other; returns an error if that is not possible.
     pub fn start() -> Result<Network, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("needs root, to make network namespaces".to_owned());
@@ -48,12 +48,12 @@ impl Network {
         format!("{}-{suffix}", self.prefix)
     }
 
-    /// The address of a host.
+    /// Returns the address of a host.
     pub fn host(&self, host: usize) -> String {
         format!("10.77.0.{}", host + 1)
     }
 
-    /// The same command, run on a host.
+    /// Wraps a command so that it runs on a host.
     pub fn inside(&self, host: usize, command: Command) -> Command {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.namespace(&host.to_string())]).arg(command.get_program());
@@ -67,12 +67,12 @@ impl Network {
         inside
     }
 
-    /// Nothing reaches the host any more, and nothing leaves it.
+    /// Disconnects a host from all others.
     pub fn cut(&self, host: usize) {
         self.set_port(host, "down");
     }
 
-    /// As before.
+    /// Reconnects a host.
     pub fn heal(&self, host: usize) {
         self.set_port(host, "up");
     }
@@ -87,7 +87,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         let suffixes = (0..HOSTS).map(|host| host.to_string()).chain(["b".to_owned()]);
         for suffix in suffixes {
-            // One that could not be made is not there.
+            // Fails if the namespace could not be created.
             let _ = ip(&["netns", "del", &self.namespace(&suffix)]);
         }
     }

@@ -1,4 +1,5 @@
-//! A Slurm on this machine: daemons in the foreground, one node, and two partitions of which one preempts the other.
+//! A Slurm cluster on this machine: daemons in the foreground, one node, and two partitions, one of which
+//! preempts the other.
 
 use std::fs;
 use std::net::TcpListener;
@@ -53,7 +54,7 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// The authentication service of the daemons.
+    /// Starts the authentication service of the daemons.
     fn start_munge(&mut self, root: &Path) {
         let key = root.join("munge/key");
         fs::write(&key, [7; 128]).expect("a key");
@@ -74,7 +75,7 @@ impl Slurm {
         self.daemons.push(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}")));
     }
 
-    /// A command that is about this one.
+    /// Returns a Slurm command for this cluster.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", &self.configuration).args(arguments);
@@ -92,7 +93,7 @@ impl Slurm {
         said.trim().to_owned()
     }
 
-    /// The states of all jobs that have not ended, as `PD` and `R`.
+    /// Returns the states of all jobs that have not ended, such as `PD` and `R`.
     pub fn states(&self) -> Vec<String> {
         let said = run(&mut self.command("squeue", &["--noheader", "--format=%t"])).succeeded().stdout;
         said.lines().map(|line| line.trim().to_owned()).collect()

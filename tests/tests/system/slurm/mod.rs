@@ -20,7 +20,7 @@ fn slurm(folder: &Folder) -> Option<Slurm> {
     }
 }
 
-/// The number of the worker that is up under this name.
+/// Returns the ID of the running worker whose name begins like this.
 fn up(cluster: &OwnCluster, begins: &str) -> Option<String> {
     let listed = cluster.json(&["worker", "list"]);
     let mut workers = listed.as_array().expect("an array").iter();
@@ -76,7 +76,7 @@ fn preempted_slurm_allocation_saves_its_work() {
     assert!(said.contains("released by the coordinator; leaving"), "{said}");
 }
 
-/// `nap scale slurm`, ended with the test.
+/// A running `nap scale slurm`, ended with the test.
 struct Scaling(Child);
 
 impl Scaling {
@@ -105,7 +105,7 @@ fn slurm_scaling_follows_demand() {
     let _scaling =
         Scaling::start(&folder, &cluster, &slurm, &["--max", "2", "--", "-p", "low", "--output=/dev/null"]);
     let job = GatedJob::submit(&folder, &cluster, "gated", "wide", 1, 3);
-    // One runs where there is a worker already; two slots are wanted, with a worker for each.
+    // One map runs on the existing worker; the other two slots need a worker each.
     for map in ["m_0000.1", "m_0001.1", "m_0002.1"] {
         job.until(map, "running");
     }

@@ -1,5 +1,5 @@
-//! The Spark master of `NAPREDUCE_SPARK_MASTER`: local, a cluster, or a standalone master and worker that end with
-//! this process.
+//! The Spark master of `NAPREDUCE_SPARK_MASTER`: local, a cluster, or a standalone master and worker that end
+//! with this process.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use napreduce_tests::Process;
 
-/// Two servers in Java, on a machine that does other things, too.
+/// Two Java servers on a busy machine need a long time.
 const START_MAX: Duration = Duration::from_secs(240);
 
-/// One for all tests of this process.
+/// Shared by all tests of this process.
 static STANDALONE: OnceLock<Standalone> = OnceLock::new();
 
 struct Standalone {
@@ -20,8 +20,8 @@ struct Standalone {
     master: String,
 }
 
-/// What stands behind `--on`: `local[2]`, or what NAPREDUCE_SPARK_MASTER says, of which `standalone` is a
-/// master and a worker that are started here.
+/// Returns the value for `--on`: that of `NAPREDUCE_SPARK_MASTER`, or `local[2]`. For `standalone`, starts a
+/// master and a worker.
 pub fn master(python: &str) -> String {
     match std::env::var("NAPREDUCE_SPARK_MASTER") {
         Ok(named) if named == "standalone" => STANDALONE.get_or_init(|| start(python)).master.clone(),
@@ -30,7 +30,7 @@ pub fn master(python: &str) -> String {
     }
 }
 
-/// The executor that runs a guest: the nearest Java above it.
+/// Returns the executor that runs a guest: its nearest Java ancestor.
 pub fn executor_of(guest: i32) -> Option<Process> {
     let mut above = Process::of(guest.cast_unsigned());
     while let Some(process) = above {
@@ -51,7 +51,7 @@ fn start(python: &str) -> Standalone {
     let work = String::from_utf8(made.stdout).expect("a path").trim().to_owned();
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let (address, master) = (format!("127.0.0.1:{port}"), format!("spark://127.0.0.1:{port}"));
-    // Its input ends with this process, and then both servers do; the worker ends its executors.
+    // Standard input closes when this process ends, and then both servers end; the worker ends its executors.
     let script = "\"$0\" org.apache.spark.deploy.master.Master --host 127.0.0.1 --port \"$2\" --webui-port 0 & master=$!\n\
          \"$0\" org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 --cores 2 --memory 4g \\\n\
            --work-dir \"$1\" \"spark://127.0.0.1:$2\" & worker=$!\n\

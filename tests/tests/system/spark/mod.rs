@@ -1,5 +1,6 @@
-//! The same jobs on a real Spark, that of the Python module pyspark. Each start takes many seconds, so there are few.
-//! Skipped without it, unless `NAPREDUCE_REQUIRE` lists `spark`. Tests that need no Spark are in `guests`.
+//! The same jobs on a real Spark, that of the Python module pyspark. Each start takes many seconds, so there
+//! are few tests. Skipped without it, unless `NAPREDUCE_REQUIRE` lists `spark`. Tests that need no Spark are
+//! in `guests`.
 //!
 //! ```text
 //! NAPREDUCE_SPARK_MASTER='local-cluster[2,1,1024]' cargo test -p napreduce-tests --test system -- spark:: --test-threads 1
@@ -21,10 +22,10 @@ use rustix::process::Signal;
 
 use master::{executor_of, master};
 
-/// Spark needs many seconds to start, and more where others start theirs.
+/// Spark takes many seconds to start, and longer if other tests start it at the same time.
 const START_MAX: Duration = Duration::from_secs(240);
 
-/// A Python with the module, if there is one.
+/// Returns a Python with the module, if there is one.
 fn python() -> Option<String> {
     let named = std::env::var("NAPREDUCE_PYSPARK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut ask = Command::new(&named);
@@ -36,7 +37,7 @@ fn python() -> Option<String> {
     None
 }
 
-/// A page of a running Spark is of no use here, and this machine is all that it may talk to.
+/// Options of Spark: no web page, and only local addresses.
 fn on(master: &str) -> [&str; 4] {
     ["--on", master, "--on-conf", "spark.ui.enabled=false"]
 }
@@ -60,8 +61,8 @@ fn wait_for_start(mut come: impl FnMut() -> bool) {
     }
 }
 
-/// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and
-/// attempts of maps and of reduces that are killed: one start of Spark for all of them.
+/// Combiner, ordered groups, map-only, named outputs, side files, a chain with a total order, and killed
+/// attempts of maps and reduces, in one start of Spark.
 #[test]
 fn every_job_shape_equals_embedded_run() {
     let Some(python) = python() else { return };
@@ -167,7 +168,7 @@ fn task_of_lost_executor_resumes_from_checkpoint() {
         job.wait_for_another(task, guest);
         job.open(task);
     }
-    // Of the map's lines, which are done again when its output is lost, none is counted twice.
+    // Lines of a map that runs again after its output was lost are not counted twice.
     let (_, groups) = job.ends_as_undisturbed();
     assert!(groups < 3 * NotedJob::LINES, "{groups}");
     assert!(counter(&job.folder.path("out"), "CHECKPOINT_RESTORES") >= 1);

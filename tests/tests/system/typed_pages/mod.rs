@@ -1,8 +1,8 @@
-//! Runs the shell commands of documentation pages as they stand, in order, in one shell, in a fresh copy of the
-//! tracked files.
+//! Runs the shell commands of documentation pages in order, in one shell, in a fresh copy of the tracked
+//! files.
 //!
-//! `cargo` is a stand-in that builds nothing and runs the programs that the tests built. Lines that one machine cannot
-//! run are listed with the page, each with the reason.
+//! `cargo` is a stand-in that builds nothing and runs the programs that the tests have built. Lines that
+//! cannot run on every machine are listed with the page and the reason.
 
 use std::fmt::Write;
 use std::fs::{self, Permissions};
@@ -12,7 +12,8 @@ use std::process::{Command, Stdio};
 
 use napreduce_tests::{Folder, program, skipped};
 
-/// Builds nothing; `cargo run ... --bin NAME -- ARGUMENTS` runs a program that is built.
+/// A stand-in for cargo: `cargo run ... --bin NAME -- ARGUMENTS` runs the built program; other commands do
+/// nothing.
 const CARGO: &str = r#"#!/bin/sh
 [ "$1" = run ] || exit 0
 while [ "$1" != --bin ]; do shift; done
@@ -22,10 +23,10 @@ shift
 exec target/release/"$name" "$@"
 "#;
 
-/// The programs that pages name.
+/// The programs that the pages use.
 const PROGRAMS: [&str; 6] = ["datagen", "nap", "nap-lab", "slow-count", "terasort", "wordcount"];
 
-/// Starts a cluster as the line says and reads its output until it is ready.
+/// A shell function that starts a cluster with the given line and waits until it is ready.
 const UP: &str = r#"__up() {
     mkfifo "$HOME/up"
     "$@" > "$HOME/up" 2> "$HOME/up.log" &
@@ -51,22 +52,22 @@ __wait_for_task() {
 }
 "#;
 
-/// A page, and what of it is not typed.
+/// A page, and its lines that are not run.
 struct Page<'p> {
     path: &'p str,
-    /// Beginnings of lines, and why they are left out.
+    /// Prefixes of lines, and why they are skipped.
     left_out: &'p [(&'p str, &'p str)],
-    /// Typed by the test before the page: what the page takes for granted.
+    /// Commands that the test runs before those of the page.
     before: &'p str,
 }
 
-/// The commands of the blocks `sh` of a page, a block each.
+/// Returns the commands of each `sh` block of a page.
 fn blocks(page: &str) -> Vec<String> {
     let behind = page.split("\n```sh\n").skip(1);
     behind.map(|block| block.split("\n```").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The folder of the programs that the tests run.
+/// Returns the folder of the programs that the tests run.
 fn programs() -> PathBuf {
     let nap = program("nap");
     Path::new(nap.get_program()).parent().expect("a program lies in a folder").to_owned()
@@ -76,7 +77,7 @@ fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder of the repository")
 }
 
-/// A copy of the tracked files, with the programs where a build would have put them.
+/// Copies the tracked files, and puts the programs where a build would put them.
 fn fresh_copy(folder: &Folder) -> PathBuf {
     let copy = folder.path("clone");
     fs::create_dir_all(copy.join("target/release")).expect("a folder");
@@ -92,7 +93,7 @@ fn fresh_copy(folder: &Folder) -> PathBuf {
     copy
 }
 
-/// The line as it is typed, or what stands in its place.
+/// Returns the line to run, or its replacement.
 fn typed(line: &str, page: &Page<'_>) -> String {
     if page.left_out.iter().any(|(begin, _)| line.starts_with(begin)) {
         return ":".to_owned();
@@ -107,7 +108,7 @@ fn typed(line: &str, page: &Page<'_>) -> String {
     }
 }
 
-/// Types the page and asserts that every line is known and ends with status 0.
+/// Runs the page and asserts that every line is known and ends with status 0.
 fn type_page(page: &Page<'_>) {
     let text = fs::read_to_string(top().join(page.path)).expect("the page is there");
     for (begin, why) in page.left_out {
@@ -145,7 +146,7 @@ fn type_page(page: &Page<'_>) {
     assert!(status.success(), "{}: {status}\n{said}", page.path);
 }
 
-/// Pages run programs in Python; says so where there is none.
+/// Returns whether Python is available for the pages that need it; reports a skip otherwise.
 fn has_python() -> bool {
     if Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
         return true;
