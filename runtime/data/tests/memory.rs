@@ -1,5 +1,5 @@
-//! Measures the whole process: its anonymous memory stays below 1.3 times the task's memory. So this test is a program
-//! of its own.
+//! Measures the whole process: its anonymous memory stays below 1.3 times the task's memory. So this test is
+//! a program of its own.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,5 @@
-//! Every flipped bit and every truncation of a segment file is detected, and causes nothing worse than an error.
+//! Every flipped bit and every truncation of a segment file is detected, and causes nothing worse than an
+//! error.
 
 use std::fs;
 use std::path::Path;
@@ -152,7 +153,8 @@ proptest! {
         check_detected(&place, &place.path("damaged"), &format!("cut at {len}"));
     }
 
-    /// Corruption with matching checksums, as only an attacker produces it, must neither panic nor read beyond the file.
+    /// Corruption with matching checksums, as only an attacker produces it, must neither panic nor read
+    /// beyond the file.
     #[test]
     fn forged_footer_is_harmless(
         at in any::<prop::sample::Index>(),

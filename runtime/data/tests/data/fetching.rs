@@ -1,4 +1,5 @@
-//! Extents and assemblies: one partition of a segment, sent as bytes and blocks, becomes a file that reads the same.
+//! Extents and assemblies: one partition of a segment, sent as bytes and blocks, becomes a file that reads
+//! the same.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -251,7 +252,8 @@ proptest! {
         prop_assert!(PartitionExtent::decode(&[sound.as_slice(), &[0]].concat()).is_err());
     }
 
-    /// Corruption with a matching checksum ends in an error, or in a file that opens or is found to be damaged.
+    /// Corruption with a matching checksum ends in an error, or in a file that opens or is found to be
+    /// damaged.
     #[test]
     fn forged_extent_is_harmless(
         which in 0usize..3, at in any::<prop::sample::Index>(), byte in 1u8.., from in 0u64..3,

@@ -1,4 +1,5 @@
-//! Tests of the data plane's public interface. `memory` is a program of its own: it measures the whole process.
+//! Tests of the data plane's public interface. `memory` is a program of its own: it measures the whole
+//! process.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,4 +1,5 @@
-//! Groups and merging: a reduce task gets every group once, with all values in the order of map tasks and arrival.
+//! Groups and merging: a reduce task gets every group once, with all values in the order of map tasks and
+//! arrival.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Saved and resumed collectors seal the same bytes as undisturbed ones, wherever and however often they are saved.
+//! Saved and resumed collectors seal the same bytes as undisturbed ones, wherever and however often they are
+//! saved.
 
 use std::collections::BTreeSet;
 use std::fs;

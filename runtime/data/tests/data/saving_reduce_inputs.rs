@@ -1,5 +1,5 @@
-//! Saved and resumed reduce inputs give the same groups as undisturbed ones and read nothing twice, wherever and however
-//! often they are saved.
+//! Saved and resumed reduce inputs give the same groups as undisturbed ones and read nothing twice, wherever
+//! and however often they are saved.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,8 @@ impl<'a> Reading<'a> {
         fs::create_dir_all(&scratch).unwrap();
         let names: Vec<&str> = self.segments.iter().map(String::as_str).collect();
         let (fan_in, grouping) = (self.fan_in, self.grouping);
-        // The memory suffices to decompress a block of every input. Attempts alternate between mapping and reading.
+        // The memory suffices to decompress a block of every input. Attempts alternate between mapping and
+        // reading.
         let read_max = if attempt.is_multiple_of(2) { 0 } else { READ_MAX };
         ReduceSettings {
             memory: 4 * MIB,

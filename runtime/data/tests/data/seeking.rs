@@ -1,4 +1,5 @@
-//! Amount of data that a restored reduce input reads: the unread rest, and at most part of one block per segment again.
+//! Amount of data that a restored reduce input reads: the unread rest, and at most part of one block per
+//! segment again.
 
 use crate::support::{MIB, Pair, Place, Shape, bytes, excerpt, random};
 use napreduce_data::{ReduceInput, ReduceSettings, SavedReduceInput, Segment};

@@ -1,5 +1,6 @@
-//! Runs every path of the unsafe code with few enough records for Miri, which detects uninitialised reads, out-of-bounds
-//! accesses and accumulators that are dropped twice or leaked. docs/data-plane.md has the command.
+//! Runs every path of the unsafe code with few enough records for Miri, which detects uninitialised reads,
+//! out-of-bounds accesses and accumulators that are dropped twice or leaked. docs/data-plane.md has the
+//! command.
 
 use std::thread;
 

@@ -1,5 +1,5 @@
-//! Tests of the engine by scenarios in the language of `napreduce_engine::scenarios`, and by random events.
-//! Tests of single policies are in `napreduce-schedulers`.
+//! Tests of the engine: scenarios in the language that `napreduce_engine::scenarios` defines, and random
+//! events. Tests of single policies are in `napreduce-schedulers`.
 
 mod auto;
 mod changes;

@@ -1,5 +1,5 @@
-//! Tests of the watcher with a scripted cluster: when and how often it polls, and what it reports when the cluster
-//! disappears and returns.
+//! Tests of the watcher with a scripted cluster: when and how often it polls, and what it reports when the
+//! cluster disappears and returns.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,5 +1,5 @@
-//! Third-party readers of the API: an OpenAPI validator and parsers of OpenMetrics. Tests are skipped where the
-//! Python package or promtool is missing, unless `NAPREDUCE_REQUIRE` contains `web`.
+//! Third-party readers of the API: an OpenAPI validator and parsers of OpenMetrics. Tests are skipped where
+//! the Python package or promtool is missing, unless `NAPREDUCE_REQUIRE` contains `web`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

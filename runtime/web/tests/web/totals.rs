@@ -109,8 +109,8 @@ fn sum(items: &Value, field: &str) -> u64 {
     items.as_array().expect("items").iter().filter_map(|item| item[field].as_u64()).sum()
 }
 
-/// The server counts for two seconds per request and continues in the next; the first answer of a slow machine may
-/// be incomplete.
+/// The server counts for two seconds per request and continues in the next; the first answer of a slow
+/// machine may be incomplete.
 fn whole(recording: &Recording, path: &str) -> Value {
     loop {
         let answer = recording.get(path);

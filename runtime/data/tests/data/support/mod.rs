@@ -1,5 +1,5 @@
-//! Helpers of the data plane's tests: a folder, collecting and reading in one call, and the naive results to compare
-//! with.
+//! Helpers of the data plane's tests: a folder, collecting and reading in one call, and the naive results to
+//! compare with.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its own part; a panic here fails a test
 
 use std::path::{Path, PathBuf};

@@ -14,6 +14,17 @@
 //! hold chain 7                    the program is there; also: `at place`, release (it is gone) and end
 //! drain w: a new disk             also: `drain w now`, which hands back what it does, and undrain
 //! ```
+//!
+//! Lines of the table in other words:
+//!
+//! - `submit 1` submits a job with the token 1. Its job number is expected to be the same; otherwise the
+//!   answer is `is job 2`.
+//! - A command for a task (`m0`) applies to its live attempts, which the answer lists. A command for an
+//!   attempt (`m0.1`) has an empty answer.
+//! - `root 7` creates the directory of a chain of jobs, with the output of a job. `hold chain 7` means that
+//!   the program of the chain is connected, `release chain 7` that it has disconnected, and `end chain 7`
+//!   that it has finished.
+//! - `drain w now` also hands the running work of `w` to other workers; `undrain w` ends a drain.
 
 use std::fs;
 use std::path::PathBuf;

@@ -40,8 +40,8 @@
 //!
 //! Lines of the table in other words:
 //!
-//! - `set` changes the configuration of the next coordinator. The first coordinator starts with the first line
-//!   of a worker or client.
+//! - `set` changes the configuration of the next coordinator. The first coordinator starts with the first
+//!   line of a worker or client.
 //! - `worker`, `started` and other messages of workers are in `worker_lines`, commands of clients (`submit`,
 //!   `drain`, `suspend`) in `client_lines`, and questions (`ask`) in `questions`.
 //! - An order to an attempt is written without its worker, as in `> suspend m0.1`: it must reach the worker

@@ -1,6 +1,6 @@
-//! Script lines for the questions of clients: `ask` or `until`, followed by a line of the left column. The
-//! right column shows the possible answers, separated by semicolons; each listed item is one line of the
-//! answer. `why` stands for the text of a reason.
+//! Script lines for the questions of clients: `ask` or `until`, followed by a question from the left column.
+//! The right column shows sample lines of the answer, separated by semicolons; in `preemptions`, the
+//! semicolon is part of the line. `why` stands for the text of a reason.
 //!
 //! ```text
 //! why 1, why m0                   the reasons, the most important one first
@@ -25,7 +25,14 @@
 //! root 7                          of a chain: there, or emptied, or gone
 //! ```
 //!
-//! An empty answer is written `none`. Numbers that are zero are left out of an answer.
+//! In an answer, counts of zero are left out, and `none` stands for no lines. Slots are written `2+0`: two
+//! map slots and no reduce slot.
+//!
+//! - `end` waits for the end of the job. `outcomes` returns the state of an operator's command for each
+//!   attempt.
+//! - `log` returns the address of the worker that has the log, and whether the attempt is still writing it.
+//! - `file` and `files` read from the folder of the test.
+//! - `root` returns the state of a chain's intermediate directory: present, without its files, or removed.
 
 use std::fs;
 

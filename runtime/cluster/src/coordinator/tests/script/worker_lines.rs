@@ -21,6 +21,22 @@
 //! writes r0.1                     its part is where the job's commit looks for it
 //! done m0.1                       also: counting RECORDS 3
 //! ```
+//!
+//! Lines of the table in other words:
+//!
+//! - `worker w 1` connects a new worker. `reconnect w` connects the same worker again, and `worker w 1 again`
+//!   connects a new process in its place. If the coordinator assigns another ID, the answer says so.
+//! - `received w 1` sets the number of the last order that `w` reports as received when it reconnects.
+//!   `repeats w` makes it number its reports from 1 again, as if none had been acknowledged.
+//!   `acknowledges w 5` sends an acknowledgement of the orders up to 5.
+//! - `does m0.1` reports a whole attempt: started, committed if it writes output, and done. `finish 1 on w`
+//!   does so for every attempt that is launched on `w`, until job 1 has succeeded.
+//! - `after 2000ms` first reports the cost of the preemption: the attempt was active for that time, or
+//!   suspended for that time if it was resumed.
+//! - `restored m0.2` and `unusable m0.2: why` report only that a checkpoint was loaded, or why it was not.
+//! - `writes r0.1` writes the part file, which the commit of the job then finds. `stopped m0.1` reports that
+//!   the process received SIGTSTP.
+//! - A report with `as 7` has this message number instead of the next one.
 
 use napreduce_engine::scenarios::names::{attempt, millis, name, number};
 use napreduce_engine::scenarios::report;
