@@ -105,7 +105,6 @@ pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
 
 /// Interrupts an endless job after its guest has started; panics if the guest survives or files are left.
 /// `wait` polls until the guest runs.
-/// until the guest runs.
 pub fn assert_interrupted_leaves_nothing(
     folder: &Folder,
     mut command: Command,

@@ -1,5 +1,5 @@
-//! Tests of `nap lab` and of the job suite. Only `preemption`, `replay` and `suite_jobs` run real jobs; no test judges
-//! a figure.
+//! Tests of `nap lab` and of the job suite. Only `preemption`, `replay` and `suite_jobs` run real jobs; no
+//! test judges a figure.
 
 #![allow(clippy::unwrap_used)] // A failed assumption ends the test at once.
 

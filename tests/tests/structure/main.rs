@@ -1,5 +1,5 @@
-//! The structure rules of the repository, enforced on every tracked file. Each rule is a function from files to
-//! violations in its own module, tested there on bad samples. One run lists all violations.
+//! The structure rules of the repository, enforced on every tracked file. Each rule is a function from files
+//! to violations in its own module, tested there on bad samples. One run lists all violations.
 
 #![allow(clippy::unwrap_used)]
 

@@ -23,7 +23,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A job: name, queue, user, priority, deadline in seconds, submission time, and work of its maps and reduces
 /// in tenths of a second. No two events coincide, and no job reclaims two slots at once, since the order in
 /// which two tasks are saved and resumed on a cluster depends on timing.
-/// tasks is saved first on a cluster is a matter of time, and so is which of them goes on first.
 type Line = (&'static str, &'static str, &'static str, i32, u64, u64, &'static [u64], &'static [u64]);
 
 const JOBS: [Line; 4] = [

@@ -1,4 +1,5 @@
-//! A driver that reads the output of a job and passes it to the next one as a side file, embedded and on a cluster.
+//! A driver that reads the output of a job and passes it to the next one as a side file, embedded and on a
+//! cluster.
 
 use napreduce_tests::{Folder, OwnCluster, joined, program, run};
 

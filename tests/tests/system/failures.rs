@@ -1,4 +1,5 @@
-//! Failures of user code, processes, disks and arguments: the error names the cause, and nothing is left behind.
+//! Failures of user code, processes, disks and arguments: the error names the cause, and nothing is left
+//! behind.
 
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! Isolation of tasks on a real cluster: memory limits, a short environment, unchanged inputs, and time slices for
-//! control threads.
+//! Isolation of tasks on a real cluster: memory limits, a short environment, unchanged inputs, and time
+//! slices for control threads.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Outputs of wordcount and terasort equal a naive reference, byte for byte, for any number of maps, reduces and
-//! slots and any memory.
+//! Outputs of wordcount and terasort equal a naive reference, byte for byte, for any number of maps, reduces
+//! and slots and any memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! SIGTSTP and SIGCONT to an embedded run or to one of its tasks: tasks are suspended and resume, and the output
-//! stays the same.
+//! SIGTSTP and SIGCONT to an embedded run or to one of its tasks: tasks are suspended and resume, and the
+//! output stays the same.
 
 use std::process::{Child, Stdio};
 

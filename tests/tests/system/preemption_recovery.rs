@@ -1,4 +1,5 @@
-//! The coordinator is killed while tasks are suspended or save a checkpoint; the next one restores their state.
+//! The coordinator is killed while tasks are suspended or save a checkpoint; the next one restores their
+//! state.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, wait_until};
 use rustix::process::Signal;

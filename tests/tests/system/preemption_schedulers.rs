@@ -1,5 +1,5 @@
-//! Every preempting scheduler with every primitive on a real cluster: tasks give up their slots, and the outputs
-//! equal those of undisturbed runs.
+//! Every preempting scheduler with every primitive on a real cluster: tasks give up their slots, and the
+//! outputs equal those of undisturbed runs.
 
 use std::fs;
 use std::sync::OnceLock;

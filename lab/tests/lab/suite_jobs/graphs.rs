@@ -1,4 +1,5 @@
-//! Jobs over associations, edges and matches: lines without a comma, repeated lines, too many neighbours, ties.
+//! Jobs over associations, edges and matches: lines without a comma, repeated lines, too many neighbours,
+//! ties.
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../../src/bin/suite/adjacency_list.rs"]

@@ -1,5 +1,5 @@
-//! Every job of the suite matches a naive program (`reference`) at several sizes, byte for byte with one reduce and as
-//! sets of lines with several, and is preemption-safe.
+//! Every job of the suite matches a naive program (`reference`) at several sizes, byte for byte with one
+//! reduce and as sets of lines with several, and is preemption-safe.
 
 mod data;
 mod documents;

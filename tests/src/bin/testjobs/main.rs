@@ -1,5 +1,5 @@
-//! Jobs for the whole-system tests, one definition per behaviour, selected with `--job`: hard inputs, misbehaving
-//! user code, every stage of the builder.
+//! Jobs for the whole-system tests, one definition per behaviour, selected with `--job`: hard inputs,
+//! misbehaving user code, every stage of the builder.
 
 mod chain;
 mod gated;

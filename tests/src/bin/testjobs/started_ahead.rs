@@ -1,4 +1,5 @@
-//! A job that outputs the environment of its processes, in a program that does work before `main` reaches the job.
+//! A job that outputs the environment of its processes, in a program that does work before `main` reaches the
+//! job.
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::Command;

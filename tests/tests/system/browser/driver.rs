@@ -1,4 +1,5 @@
-//! A real browser, driven through Debian's `chromium-driver`. Tests fail on console errors and on blocked loads.
+//! A real browser, driven through Debian's `chromium-driver`. Tests fail on console errors and on blocked
+//! loads.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! Demand of queues and changes of workers over time: on a running cluster, after a coordinator restart, and in a
-//! copy of the history.
+//! Demand of queues and changes of workers over time: on a running cluster, after a coordinator restart, and
+//! in a copy of the history.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! A timeline with more bars than a page can hold: merged by columns, with counts, and complete after zooming in.
+//! A timeline with more bars than a page can hold: merged by columns, with counts, and complete after zooming
+//! in.
 
 use napreduce_tests::Folder;
 

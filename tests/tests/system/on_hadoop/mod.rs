@@ -1,5 +1,5 @@
-//! Jobs through Hadoop streaming: on the emulation `streaming_hadoop`, and on Hadoop's own task classes. A cluster
-//! with YARN is used if `NAPREDUCE_HADOOP` names its command.
+//! Jobs through Hadoop streaming: on the emulation `streaming_hadoop`, and on Hadoop's own task classes. A
+//! cluster with YARN is used if `NAPREDUCE_HADOOP` names its command.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

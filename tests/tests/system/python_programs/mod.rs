@@ -1,4 +1,5 @@
-//! Jobs of Python programs, embedded and on clusters, with preemptions. Skipped without python3 and pytest, unless
+//! Jobs of Python programs, embedded and on clusters, with preemptions. Skipped without python3 and pytest,
+//! unless
 //! `NAPREDUCE_REQUIRE` lists `python`.
 
 mod on_cluster;

@@ -1,4 +1,5 @@
-//! Workers in allocations of a real Slurm: a preempted allocation, and scaling by demand. Needs root and Debian's
+//! Workers in allocations of a real Slurm: a preempted allocation, and scaling by demand. Needs root and
+//! Debian's
 //! `slurm-wlm` and `munge`; skipped without them, unless `NAPREDUCE_REQUIRE` lists `slurm`.
 
 mod cluster;
