@@ -63,7 +63,7 @@ fn large_input_and_output_do_not_deadlock() {
     let output =
         JobTest::new(mapped("while read -r line; do echo \"$line$line$line\"; done")).input(&much).run();
     assert_eq!(output.parts[0].len(), 2_000 * 3_001);
-    // The command writes all output before it reads, and reads all input before it writes.
+    // One command writes all output before it reads; the other reads all input before it writes.
     let writes_first = "head -c 3000000 /dev/zero | tr '\\0' '\\n'; cat > /dev/null";
     assert_eq!(JobTest::new(mapped(writes_first)).input(&much).run().parts[0].len(), 3_000_000);
     let reads_first = "cat > /dev/null; head -c 3000000 /dev/zero | tr '\\0' '\\n'";

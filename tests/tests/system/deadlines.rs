@@ -41,7 +41,7 @@ fn infeasible_deadline_is_refused_before_start() {
 fn chain_deadline_is_shared_between_jobs() {
     let folder = Folder::new();
     let cluster = start(&folder);
-    // One job can finish in four seconds; with two, each has half of the slots.
+    // A single job can meet a deadline of four seconds. Each job of the chain gets only half of that time.
     run(&mut submission(&cluster, &folder, "slow", "alone", &["--deadline", "4s"])).succeeded();
     let refused = run(&mut submission(&cluster, &folder, "chain", "chain", &["--deadline", "4s"]));
     refused.failed(2, &["its tasks alone may take "]);

@@ -195,7 +195,7 @@ fn what_a_dead_program_was_committing_is_finished() {
     }
 }
 
-/// Files that a coordinator may leave beside `_temporary` if it is killed while it claims or ends.
+/// Files that a coordinator may leave next to `_temporary` if it is killed while it claims or ends.
 #[test]
 fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
     for (name, inside) in

@@ -125,7 +125,7 @@ proptest! {
 
 #[test]
 fn job_without_slot_starves_at_share_of_one() {
-    // Share, usage, and what is missing to half of the share.
+    // Share, usage, and the slots missing to half of the share.
     for (share, usage, lacks) in [(0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 0), (5, 2, 1), (5, 3, 0)]
     {
         let fair_share_timeout = Some(Span(0));

@@ -52,7 +52,7 @@ fn master_holds_container_for_whole_job() {
 
 #[test]
 fn maps_and_reduces_share_containers() {
-    // Two containers are left besides the master, so at most two tasks run at once.
+    // The master leaves two containers, so at most two tasks run at once.
     let mut job =
         SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(2, seconds(0), seconds(4));
     job.slowstart_permille = 0;
@@ -283,7 +283,7 @@ fn map_part_does_not_preempt_for_reduce() {
 
 #[test]
 fn reduce_is_preempted_for_rerun_map_of_its_job() {
-    // Three containers are left besides the master. A map that failed on one machine must run on the other
+    // The master leaves three containers. A map that failed on one machine must run on the other
     // one, where reduces hold all of them.
     let job = |name: String| {
         let mut job = SimulatedJob::new(name, at(0)).with_maps(6, seconds(10));
