@@ -124,8 +124,7 @@ fn partition_out_of_range_is_named() {
 fn record_of_wrong_length_is_named() {
     let folder = Folder::new();
     folder.write("in", "0123456789\nshort\n");
-    job(&folder, "bad-length", &["--reduces", "1"])
-        .failed(1, &["has 5 bytes; the output format needs 10"]);
+    job(&folder, "bad-length", &["--reduces", "1"]).failed(1, &["has 5 bytes; the output format needs 10"]);
 }
 
 #[test]
