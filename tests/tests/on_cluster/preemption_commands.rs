@@ -204,7 +204,7 @@ fn impossible_command_is_refused_by_name() {
     nap(&["task", "suspend", "job_99999_m_0000"]).failed(2, &["there is no job_99999"]);
     nap(&["job", "resume", &job.id]).failed(2, &[&format!("cannot resume {}: it is not suspended", job.id)]);
     let reason = "x".repeat(2_000);
-    nap(&["job", "suspend", &job.id, "--reason", &reason]).failed(2, &["at most 1000 characters"]);
+    nap(&["job", "suspend", &job.id, "--reason", &reason]).failed(2, &["limit 1000 characters"]);
     nap(&["task", "suspend", "all"]).failed(2, &["invalid task"]);
     nap(&["job", "kill", &job.id]).succeeded();
     nap(&["job", "wait", "--quiet", &job.id]).failed(1, &["killed"]);

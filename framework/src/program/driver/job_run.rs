@@ -173,7 +173,7 @@ impl JobRun<'_, '_> {
         let driver = &*self.driver;
         let split_size = driver.run.split_size.bytes();
         if split_size == 0 {
-            return Err(Error::Usage("--split-size must be positive (default 64MiB)".to_owned()));
+            return Err(Error::Usage("--split-size 0: must be positive (default 64MiB)".to_owned()));
         }
         let files = paths.iter().map(|paths| expand(paths, driver.run.recursive));
         let files = files.collect::<Result<Vec<_>, _>>()?;

@@ -98,7 +98,7 @@ impl Place {
         let out = self.out();
         // A resumed job has the plan of its claim; most of these jobs overwrite.
         let request = self.request(&out, AGAIN);
-        let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds it"));
+        let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds the lock"));
         patiently(|| DirectoryClaim::resume(disk, &request, mark), is_locked)
     }
 
