@@ -2,7 +2,8 @@
 //! decisions in the same order.
 //!
 //! The simulated run comes first and determines the order in which tasks end. On the cluster, tasks wait for
-//! gates, which the test opens in that order, so that only decisions are compared, never times.
+//! gates, which the test opens in that order, so that only decisions are compared, never times. Fair decides by
+//! received slot time; its steps also take a tenth of the simulated time.
 
 use std::fs;
 use std::io;
@@ -105,7 +106,11 @@ impl io::Write for Written {
     }
 }
 
-fn simulated(configuration: &SchedulerConfiguration, preemption: PreemptionSettings) -> Vec<Step> {
+/// Returns the steps of the simulated run and their times.
+fn simulated(
+    configuration: &SchedulerConfiguration,
+    preemption: PreemptionSettings,
+) -> Vec<(Duration, Step)> {
     let tenths = |tenths: &u64| Span::from_millis(tenths * 100);
     let plans = JOBS.iter().map(|(name, queue, user, priority, deadline, submit, maps, reduces)| {
         let mut plan = SimulatedJob::new(*name, Time(0) + tenths(submit));
@@ -125,7 +130,17 @@ fn simulated(configuration: &SchedulerConfiguration, preemption: PreemptionSetti
         Simulation::new(configuration.build().expect("a policy"), settings, Workload::of(plans.collect()));
     simulation.with_log(Box::new(log.clone())).run().expect("an end");
     let text = String::from_utf8(log.0.lock().expect("one thread").clone()).expect("text");
-    text.lines().filter_map(step).collect()
+    let mut now = Duration::ZERO;
+    let mut steps = Vec::new();
+    for line in text.lines() {
+        // Effects are indented below their event, which starts with its time.
+        if !line.starts_with(' ') {
+            let seconds = line.split_once("s ").and_then(|(seconds, _)| seconds.parse().ok());
+            now = Duration::from_secs_f64(seconds.expect("an event starts with its time"));
+        }
+        steps.extend(step(line).map(|step| (now, step)));
+    }
+    steps
 }
 
 /// Parses a line of the simulator's log; `None` if it is not about a submission, an order or an end.
@@ -222,10 +237,15 @@ fn check_output(folder: &Folder, number: usize, what: &str) {
     assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
 }
 
-/// Repeats the simulated run on the cluster, step by step.
-fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[Step], what: &str) {
+/// Repeats the simulated run on the cluster, step by step. If `paced`, no step comes before a tenth of its
+/// simulated time.
+fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], paced: bool, what: &str) {
     let mut expected: Vec<&str> = Vec::new();
-    for step in steps {
+    let start = Instant::now();
+    for (at, step) in steps {
+        if paced {
+            wait_until("the time of the next step", || start.elapsed() >= *at / 10);
+        }
         match step {
             Step::Submit(number) => submit(folder, cluster, *number),
             Step::Decide(decision) => {
@@ -276,12 +296,13 @@ fn cluster_under_every_policy_decides_as_simulator() {
         fs::create_dir(folder.path("gates")).expect("a folder");
         let cluster = OwnCluster::start(&folder, 2, scheduler, file);
         let what = format!("{scheduler} with {file}");
-        follow(&folder, &cluster, &steps, &what);
+        follow(&folder, &cluster, &steps, scheduler == "fair", &what);
         let ids: Vec<String> = (1..=JOBS.len()).map(|number| format!("job_{number:04}")).collect();
         cluster.wait(&ids.iter().map(String::as_str).collect::<Vec<_>>()).succeeded();
         (0..JOBS.len()).for_each(|number| check_output(&folder, number, &what));
         let times = |order: &str| {
-            let ordered = |step: &&Step| matches!(step, Step::Decide(text) if text.starts_with(order));
+            let ordered =
+                |(_, step): &&(Duration, Step)| matches!(step, Step::Decide(text) if text.starts_with(order));
             steps.iter().filter(ordered).count()
         };
         for order in ["kill", "suspend", "checkpoint"] {
