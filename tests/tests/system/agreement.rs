@@ -3,7 +3,7 @@
 //!
 //! The simulated run comes first and determines the order in which tasks end. On the cluster, tasks wait for
 //! gates, which the test opens in that order, so that only decisions are compared, never times. Fair decides by
-//! received slot time; its steps also take a tenth of the simulated time.
+//! received slot time; its steps also take a quarter of the simulated time.
 
 use std::fs;
 use std::io;
@@ -237,14 +237,14 @@ fn check_output(folder: &Folder, number: usize, what: &str) {
     assert!(text.lines().all(|line| line.ends_with(&ends)), "{what}: a record of {name} is lost or repeated");
 }
 
-/// Repeats the simulated run on the cluster, step by step. If `paced`, no step comes before a tenth of its
+/// Repeats the simulated run on the cluster, step by step. If `paced`, no step comes before a quarter of its
 /// simulated time.
 fn follow(folder: &Folder, cluster: &OwnCluster, steps: &[(Duration, Step)], paced: bool, what: &str) {
     let mut expected: Vec<&str> = Vec::new();
     let start = Instant::now();
     for (at, step) in steps {
         if paced {
-            wait_until("the time of the next step", || start.elapsed() >= *at / 10);
+            wait_until("the time of the next step", || start.elapsed() >= *at / 4);
         }
         match step {
             Step::Submit(number) => submit(folder, cluster, *number),

@@ -240,7 +240,7 @@ fn log_is_read_from_worker_or_coordinator() {
     assert!(read(1, 1_600_000).expect("a log") == (of(0), Vec::new()));
     assert!(read(1, u64::MAX).expect("a length") == (of(0), Vec::new()));
     let error = read(2, 0).expect_err("no log").to_string();
-    assert!(error.starts_with("the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
+    assert!(error.starts_with("cannot read the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
     assert_eq!(read(3, 0).expect_err("no log").to_string(), "its worker is lost");
     // The coordinator kept the end of the log: one worker is lost, the other has removed the log.
     let kept = LogRead { written: 8, length: 11, has_ended: true };
