@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds all pages as a book, target/book/html/index.html, with the chapters of docs/SUMMARY.md.
-# Needs mdbook: cargo install mdbook --locked --no-default-features
+# Needs mdbook: cargo install mdbook@0.5.4 --locked --no-default-features
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
