@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use napreduce_tests::wait_until;
 
-/// What the proxy does with a request.
+/// The action of the proxy on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
     Pass,
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// What happens to held requests.
+/// The result of a held request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Passed,

@@ -1,5 +1,5 @@
-//! Jobs that write to an object store: the output equals that of a local directory and appears exactly once,
-//! or there is none.
+//! Jobs that write to an object store: the output equals that of a local directory and appears exactly once, or
+//! the job fails and leaves no output.
 //!
 //! Each test runs against S3 (`moto`), Azure (`azurite`) and Google Cloud Storage (`google.py`). It is
 //! skipped without the server, unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.

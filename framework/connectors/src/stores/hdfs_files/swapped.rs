@@ -11,7 +11,7 @@
 //! The file is a directory. Creation renames a prepared directory to this name, which fails if the name
 //! exists. A replacement of version 7 first writes `claim.json/8` completely; then it renames `at-7` to
 //! `at-8`, which only one writer can do. There is always exactly one marker and no lock, so a killed writer
-//! blocks nobody: its file is either current or ignored, and is removed with the directory.
+//! does not block others: its file is either current or ignored, and is removed with the directory.
 
 use napreduce_protocol::PutCondition;
 
