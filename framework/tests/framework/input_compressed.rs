@@ -385,7 +385,7 @@ fn unsupported_compression_is_rejected_by_name_and_magic() {
         (b"PK\x03\x04", "zip", false),
     ] {
         let error = refusal("a", content).expect("it is refused");
-        let what = if feature { "holds" } else { "is compressed with" };
+        let what = if feature { "contains" } else { "is compressed with" };
         assert!(error.starts_with(&format!("a {what} {compression}")), "{error}");
     }
     assert_eq!(
