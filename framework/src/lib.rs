@@ -187,7 +187,7 @@
 //! use napreduce::records::Records;
 //! use napreduce::{Driver, Emit, Job, Program, words};
 //!
-//! fn count(_: &()) -> Job {
+//! fn count(_: &()) -> Job<(String, u64)> {
 //!     Job::text()
 //!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
 //!         .combine(|count, more| *count += more)

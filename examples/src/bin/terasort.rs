@@ -29,7 +29,7 @@ struct Rows {
     format: RowFormat,
 }
 
-fn terasort(rows: &Rows) -> Job {
+fn terasort(rows: &Rows) -> Job<Vec<u8>> {
     let printable = rows.format == RowFormat::Ascii;
     Job::fixed_records(ROW_BYTES)
         .map(move |row: &[u8], out: &mut Emit<&'static [u8; 10], &'static [u8; 90]>| {

@@ -18,7 +18,7 @@ struct Most {
     most: u64,
 }
 
-fn count(_: &()) -> Job {
+fn count(_: &()) -> Job<(String, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
             for word in words(line) {

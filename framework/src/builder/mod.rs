@@ -23,6 +23,8 @@ mod sampling;
 mod source;
 mod stages;
 
+use std::marker::PhantomData;
+
 use self::inputs::InputMaps;
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
@@ -73,14 +75,34 @@ pub use crate::values::OwnedValues;
 /// }
 /// # let _ = wordcount(&());
 /// ```
+///
+/// `T` is the type as which a record of the output is read back, the
+/// [`Item`](crate::output::OutputFormat::Item) of its format: `String`, a line, for text, and `(K, V)` for
+/// typed [`Records<K, V>`](crate::records::Records).
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::records::Records;
+///
+/// fn lengths(_: &()) -> Job<(String, u64)> {
+///     Job::text().map_only_to(Records::default(), |line: &str, out| out.emit(line, line.len() as u64))
+/// }
+/// # let _ = lengths(&());
+/// ```
 #[must_use = "a job is what a definition returns; it runs when the program does"]
-pub struct Job {
+pub struct Job<T = String> {
     pub(crate) pipeline: Box<dyn Pipeline>,
+    record: PhantomData<fn() -> T>,
 }
 
-impl Job {
-    pub(crate) fn new(pipeline: impl Pipeline + 'static) -> Job {
-        Job { pipeline: Box::new(pipeline) }
+impl<T> Job<T> {
+    pub(crate) fn new(pipeline: impl Pipeline + 'static) -> Job<T> {
+        Job { pipeline: Box::new(pipeline), record: PhantomData }
+    }
+
+    /// Returns the same job without the type of its records, for a program that holds several jobs.
+    pub(crate) fn untyped(self) -> Job {
+        Job { pipeline: self.pipeline, record: PhantomData }
     }
 
     /// Splits the files of each input, in the order of the inputs, and records how many splits each has.
@@ -98,7 +120,9 @@ impl Job {
         self.pipeline.set(settings.clone());
         Ok(of_inputs.concat())
     }
+}
 
+impl Job {
     /// Reads lines of UTF-8 text without their newline. Invalid UTF-8 fails the task with the position of the
     /// byte.
     pub fn text() -> Source<TextLines> {

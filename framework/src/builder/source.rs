@@ -90,7 +90,7 @@ impl<I: InputFormat> Source<I> {
     }
 
     /// Finishes a job without reduce that writes another format than text.
-    pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job
+    pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job<O::Item>
     where
         O: OutputFormat,
         F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
@@ -130,7 +130,7 @@ impl<I: InputFormat> Source<I> {
     }
 
     /// Finishes a job without reduce whose map has set-up, finish and hooks.
-    pub(crate) fn part_map<O: OutputFormat>(self, output: O, map: impl PartMap<I, O>) -> Job {
+    pub(crate) fn part_map<O: OutputFormat>(self, output: O, map: impl PartMap<I, O>) -> Job<O::Item> {
         let output = OutputDefinition::new(output, self.named);
         Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })
     }

@@ -151,7 +151,7 @@ where
     /// };
     /// assert_eq!(JobTest::new(longest).input("to\nbring\nmore\nbut\n").run().text(), "0\tmore\n1\tbring\n");
     /// ```
-    pub fn reduce_total<T, R>(self, reduce: T) -> Job
+    pub fn reduce_total<T, R>(self, reduce: T) -> Job<O::Item>
     where
         T: Fn(G::Ref<'_>, V::Owned, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
@@ -240,7 +240,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     }
 
     /// Finishes the job with a closure that is called for each group with its key and its values.
-    pub fn reduce<F, R>(self, reduce: F) -> Job
+    pub fn reduce<F, R>(self, reduce: F) -> Job<O::Item>
     where
         F: Fn(G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
@@ -272,7 +272,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     ///
     /// assert_preemption_safe(count, "to\nbe\nor\nnot\n");
     /// ```
-    pub fn reduce_resumable<S, F, R>(self, start: S, reduce: F) -> Job
+    pub fn reduce_resumable<S, F, R>(self, start: S, reduce: F) -> Job<O::Item>
     where
         S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
         F: Fn(&mut S, G::Ref<'_>, &mut Values<'_, K, V>, &mut Output<O>) -> R + Send + Sync + 'static,
@@ -282,7 +282,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     }
 
     /// Finishes the job with a reducer that has state, set-up and finish.
-    pub fn reducer<R>(self, reducer: R) -> Job
+    pub fn reducer<R>(self, reducer: R) -> Job<O::Item>
     where
         R: Reducer<Group = G, Key = K, Value = V, Output = O>,
     {

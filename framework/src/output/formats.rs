@@ -44,12 +44,16 @@ pub struct FixedBytes {
 }
 
 impl OutputFormat for Text {
+    type Item = String;
+
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }
 }
 
 impl OutputFormat for FixedBytes {
+    type Item = Vec<u8>;
+
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }

@@ -67,6 +67,8 @@ use crate::state::Save;
 /// struct List;
 ///
 /// impl OutputFormat for List {
+///     type Item = ();
+///
 ///     fn begin(&mut self, out: &mut Vec<u8>) {
 ///         out.extend_from_slice(b"<ol>\n");
 ///     }
@@ -95,6 +97,10 @@ use crate::state::Save;
     note = "use a format of `napreduce::output`, such as `Text`; the output path is given when the job runs"
 )]
 pub trait OutputFormat: Clone + Send + Sync + 'static {
+    /// The type as which one record is read back: the `T` of a [`Job<T>`](crate::Job) with this format. It is
+    /// `()` if nothing reads the records.
+    type Item;
+
     /// Appends the header of a part file.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let _ = out;
@@ -170,7 +176,9 @@ impl<F: OutputFormat> Output<F> {
     /// #[derive(Clone)]
     /// struct Separated(u8);
     ///
-    /// impl OutputFormat for Separated {}
+    /// impl OutputFormat for Separated {
+    ///     type Item = String;
+    /// }
     ///
     /// trait EmitSeparated {
     ///     fn emit(&mut self, fields: &[&str]);

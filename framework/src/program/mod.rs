@@ -140,7 +140,7 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 /// ```
 #[cfg(feature = "cli")]
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
-pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
+pub fn main<P: Parameters + 'static, T: 'static>(definition: fn(&P) -> Job<T>) -> ExitCode {
     Program::new().main(definition)
 }
 
@@ -231,10 +231,10 @@ impl Program {
     }
 
     /// Adds a job definition under a name that the driver uses.
-    pub fn job<P: Serialize + DeserializeOwned + 'static>(
+    pub fn job<P: Serialize + DeserializeOwned + 'static, T: 'static>(
         mut self,
         name: &str,
-        definition: fn(&P) -> Job,
+        definition: fn(&P) -> Job<T>,
     ) -> Program {
         let build = move |bytes: &[u8]| {
             let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
@@ -246,7 +246,7 @@ impl Program {
             let mut job = definition(&envelope.parameters);
             job.pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
             job.pipeline.set(envelope.settings);
-            Ok(job)
+            Ok(job.untyped())
         };
         self.definitions.insert(name.to_owned(), Box::new(build));
         self
@@ -362,7 +362,7 @@ impl Program {
 
     /// Runs as the program of one job, whose parameters come from the command line.
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
-    pub fn main<P: Parameters + 'static>(mut self, definition: fn(&P) -> Job) -> ExitCode {
+    pub fn main<P: Parameters + 'static, T: 'static>(mut self, definition: fn(&P) -> Job<T>) -> ExitCode {
         let name = options::program_name();
         let names = move || Some(definition(&arguments::default_parameters()?).pipeline.input_names());
         self.face.input_names = Some(Rc::new(names));

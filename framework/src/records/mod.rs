@@ -67,6 +67,8 @@ impl<K, V> Clone for Records<K, V> {
 }
 
 impl<K: Key, V: Value> OutputFormat for Records<K, V> {
+    type Item = (K, V);
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         block::write_header(out);
     }

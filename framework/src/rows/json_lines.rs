@@ -150,6 +150,8 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
 pub struct JsonLines;
 
 impl OutputFormat for JsonLines {
+    type Item = String;
+
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
     }

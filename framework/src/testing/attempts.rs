@@ -61,7 +61,7 @@ enum Call {
     Checkpointed,
 }
 
-impl<'t, J: Fn() -> Job> Trial<'t, J> {
+impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     pub(super) fn new(test: &'t JobTest<J>) -> Trial<'t, J> {
         Trial::with_boundaries(test, &[])
     }
@@ -138,7 +138,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
     }
 
     /// Builds a new job for each attempt, as in a separate process.
-    fn job(&self) -> Job {
+    fn job(&self) -> Job<T> {
         let mut job = (self.test.job)();
         job.pipeline.check().unwrap_or_else(|error| panic!("{error}"));
         job.pipeline.set(self.settings.clone());
@@ -146,7 +146,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
     }
 
     /// Returns the files of each input.
-    fn files(&self, job: &Job) -> Vec<Vec<InputFile>> {
+    fn files(&self, job: &Job<T>) -> Vec<Vec<InputFile>> {
         let names = job.pipeline.input_names();
         let mut files = vec![Vec::new(); names.len()];
         for (number, TestInput { name, bytes }) in self.test.inputs.iter().enumerate() {
@@ -165,7 +165,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         kind: TaskKind,
         index: u32,
         progress: &mut Progress<'_>,
-        call: impl Fn(&Self, &Job, &TaskContext, Option<PathBuf>) -> Result<Call, TaskError>,
+        call: impl Fn(&Self, &Job<T>, &TaskContext, Option<PathBuf>) -> Result<Call, TaskError>,
     ) -> Ended {
         let task = TaskId { job: JobId(1), kind, index };
         let place = progress.boundaries.len();

@@ -70,7 +70,7 @@ fn files(directory: &Path) -> Vec<(String, PathBuf)> {
 }
 
 /// Damages every kind of file in the checkpoints of these tasks, one after the other; returns the kinds.
-fn damage_everything<J: Fn() -> Job>(test: &JobTest<J>, boundary: u64) -> BTreeSet<String> {
+fn damage_everything<T, J: Fn() -> Job<T>>(test: &JobTest<J>, boundary: u64) -> BTreeSet<String> {
     let schedule = Schedule::Once(Interruption { boundary, how: Preemption::Checkpoint });
     let expected = test.run();
     let kinds = RefCell::new(BTreeSet::new());

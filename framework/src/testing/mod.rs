@@ -121,7 +121,7 @@ impl JobOutput {
     }
 }
 
-impl<J: Fn() -> Job> JobTest<J> {
+impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// Creates a test of the job that a function returns, by default with one reduce (unless the job sets the
     /// number) and 4 MiB of memory per task.
     pub fn new(job: J) -> JobTest<J> {
@@ -277,6 +277,6 @@ impl<J: Fn() -> Job> JobTest<J> {
 /// };
 /// assert_preemption_safe(count, "to be\nor not\nto be\n");
 /// ```
-pub fn assert_preemption_safe(job: impl Fn() -> Job, input: impl AsRef<[u8]>) {
+pub fn assert_preemption_safe<T>(job: impl Fn() -> Job<T>, input: impl AsRef<[u8]>) {
     JobTest::new(job).input(input).assert_preemption_safe();
 }

@@ -22,7 +22,7 @@ const COMPARED: [Counter; 9] = [
     Counter::OutputBytes,
 ];
 
-impl<J: Fn() -> Job> JobTest<J> {
+impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// As [`assert_preemption_safe`](super::assert_preemption_safe), with the settings of this test.
     ///
     /// # Panics

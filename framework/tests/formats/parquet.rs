@@ -52,7 +52,7 @@ fn row(number: i64) -> Written {
 }
 
 /// A job that writes rows of numbers, in groups of three.
-fn numbered() -> Job {
+fn numbered() -> Job<Written> {
     Job::text().map_only_to(Parquet::<Written>::default().group_rows(3), |number: &str, out| {
         number.parse().map(|number| out.emit(&row(number)))
     })

@@ -148,7 +148,7 @@ fn lines(all: bool) -> String {
 }
 
 /// Asserts that `read` returns the numbers that `write` wrote.
-fn check_there_and_back(lines: &str, write: impl Fn() -> Job, read: impl Fn() -> Job) {
+fn check_there_and_back<T>(lines: &str, write: impl Fn() -> Job<T>, read: impl Fn() -> Job) {
     let written = JobTest::new(write).input(lines).run().text();
     let found = JobTest::new(read).input(&written).split_size(SPLIT_BYTES).run().text();
     let difference = lines.lines().zip(found.lines()).find(|(expected, found)| expected != found);

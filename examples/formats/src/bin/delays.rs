@@ -22,7 +22,7 @@ struct CarrierDelays<'a> {
     longest: i64,
 }
 
-fn delays(_: &()) -> Job {
+fn delays(_: &()) -> Job<()> {
     Job::parquet::<borrowed!(Flight)>()
         .map(|flight: Flight, out: &mut Emit<String, (u64, i64, i64)>| {
             if let Some(delay) = flight.delay {

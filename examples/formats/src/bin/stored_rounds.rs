@@ -9,7 +9,7 @@ use napreduce::program::Error;
 use napreduce::records::Records;
 use napreduce::{Driver, Emit, Job, Program, words};
 
-fn count(_: &()) -> Job {
+fn count(_: &()) -> Job<(String, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
             for word in words(line) {

@@ -14,7 +14,7 @@ struct Flight {
     delay: Option<i64>,
 }
 
-fn to_parquet(_: &()) -> Job {
+fn to_parquet(_: &()) -> Job<Flight> {
     Job::csv::<Flight>().map_only_to(Parquet::<Flight>::default(), |flight: Flight, out| out.emit(&flight))
 }
 

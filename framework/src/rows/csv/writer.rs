@@ -88,6 +88,9 @@ impl Csv {
 }
 
 impl OutputFormat for Csv {
+    /// A row is not typed.
+    type Item = ();
+
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         state.push(u8::from(self.begun));
         Ok(Save::Saved)

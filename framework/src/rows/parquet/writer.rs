@@ -106,6 +106,8 @@ impl<R: TypedRow> Parquet<R> {
 }
 
 impl<R: TypedRow> OutputFormat for Parquet<R> {
+    type Item = R;
+
     fn begin(&mut self, out: &mut Vec<u8>) {
         match Self::open() {
             Ok(part) => *self.part() = Some(part),

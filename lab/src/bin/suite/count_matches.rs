@@ -27,7 +27,7 @@ fn checked(pattern: &str) -> Result<String, regex::Error> {
     Regex::new(pattern).map(|_| pattern.to_owned())
 }
 
-pub fn count(search: &Search) -> Job {
+pub fn count(search: &Search) -> Job<(Vec<u8>, u64)> {
     let regex = Regex::new(&search.pattern).expect("patterns are checked when the command line is read");
     let group = search.group;
     Job::bytes()

@@ -18,12 +18,12 @@ fn sizes() -> Vec<u64> {
     [300, 8 << 10, 2 << 20].into_iter().chain(more).collect()
 }
 
-fn test<J: Fn() -> Job>(job: J, inputs: &[String]) -> JobTest<J> {
+fn test<T, J: Fn() -> Job<T>>(job: J, inputs: &[String]) -> JobTest<J> {
     inputs.iter().fold(JobTest::new(job), |test, input| test.input(input))
 }
 
 /// Checks the output of a job with several splits and numbers of reduces.
-fn check(job: impl Fn() -> Job + Copy, inputs: &[String], expected: &str) {
+fn check<T>(job: impl Fn() -> Job<T> + Copy, inputs: &[String], expected: &str) {
     same(&test(job, inputs).run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
     let cut = test(job, inputs).split_size(bytes as u64 / 5 + 1).setting("combine-files=false");

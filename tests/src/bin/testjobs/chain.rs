@@ -8,7 +8,7 @@ use napreduce::{Emit, Job, words};
 use crate::Choice;
 
 /// First job of the chain: counts as typed records.
-pub fn count_to_records(_: &Choice) -> Job {
+pub fn count_to_records(_: &Choice) -> Job<(String, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
         .combine(|count, more| *count += more)

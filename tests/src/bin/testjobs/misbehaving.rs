@@ -123,7 +123,7 @@ pub fn bad_partition(_: &Choice) -> Job {
 }
 
 /// Writes records whose length differs from that of the output format.
-pub fn bad_length(_: &Choice) -> Job {
+pub fn bad_length(_: &Choice) -> Job<Vec<u8>> {
     Job::bytes()
         .map(|line: &[u8], out: &mut Emit<Vec<u8>, ()>| out.emit(line, ()))
         .output(FixedBytes { length: 10 })

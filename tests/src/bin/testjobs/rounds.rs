@@ -7,7 +7,7 @@ use napreduce::{Driver, Emit, Job, TaskError};
 use crate::Choice;
 
 /// Counts the words that are not in any side file called `known`.
-pub fn unknown_words(_: &Choice) -> Job {
+pub fn unknown_words(_: &Choice) -> Job<(String, u64)> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
             let known = side_file("known").and_then(std::fs::read_to_string);
