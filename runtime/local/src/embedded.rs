@@ -1,25 +1,28 @@
 //! A job inside this program's own process tree: the coordinator and one worker as two tasks of one small
 //! runtime.
 //!
-//! They communicate by messages only, as in a cluster. This module also handles signals to the program.
+//! They communicate by messages only, as in a cluster. `run_embedded` is for command lines and handles signals to
+//! the program; `start_embedded` is for libraries.
 
 use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::{JobId, Slots, WorkerId};
-use napreduce_protocol::{JobError, JobPlan, JobReport};
+use napreduce_protocol::{JobError, JobPlan, JobProgress, JobReport};
 use napreduce_task::{signal_name, task_process_requested};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::coordinator::{Coordinator, Following, Input};
+use crate::coordinator::{Coordinator, Following, Input, Notices};
 use crate::process::{Interrupts, PauseSignal, Pauses, Spawner, check_kernel, stop_this_process};
 use crate::progress::{ProgressDisplay, ProgressMode};
+use crate::started_job::{JobLink, StartedJob};
 use crate::worker::{Worker, WorkerSettings, cores};
 
 const WORKER: WorkerId = WorkerId(1);
@@ -49,9 +52,9 @@ impl Default for EmbeddedSettings {
     }
 }
 
-/// Runs a job to its end. Blocking. Attempts are child processes that execute this program.
+/// Runs a job of a command line to its end. Blocking. Attempts are child processes that execute this program.
 ///
-/// Only one job can run at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a
+/// Only one job can run at a time in this way. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a
 /// second signal ends the program at once. SIGTSTP, as by Ctrl-Z, suspends all tasks and then stops the
 /// program until SIGCONT. Must not be called from inside an async runtime.
 ///
@@ -60,14 +63,38 @@ impl Default for EmbeddedSettings {
 /// See [`JobError`]. Unless the job succeeded, no part of it remains in the output directory.
 pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
     check(&plan, settings)?;
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| JobError::io("start the runtime", error))?;
+    let runtime = runtime()?;
     let report = runtime.block_on(run(plan, settings));
     // All work on its threads is finished.
     runtime.shutdown_background();
     report
+}
+
+/// Starts a job that runs beside the rest of this program. Attempts are child processes that execute this
+/// program, in its environment and working directory at that time.
+///
+/// Any number of jobs can run at once, each with `slots` of its own, and also inside an async runtime. Unlike
+/// [`run_embedded`] it installs no signal handlers, changes no other state of this process, and prints nothing:
+/// warnings are events of `tracing`. What tasks print goes to standard error, or nowhere if `quiet`; `progress` is
+/// ignored.
+///
+/// Do not ignore SIGCHLD in a program that calls this, and do not wait for any child (`waitpid(-1)`): the exit
+/// statuses of tasks would be lost.
+///
+/// # Errors
+///
+/// Fails if the plan or the settings are invalid, or no thread can be started. The job itself reports all other
+/// errors. Unless it succeeds, no part of it remains in the output directory.
+pub fn start_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<StartedJob, JobError> {
+    check(&plan, settings)?;
+    let (job, settings) = (next_job(), settings.clone());
+    // Dropping the runtime waits for its threads, which close their files.
+    StartedJob::start(job, move |link| runtime()?.block_on(run_started(job, plan, settings, link)))
+}
+
+fn runtime() -> Result<Runtime, JobError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| JobError::io("start the runtime", error))
 }
 
 /// Returns the id of the next job that this program runs by itself.
@@ -87,31 +114,46 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     plan.check().map_err(JobError::Plan)
 }
 
-async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
-    // Start reduces after all maps: earlier they would only hold memory, since segments of this machine are
-    // mapped on demand.
-    plan.slowstart_permille = 1000;
+async fn run_started(
+    job: JobId,
+    plan: JobPlan,
+    settings: EmbeddedSettings,
+    mut link: JobLink,
+) -> Result<JobReport, JobError> {
+    let (cluster, mut submission) = Cluster::start(job, plan, &settings, Notices::Traced);
+    let show = |progress: &JobProgress| {
+        link.progress.send_replace(*progress);
+    };
+    let mut ended = pin!(submission.follow(show));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut ended => break ended,
+            Some(reason) = link.cancels.recv() => cluster.tell(Input::Interrupt { reason }),
+        }
+    };
+    cluster.stop().await?;
+    ended
+}
+
+async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, JobError> {
     let unhandled = |error| JobError::io("handle signals", error);
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
     let mut pauses = Pauses::install().map_err(unhandled)?;
-    let tasks = plan.splits.len() as u64 + u64::from(plan.reduces);
-    let spawner = Spawner::for_one_job(settings.quiet, settings.slots as usize, tasks);
-    let job = next_job();
     let output = plan.output.display().to_string();
-    let cluster = Cluster::start(spawner, settings.slots, job);
-    let mut submission = cluster.submit(plan);
+    let (cluster, mut submission) = Cluster::start(next_job(), plan, settings, Notices::Printed);
     let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
     let mut rest: Option<Rest> = None;
     let ended = loop {
         tokio::select! {
-            ended = submission.follow(&mut display) => break ended,
+            ended = submission.follow(|progress| display.show(progress)) => break ended,
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(unhandled)?;
                 let name = signal_name(signal).unwrap_or("a signal");
                 cluster.tell(Input::Interrupt { reason: format!("interrupted by {name}") });
                 // Ending overrides stopping.
                 rest = None;
-                break Err(interrupted(signal, &output, submission.follow(&mut display).await));
+                let ended = submission.follow(|progress| display.show(progress)).await;
+                break Err(interrupted(signal, &output, ended));
             }
             asked = pauses.arrival() => match asked.map_err(unhandled)? {
                 PauseSignal::Stop if rest.is_none() => rest = Some(cluster.pause()),
@@ -175,7 +217,19 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(spawner: Spawner, slots: u32, job: JobId) -> Cluster {
+    /// Starts both and submits the job.
+    fn start(
+        job: JobId,
+        mut plan: JobPlan,
+        settings: &EmbeddedSettings,
+        notices: Notices,
+    ) -> (Cluster, Submission) {
+        // Start reduces after all maps: earlier they would only hold memory, since segments of this machine are
+        // mapped on demand.
+        plan.slowstart_permille = 1000;
+        let slots = settings.slots;
+        let tasks = plan.splits.len() as u64 + u64::from(plan.reduces);
+        let spawner = Spawner::for_one_job(settings.quiet, slots as usize, tasks);
         let (to_worker, orders) = unbounded_channel();
         let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
@@ -192,9 +246,11 @@ impl Cluster {
         let own = inputs.clone();
         // The receiver exists while there is something to send back.
         let send_back = Arc::new(move |input| drop(own.send(input)));
-        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back);
+        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back, notices);
         let coordinator = tokio::spawn(coordinator.run(arriving));
-        Cluster { inputs, coordinator, worker }
+        let cluster = Cluster { inputs, coordinator, worker };
+        let submission = cluster.submit(plan);
+        (cluster, submission)
     }
 
     fn tell(&self, input: Input) {
@@ -234,8 +290,8 @@ struct Submission {
 }
 
 impl Submission {
-    /// Displays progress until the job has ended.
-    async fn follow(&mut self, display: &mut ProgressDisplay) -> Result<JobReport, JobError> {
+    /// Shows progress until the job has ended.
+    async fn follow(&mut self, mut show: impl FnMut(&JobProgress)) -> Result<JobReport, JobError> {
         let gone = || JobError::Internal("the coordinator ended before the job".to_owned());
         if self.following.is_none() {
             let (_, following) = (&mut self.accepted).await.map_err(|_| gone())??;
@@ -245,7 +301,7 @@ impl Submission {
         loop {
             tokio::select! {
                 biased;
-                Ok(()) = progress.changed() => display.show(&progress.borrow_and_update()),
+                Ok(()) = progress.changed() => show(&progress.borrow_and_update()),
                 ended = end.wait_for(Option::is_some) => {
                     let ended = ended.map_err(|_| gone())?.clone();
                     return ended.ok_or_else(gone)?.into_result();

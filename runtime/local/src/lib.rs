@@ -67,15 +67,17 @@ mod progress;
 mod random;
 mod side_file;
 mod spans;
+mod started_job;
 mod user;
 pub mod worker;
 
 pub use chain::{Chain, ChainKeeper, KeepChain};
-pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
+pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded, start_embedded};
 pub use output::{GuestOutput, OutputReservation, check_output, check_reads};
 pub use progress::{ProgressDisplay, ProgressMode};
 pub use random::random_u128;
 pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 pub use spans::SPAN_TARGET;
+pub use started_job::{JobLink, ProgressWatch, StartedJob};
 pub use user::{current_user, whom};
 pub use worker::{IsolationMode, IsolationRules, PageOut, SuspendRules};

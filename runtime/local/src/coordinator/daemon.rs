@@ -24,7 +24,7 @@ use super::followers::{Followers, Following};
 use super::program::Program;
 use super::state::CoordinatorState;
 use super::submitters::Submitters;
-use super::{ClusterServices, Coordinator, Input, SendBack};
+use super::{ClusterServices, Coordinator, Input, Notices, SendBack};
 use crate::clock::{Clock, now, unix_micros};
 use crate::output::Disk;
 
@@ -55,6 +55,7 @@ impl Coordinator {
             followers: Followers::default(),
             program: Program::default(),
             disk: Disk::default(),
+            notices: Notices::Traced,
             state,
             cluster,
             own,
@@ -69,6 +70,7 @@ impl Coordinator {
         orders: UnboundedSender<ToWorker>,
         job: JobId,
         own: SendBack,
+        notices: Notices,
     ) -> Coordinator {
         let mut settings = EngineSettings::default();
         // Slots of suspended tasks stay free while the program is stopped.
@@ -78,6 +80,7 @@ impl Coordinator {
         let state = CoordinatorState::new(engine, "fifo".to_owned(), unix_micros());
         let mut coordinator = Coordinator::new(state, None, own);
         coordinator.submitters = Submitters::new(job.0 - 1);
+        coordinator.notices = notices;
         let identity = Identity {
             name: String::new(),
             incarnation: 0,
@@ -208,11 +211,11 @@ impl Coordinator {
         self.followers.follow(job)
     }
 
-    /// Logs a line of a daemon; an embedded coordinator prints only lines relevant to its user.
+    /// Reports a line to the operator of a daemon, or to the user of an embedding program.
     pub fn say(&self, what: &str) {
-        match &self.cluster {
-            Some(_) => tracing::info!(target: "coordinator", "{what}"),
-            None => print_error(format_args!("{}", several_lines(what))),
+        match self.notices {
+            Notices::Traced => tracing::info!(target: "coordinator", "{what}"),
+            Notices::Printed => print_error(format_args!("{}", several_lines(what))),
         }
     }
 }

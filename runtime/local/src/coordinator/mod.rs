@@ -113,6 +113,15 @@ pub type SendBack = Arc<dyn Fn(Input) + Send + Sync>;
 /// is the reason why the job was not stored.
 pub type KeepEnded = Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
 
+/// Where a coordinator reports what its operator or user should know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notices {
+    /// Events of `tracing`.
+    Traced,
+    /// Lines on standard error.
+    Printed,
+}
+
 /// The services of a cluster for its coordinator; an embedded run has none.
 pub trait ClusterServices: Send {
     /// The cluster directory, which no output may be in.
@@ -152,5 +161,6 @@ pub struct Coordinator {
     followers: Followers,
     program: Program,
     disk: Disk,
+    notices: Notices,
     own: SendBack,
 }

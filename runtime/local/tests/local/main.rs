@@ -2,6 +2,7 @@
 
 mod attempts;
 mod commit;
+mod library;
 mod output;
 mod progress;
 mod scenario;

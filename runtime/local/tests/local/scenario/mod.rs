@@ -91,11 +91,24 @@ impl Scenario {
     }
 
     fn start_as(&self, name: &'static str, stderr: Option<UnixStream>) -> Running<'_> {
-        let file = |what: &str| fs::File::create(self.path(&format!("{name}.{what}"))).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_local-fixture"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_local-fixture"));
+        command
             .args([self.path("in"), self.output.clone()])
             .arg(format!("rules={}", self.rules.join(";")))
-            .args(&self.options)
+            .args(&self.options);
+        self.spawn(command, name, stderr)
+    }
+
+    /// Runs the program of `fixture/host.rs` over the inputs, in the directory of this scenario.
+    pub fn run_host(&self) -> Ended {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_local-fixture"));
+        command.arg("host").arg(self.directory.path());
+        self.spawn(command, "first", None).end()
+    }
+
+    fn spawn(&self, mut command: Command, name: &'static str, stderr: Option<UnixStream>) -> Running<'_> {
+        let file = |what: &str| fs::File::create(self.path(&format!("{name}.{what}"))).unwrap();
+        let child = command
             // Printing a backtrace takes longer than the rest of a test.
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
