@@ -324,6 +324,7 @@ extern crate self as napreduce;
 pub mod builder;
 pub mod codec;
 mod counter;
+pub mod dataset;
 mod emit;
 pub mod input;
 #[cfg(all(doctest, feature = "csv", feature = "json-lines", feature = "parquet"))]
@@ -339,6 +340,7 @@ mod readme {}
 pub mod records;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub mod rows;
+pub mod run;
 #[cfg(feature = "sequence-file")]
 pub mod sequence_file;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
@@ -357,6 +359,8 @@ mod words;
 pub use builder::Job;
 #[doc(inline)]
 pub use codec::{Key, Value};
+#[doc(inline)]
+pub use dataset::Dataset;
 pub use emit::Emit;
 /// A counter whose name is computed at run time; [`counter!`] is for constant names.
 ///
@@ -394,7 +398,10 @@ pub use output::Output;
 #[doc(inline)]
 pub use program::main;
 #[doc(inline)]
-pub use program::{Driver, Program};
+pub use program::{Driver, Program, init};
+
+#[doc(inline)]
+pub use run::{JobRequest, job};
 pub use state::Save;
 #[doc(inline)]
 pub use task::{TaskError, TaskInfo};

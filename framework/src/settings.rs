@@ -49,6 +49,10 @@ pub(crate) struct Settings {
     /// Number of splits of each input of the job, in order; empty if there is one input. Not set by `--conf`.
     #[serde(default)]
     pub split_counts: Vec<u32>,
+    /// Whether typed pairs are written as records, which a program or another job reads, and not as lines of text.
+    /// Not set by `--conf`.
+    #[serde(default)]
+    pub records: bool,
 }
 
 impl Default for Settings {
@@ -65,6 +69,7 @@ impl Default for Settings {
             bad_rows: BadRows::default(),
             bad_records: BadRows::default(),
             split_counts: Vec::new(),
+            records: false,
         }
     }
 }
@@ -196,6 +201,7 @@ mod tests {
             bad_rows: BadRows::Fail,
             bad_records: BadRows::Fail,
             split_counts: Vec::new(),
+            records: false,
         };
         assert_eq!(settings, Ok(expected));
     }

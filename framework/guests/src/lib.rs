@@ -12,8 +12,6 @@ mod spark;
 mod submit;
 mod task;
 
-use std::process::ExitCode;
-
 use napreduce_task::Definitions;
 
 pub use choice::{EngineError, EngineFlags, EngineKind};
@@ -24,8 +22,8 @@ pub fn requested() -> bool {
     task::guest_requested() || hadoop::is_requested()
 }
 
-/// Runs the guest or bridge.
-pub fn run(definitions: &dyn Definitions) -> ExitCode {
+/// Runs the guest or bridge and returns the exit status of this process.
+pub fn run(definitions: &dyn Definitions) -> u8 {
     if task::guest_requested() {
         task::guest_main(definitions);
     }

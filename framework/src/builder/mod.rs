@@ -31,10 +31,7 @@ pub use source::Source;
 pub use stages::MapStage;
 
 use crate::codec::{Key, Value};
-use crate::input::{
-    ByteLines, FixedRecords, InputError, InputFile, InputFormat, InputSplit, LossyLines, TextLines,
-    WholeFiles, combine,
-};
+use crate::input::{ByteLines, FixedRecords, InputFormat, LossyLines, TextLines, WholeFiles};
 use crate::output::Text;
 use crate::records::TypedRecords;
 #[cfg(feature = "avro")]
@@ -49,7 +46,6 @@ use crate::rows::ParquetRows;
 use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
-use crate::settings::Settings;
 pub use crate::user_code::{
     BadRecord, CombineStage, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure,
 };
@@ -98,27 +94,6 @@ pub struct Job<T = String> {
 impl<T> Job<T> {
     pub(crate) fn new(pipeline: impl Pipeline + 'static) -> Job<T> {
         Job { pipeline: Box::new(pipeline), record: PhantomData }
-    }
-
-    /// Returns the same job without the type of its records, for a program that holds several jobs.
-    pub(crate) fn untyped(self) -> Job {
-        Job { pipeline: self.pipeline, record: PhantomData }
-    }
-
-    /// Splits the files of each input, in the order of the inputs, and records how many splits each has.
-    pub(crate) fn split(
-        &mut self,
-        files: &[Vec<InputFile>],
-        split_size: u64,
-        settings: &mut Settings,
-    ) -> Result<Vec<InputSplit>, InputError> {
-        let mut of_inputs = self.pipeline.plan(files, split_size)?;
-        if settings.combine_files {
-            of_inputs = of_inputs.into_iter().map(|splits| combine(splits, split_size)).collect();
-        }
-        settings.split_counts = of_inputs.iter().map(|splits| splits.len() as u32).collect();
-        self.pipeline.set(settings.clone());
-        Ok(of_inputs.concat())
     }
 }
 

@@ -5,7 +5,8 @@ use napreduce_protocol::{CheckpointSupport, MapTask, ReduceTask, TaskError};
 use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 
 use crate::input::{
-    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, plan_splits,
+    BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, combine,
+    plan_splits,
 };
 use crate::output::{OutputDefinition, OutputFormat};
 use crate::settings::Settings;
@@ -46,6 +47,24 @@ pub(crate) trait Pipeline: TaskRunner {
 
     /// Applies the settings of this run.
     fn set(&mut self, settings: Settings);
+}
+
+impl dyn Pipeline {
+    /// Splits the files of each input, in the order of the inputs, and records how many splits each has.
+    pub(crate) fn split(
+        &mut self,
+        files: &[Vec<InputFile>],
+        split_size: u64,
+        settings: &mut Settings,
+    ) -> Result<Vec<InputSplit>, InputError> {
+        let mut of_inputs = self.plan(files, split_size)?;
+        if settings.combine_files {
+            of_inputs = of_inputs.into_iter().map(|splits| combine(splits, split_size)).collect();
+        }
+        settings.split_counts = of_inputs.iter().map(|splits| splits.len() as u32).collect();
+        self.set(settings.clone());
+        Ok(of_inputs.concat())
+    }
 }
 
 /// An error from `save` still means that saving is supported.

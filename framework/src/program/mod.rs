@@ -20,18 +20,21 @@
 #[cfg(feature = "cli")]
 mod arguments;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
-mod cluster;
+pub(crate) mod cluster;
+pub(crate) mod definition;
 mod driver;
 mod ended;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod engine;
 mod error;
+mod named_paths;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
-mod options;
+pub(crate) mod options;
+pub(crate) mod plan;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 mod report;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
-mod side_files;
+pub(crate) mod side_files;
 mod stores;
 #[cfg(any(feature = "cluster", feature = "guests"))]
 mod typed_paths;
@@ -42,8 +45,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "cli")]
 use std::process::ExitCode;
+use std::process::exit;
 #[cfg(feature = "cli")]
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "cli")]
 use clap::Args;
@@ -56,6 +61,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "cli")]
 use arguments::{CommandLine, Face};
+use definition::CodePlace;
+pub use definition::Definition;
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
@@ -91,7 +98,7 @@ pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
 pub use stores::know_stores;
 
-use crate::builder::Job;
+use crate::builder::Pipeline;
 use crate::settings::Settings;
 
 /// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented for
@@ -140,7 +147,11 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 /// ```
 #[cfg(feature = "cli")]
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
-pub fn main<P: Parameters + 'static, T: 'static>(definition: fn(&P) -> Job<T>) -> ExitCode {
+pub fn main<Kind, D>(definition: D) -> ExitCode
+where
+    D: Definition<Kind>,
+    D::Parameters: Parameters,
+{
     Program::new().main(definition)
 }
 
@@ -154,10 +165,62 @@ pub fn task_requested() -> bool {
     task_process_requested() || engine::requested()
 }
 
-/// The data with which a task process rebuilds a job: the parameters of the definition, the settings of the
-/// run, and the paths of side files unless a worker has placed them.
+/// Runs this process's task, if it was started for one by a worker or an engine, and then ends the process.
+/// Otherwise it returns at once: the process is the program itself, which may run jobs.
+///
+/// Call it at the beginning of `main`, before anything that a task should not do. [`main`](main()) and
+/// [`Program`] call it themselves.
+///
+/// ```no_run
+/// use napreduce::Job;
+/// use napreduce::run::Local;
+///
+/// fn main() -> Result<(), napreduce::program::Error> {
+///     napreduce::init();
+///     let job = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line.len(), ())));
+///     for length in job.inputs(["README.md"]).run_local(&Local::default())?.collect()? {
+///         println!("{length}");
+///     }
+///     Ok(())
+/// }
+/// ```
+pub fn init() {
+    run_task(&Program::new());
+}
+
+/// Whether this process has called [`init`], so that its executable can be run for tasks.
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Fails if task processes of this executable would not know that they are task processes.
+pub(crate) fn check_initialised() -> Result<(), Error> {
+    if INITIALISED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    Err(Error::Usage(
+        "tasks run in processes of this program, which has not called `napreduce::init()`; call it at the beginning of \
+         `main`"
+            .to_owned(),
+    ))
+}
+
+/// Runs a task or a guest, if this process was started for one.
+fn run_task(program: &Program) {
+    know_stores();
+    if task_process_requested() {
+        task_process_main(program, cluster::START_FETCH);
+    }
+    if engine::requested() {
+        exit(i32::from(engine::run(program)));
+    }
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// The data with which a task process rebuilds a job: where its definition is unless it has a name, the settings
+/// of the run, the paths of side files unless a worker has placed them, and the parameters of the definition.
 #[derive(Serialize, Deserialize)]
 struct Envelope<P> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<CodePlace>,
     settings: Settings,
     files: BTreeMap<String, PathBuf>,
     parameters: P,
@@ -171,12 +234,12 @@ struct Envelope<P> {
 /// assert!(encoded.ends_with(br#""parameters":["most",10]}"#));
 /// ```
 pub fn encode_parameters<P: Serialize>(parameters: &P) -> Result<Vec<u8>, Error> {
-    let envelope = Envelope { settings: Settings::default(), files: BTreeMap::new(), parameters };
+    let envelope = Envelope { code: None, settings: Settings::default(), files: BTreeMap::new(), parameters };
     serde_json::to_vec(&envelope)
         .map_err(|error| Error::Usage(format!("parameters cannot be encoded: {error}")))
 }
 
-type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
+type Build = Box<dyn Fn(&[u8]) -> Result<Box<dyn Pipeline>, TaskError>>;
 
 /// An executable with one or several job definitions and a driver.
 ///
@@ -230,24 +293,10 @@ impl Program {
         Program::default()
     }
 
-    /// Adds a job definition under a name that the driver uses.
-    pub fn job<P: Serialize + DeserializeOwned + 'static, T: 'static>(
-        mut self,
-        name: &str,
-        definition: fn(&P) -> Job<T>,
-    ) -> Program {
-        let build = move |bytes: &[u8]| {
-            let envelope: Envelope<P> = serde_json::from_slice(bytes).map_err(|error| {
-                TaskError::fatal(format!("parameters of the job cannot be decoded: {error}"))
-            })?;
-            if !envelope.files.is_empty() {
-                side_files::set_local(envelope.files);
-            }
-            let mut job = definition(&envelope.parameters);
-            job.pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
-            job.pipeline.set(envelope.settings);
-            Ok(job.untyped())
-        };
+    /// Adds a job definition under a name, for a driver that gets the name from its user or for another program that
+    /// submits the job. A driver that knows the function needs no name: see [`Driver::job`].
+    pub fn job<Kind, D: Definition<Kind>>(mut self, name: &str, definition: D) -> Program {
+        let build = move |bytes: &[u8]| definition::build(&definition, bytes);
         self.definitions.insert(name.to_owned(), Box::new(build));
         self
     }
@@ -279,24 +328,26 @@ impl Program {
         output: impl AsRef<Path>,
         drive: impl FnOnce(&mut Driver) -> Result<T, E>,
     ) -> Result<T, E> {
-        know_stores();
-        if task_process_requested() {
-            task_process_main(&self, cluster::START_FETCH);
-        }
+        run_task(&self);
         let name = options::program_name();
         let run = RunArguments::silent(output.as_ref().to_owned());
         drive(&mut Driver::new(&self, &name, run, ReportFormat::Text, Settings::default())?)
     }
 
-    fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
+    /// Builds the job of a named definition.
+    fn build(&self, definition: &str, bytes: &[u8]) -> Result<Box<dyn Pipeline>, TaskError> {
         // A program of one job is named after its file, but an engine stores the file under another name.
         let only = self.definitions.values().next().filter(|_| self.has_one_job);
         let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
-            TaskError::fatal(format!(
-                "job {definition:?} is not defined; this program defines {}",
-                known.join(", ")
-            ))
+            let known = match &known[..] {
+                [] => {
+                    "no job under a name before it runs tasks; give the driver the function instead of a name"
+                        .to_owned()
+                }
+                known => known.join(", "),
+            };
+            TaskError::fatal(format!("job {definition:?} is not defined; this program defines {known}"))
         })?;
         build(bytes)
     }
@@ -362,15 +413,17 @@ impl Program {
 
     /// Runs as the program of one job, whose parameters come from the command line.
     #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
-    pub fn main<P: Parameters + 'static, T: 'static>(mut self, definition: fn(&P) -> Job<T>) -> ExitCode {
+    pub fn main<Kind, D>(mut self, definition: D) -> ExitCode
+    where
+        D: Definition<Kind>,
+        D::Parameters: Parameters,
+    {
         let name = options::program_name();
-        let names = move || Some(definition(&arguments::default_parameters()?).pipeline.input_names());
+        let names = move || Some(definition.job(&arguments::default_parameters()?).pipeline.input_names());
         self.face.input_names = Some(Rc::new(names));
         self.has_one_job = self.definitions.is_empty();
-        self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
-            let inputs = driver.inputs().to_vec();
-            let output = driver.output().to_owned();
-            driver.job(&name).parameters(parameters).inputs(inputs).output(output).run().map(drop)
+        self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &D::Parameters| {
+            driver.job(&name).parameters(parameters).run().map(drop)
         })
     }
 
@@ -382,13 +435,7 @@ impl Program {
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,
         E: Into<Box<dyn std::error::Error>>,
     {
-        know_stores();
-        if task_process_requested() {
-            task_process_main(&self, cluster::START_FETCH);
-        }
-        if engine::requested() {
-            return engine::run(&self);
-        }
+        run_task(&self);
         let name = self.face.name();
         let status = match arguments::parse::<P>(&self.face) {
             Ok(line) => self.run_line(&name, line, drive),
@@ -425,7 +472,17 @@ impl Program {
 
 impl Definitions for Program {
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
-        let pipeline: Box<dyn TaskRunner> = Program::build(self, definition, parameters)?.pipeline;
+        #[derive(Deserialize)]
+        struct Addressed {
+            #[serde(default)]
+            code: Option<CodePlace>,
+        }
+        let addressed: Addressed = serde_json::from_slice(parameters)
+            .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
+        let pipeline: Box<dyn TaskRunner> = match addressed.code {
+            Some(place) => place.build(parameters)?,
+            None => Program::build(self, definition, parameters)?,
+        };
         Ok(pipeline)
     }
 }

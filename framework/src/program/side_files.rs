@@ -84,12 +84,12 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
 }
 
 /// Replaces the files that `side_file` finds in this process.
-pub(super) fn set_local(files: BTreeMap<String, PathBuf>) {
+pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) {
     *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
 }
 
 /// Returns a file with an explicit name.
-pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
+pub(crate) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
     if is_name(name) {
         Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() })
     } else {
@@ -98,7 +98,7 @@ pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
 }
 
 /// Returns the files by name, with absolute paths. Fails if one is missing or two have the same name.
-pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathBuf>, String> {
+pub(crate) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut by_name = BTreeMap::new();
     for SideFileSource { path, name } in files {
         let shown = path.display();

@@ -42,6 +42,28 @@ impl BlockWriter {
         let BlockWriter { body, field, .. } = self;
         add_field(K::bytes(key, field), body);
         add_field(V::bytes(value, field), body);
+        self.end_record(out);
+    }
+
+    /// As [`add`](BlockWriter::add), for a pair in owned form.
+    pub(super) fn add_owned<K: Key, V: Value>(
+        &mut self,
+        key: &K::Owned,
+        value: &V::Owned,
+        out: &mut Vec<u8>,
+    ) {
+        let BlockWriter { body, field, .. } = self;
+        field.clear();
+        K::encode_owned(key, true, field);
+        add_field(field, body);
+        field.clear();
+        V::encode_owned(value, true, field);
+        add_field(field, body);
+        self.end_record(out);
+    }
+
+    #[inline]
+    fn end_record(&mut self, out: &mut Vec<u8>) {
         self.records += 1;
         if self.body.len() >= BODY_BYTES {
             self.finish(out);

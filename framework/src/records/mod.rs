@@ -94,3 +94,17 @@ impl<K: Key, V: Value> Output<Records<K, V>> {
         self.record(|format, out| format.block.add::<K, V>(key, value, out));
     }
 }
+
+/// Returns the bytes of a file with these pairs.
+pub(crate) fn write_records<K: Key, V: Value>(
+    pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    block::write_header(&mut out);
+    let mut block = BlockWriter::default();
+    for (key, value) in pairs {
+        block.add_owned::<K, V>(&key, &value, &mut out);
+    }
+    block.finish(&mut out);
+    out
+}

@@ -87,7 +87,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         let counted = Counted::begin();
         let mut job = self.job();
         let files = self.files(&job);
-        let splits = job.split(&files, self.test.split_size, &mut self.settings);
+        let splits = job.pipeline.split(&files, self.test.split_size, &mut self.settings);
         let splits = splits.unwrap_or_else(|error| panic!("cannot split the input: {error}"));
         let reduces = match job.pipeline.reduces() {
             Some(0) => 0,

@@ -36,7 +36,8 @@ const BANNED_IN_WORKERS: [&str; 6] =
     ["Instant::now", "SystemTime::now", "process::Command", "kill_process", "pidfd_open", "waitid"];
 
 /// The files that may contain unsafe code, with the reason.
-const UNSAFE_MODULES: [(&str, &str); 18] = [
+const UNSAFE_MODULES: [(&str, &str); 19] = [
+    ("framework/src/program/definition.rs", "calls the code of a job definition by its address"),
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),

@@ -18,7 +18,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use napreduce_protocol::JobError;
 use napreduce_protocol::printing::print_error;
@@ -133,7 +133,7 @@ pub(super) fn is_requested() -> bool {
 }
 
 /// Runs this process in its role.
-pub(super) fn main() -> ExitCode {
+pub(super) fn main() -> u8 {
     let words: Vec<OsString> = env::args_os().skip(2).collect();
     let status = match &words[..] {
         [jobs, command, jar, directory] if jobs == JOBS => {
@@ -146,7 +146,7 @@ pub(super) fn main() -> ExitCode {
         },
         _ => unknown(),
     };
-    ExitCode::from(u8::try_from(status).unwrap_or(1))
+    u8::try_from(status).unwrap_or(1)
 }
 
 fn unknown() -> i32 {

@@ -42,11 +42,11 @@ pub(crate) struct ClusterArguments {
 
     /// Queue of the cluster [default: default]
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME"))]
-    queue: Option<String>,
+    pub queue: Option<String>,
 
     /// Priority on a cluster; jobs of higher priority run first [default: 0]
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", allow_negative_numbers = true))]
-    priority: Option<i32>,
+    pub priority: Option<i32>,
 
     /// Time until the job, or the last of a chain, should end, such as 10m; used by some schedulers of
     /// clusters

@@ -1,20 +1,18 @@
-//! One run of one job, and its planning: from inputs to splits, with the sample for a total order.
+//! One run of one job of a driver.
 
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
+use napreduce_protocol::JobReport;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{JobPlan, JobReport};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Driver;
-use super::named_paths::{NamedPath, by_input};
-use crate::builder::Job;
-use crate::input::{about_empty, expand, stamp};
-use crate::program::{Envelope, Error, report};
-use crate::settings::Settings;
+use crate::dataset::{Dataset, Files, InputFiles, JobInput};
+use crate::program::plan::{Description, PlannedJob, Surroundings, encode, plan};
+use crate::program::{Error, report};
 
 /// One run of one job, under construction.
 ///
@@ -29,47 +27,49 @@ use crate::settings::Settings;
 /// }
 /// # let _ = drive;
 /// ```
-#[must_use = "a job runs when its `run` is called"]
-pub struct JobRun<'d, 'p> {
+#[must_use = "a job runs when its `run` or `dataset` is called"]
+pub struct JobRun<'d, 'p, T = String> {
     driver: &'d mut Driver<'p>,
-    definition: String,
-    parameters: Result<Value, serde_json::Error>,
-    /// As typed, with names.
-    inputs: Vec<PathBuf>,
-    named_inputs: Vec<NamedPath>,
-    output: PathBuf,
-    reduces: Option<u32>,
+    job: PlannedJob<'p>,
+    /// With the parameters null until they are set.
+    described: Description,
+    /// Why the parameters cannot be encoded, if they cannot.
+    fault: Option<Error>,
+    /// Datasets that the job reads.
+    files: Vec<Arc<Files>>,
+    item: PhantomData<fn() -> T>,
 }
 
-impl<'d, 'p> JobRun<'d, 'p> {
+impl<'d, 'p, T> JobRun<'d, 'p, T> {
     /// Creates a run with the options of the command line.
-    pub(super) fn new(driver: &'d mut Driver<'p>, definition: &str) -> JobRun<'d, 'p> {
-        JobRun {
-            definition: definition.to_owned(),
-            parameters: Ok(Value::Null),
+    pub(super) fn new(driver: &'d mut Driver<'p>, job: PlannedJob<'p>) -> JobRun<'d, 'p, T> {
+        let described = Description {
+            parameters: serde_json::Value::Null,
             inputs: driver.run.inputs.clone(),
             named_inputs: Vec::new(),
             output: driver.run.output.clone(),
             reduces: None,
-            driver,
-        }
+            records: false,
+        };
+        JobRun { driver, job, described, fault: None, files: Vec::new(), item: PhantomData }
     }
-}
 
-impl JobRun<'_, '_> {
     /// Sets the parameters of the definition; without a call they are `()`.
     pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
-        self.parameters = serde_json::to_value(parameters);
+        match encode(parameters) {
+            Ok(encoded) => self.described.parameters = encoded,
+            Err(error) => self.fault = Some(error),
+        }
         self
     }
 
-    /// Sets the inputs: files, directories or globs, as INPUT on the command line.
+    /// Sets the inputs: datasets of earlier jobs, or files, directories or globs, as INPUT on the command line.
     pub fn inputs<I>(mut self, inputs: I) -> Self
     where
         I: IntoIterator,
-        I::Item: AsRef<Path>,
+        I::Item: JobInput,
     {
-        self.inputs = inputs.into_iter().map(|input| input.as_ref().to_owned()).collect();
+        self.described.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
         self
     }
 
@@ -77,135 +77,135 @@ impl JobRun<'_, '_> {
     /// command line, so call it for each name.
     ///
     /// ```
-    /// use napreduce::Driver;
     /// use napreduce::program::Error;
+    /// use napreduce::{Driver, Job};
+    /// # fn users() -> Job { Job::text().map_only(|line: &str, out| out.emit(line, ())) }
+    /// # fn join() -> Job { Job::text().map_only(|line: &str, out| out.emit(line, ())) }
     ///
     /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-    ///     let users = driver.intermediate("users");
-    ///     driver.job("users").output(&users).run()?;
-    ///     driver.job("join").input("users", [&users]).input("orders", ["orders.csv"]).run().map(drop)
+    ///     let users = driver.job(users).dataset()?;
+    ///     driver.job(join).input("users", [&users]).input("orders", ["orders.csv"]).run().map(drop)
     /// }
     /// # let _ = drive;
     /// ```
     pub fn input<I>(mut self, name: &str, inputs: I) -> Self
     where
         I: IntoIterator,
-        I::Item: AsRef<Path>,
+        I::Item: JobInput,
     {
-        if self.named_inputs.is_empty() {
-            self.inputs.clear();
+        if self.described.named_inputs.is_empty() {
+            self.described.inputs.clear();
         }
-        let paths = inputs.into_iter().map(|path| (Some(name.to_owned()), path.as_ref().to_owned()));
-        self.named_inputs.extend(paths);
+        let paths = inputs.into_iter().map(|input| (Some(name.to_owned()), self.path_of(input)));
+        let paths: Vec<_> = paths.collect();
+        self.described.named_inputs.extend(paths);
         self
+    }
+
+    fn path_of(&mut self, input: impl JobInput) -> PathBuf {
+        let InputFiles { path, files } = input.named();
+        self.files.extend(files);
+        path
     }
 
     /// Sets the output directory.
     pub fn output(mut self, output: impl AsRef<Path>) -> Self {
-        self.output = output.as_ref().to_owned();
+        self.described.output = output.as_ref().to_owned();
         self
     }
 
     /// Sets the number of reduce tasks; overrides the command line.
     pub fn reduces(mut self, reduces: u32) -> Self {
-        self.reduces = Some(reduces);
+        self.described.reduces = Some(reduces);
         self
     }
 
-    /// Runs the job to its end and prints its report.
-    pub fn run(mut self) -> Result<JobReport, Error> {
-        self.driver.check_output(&self.output)?;
-        let mut plan = self.plan()?;
+    /// Runs the job to its end, with its output in `--output` or in the directory of [`output`](JobRun::output), and
+    /// prints its report.
+    pub fn run(self) -> Result<JobReport, Error> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         let driver = self.driver;
+        driver.check_output(&self.described.output)?;
+        // Workers place side files themselves.
+        let files = if driver.is_elsewhere() { Default::default() } else { driver.files.clone() };
+        let (arguments, settings) = (driver.run.clone(), driver.settings.clone());
+        let planned = plan(&self.job, &self.described, &arguments, &settings, &files, driver)?;
+        if !driver.run.quiet {
+            for warning in planned.warnings {
+                print_error(format_args!("{}: {warning}", driver.name));
+            }
+        }
+        let mut plan = planned.plan;
         driver.check_reads(&plan)?;
         plan.chain = driver.begin_chain(&plan.output)?;
-        driver.share_deadline(&self.definition, &mut plan);
+        driver.share_deadline(self.job.name(), &mut plan);
         let began = Instant::now();
         driver.give_way(&plan.output)?;
-        // A detached job still needs its intermediate input.
         let is_intermediate =
             plan.output.starts_with(driver.chain.root()) && !driver.run.cluster.leaves_interrupted();
         let ran = driver.execute(plan);
+        if driver.run.cluster.leaves_interrupted() {
+            // A detached job still needs its intermediate input.
+            self.files.into_iter().for_each(std::mem::forget);
+        }
         let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
         if let Some(deadline) = &mut driver.deadline {
-            deadline.ended(&self.definition, began.elapsed());
+            deadline.ended(self.job.name(), began.elapsed());
         }
         report::success(&report, driver.report, driver.run.quiet);
         Ok(report)
     }
 
-    /// Returns the number of reduces: that of this run, else of the command line, else of the definition,
-    /// else as many as can run at once.
-    fn reduce_count(&mut self, job: &Job) -> Result<u32, Error> {
-        let said = match job.pipeline.reduces() {
-            Some(0) => return Ok(0),
-            of_definition => self.reduces.or(self.driver.run.reduces).or(of_definition),
-        };
-        match said {
-            Some(reduces) => Ok(reduces),
-            None => self.driver.default_reduces(),
+    /// Runs the job to its end, with its output in a new directory for data between jobs, and prints its report.
+    /// Typed pairs are written as records there, which [`Job::records`](crate::Job::records) reads.
+    ///
+    /// The directory is removed when the last clone of the dataset is dropped.
+    ///
+    /// ```
+    /// use napreduce::program::Error;
+    /// use napreduce::records::Records;
+    /// use napreduce::{Driver, Emit, Job, words};
+    ///
+    /// fn count() -> Job<(String, u64)> {
+    ///     Job::text()
+    ///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+    ///         .output(Records::default())
+    ///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+    /// }
+    ///
+    /// fn frequent() -> Job {
+    ///     Job::records::<String, u64>().map_only(|(word, count), out| if count > 1 { out.emit(word, count) })
+    /// }
+    ///
+    /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
+    ///     let counts = driver.job(count).dataset()?;
+    ///     driver.job(frequent).inputs([&counts]).run().map(drop)
+    /// }
+    /// # let _ = drive;
+    /// ```
+    pub fn dataset(mut self) -> Result<Dataset<T>, Error> {
+        self.driver.datasets += 1;
+        let name = format!("{}-{}", self.job.name().replace('/', "-"), self.driver.datasets);
+        self.described.output = self.driver.intermediate(&name);
+        self.described.records = true;
+        let files = Arc::new(Files::intermediate(self.described.output.clone()));
+        let report = self.run()?;
+        Ok(Dataset::new(files, Some(report)))
+    }
+}
+
+impl Surroundings for Driver<'_> {
+    fn default_reduces(&mut self) -> Result<u32, Error> {
+        let slots = self.slots();
+        match (self.run.slots, &mut self.cluster) {
+            (None, Some(cluster)) => cluster.reduce_slots(),
+            _ => Ok(slots),
         }
     }
 
-    /// Returns the encoded parameters for tasks.
-    fn envelope(&self, settings: &Settings) -> Result<Vec<u8>, Error> {
-        let unencodable = |error: &serde_json::Error| {
-            Error::Usage(format!("parameters of {} cannot be encoded: {error}", self.definition))
-        };
-        let parameters = self.parameters.as_ref().map_err(unencodable)?;
-        let driver = &*self.driver;
-        // Workers place side files themselves.
-        let files = if driver.is_elsewhere() { BTreeMap::new() } else { driver.files.clone() };
-        let envelope = Envelope { settings: settings.clone(), files, parameters };
-        serde_json::to_vec(&envelope).map_err(|error| unencodable(&error))
-    }
-
-    fn plan(&mut self) -> Result<JobPlan, Error> {
-        let mut settings = self.driver.settings.clone();
-        let built = self.driver.program.build(&self.definition, &self.envelope(&settings)?);
-        let mut job = built.map_err(|error| Error::Usage(error.message))?;
-        let reduces = self.reduce_count(&job)?;
-        let paths = by_input(&job.pipeline.input_names(), &self.inputs, &self.named_inputs);
-        let mut paths = paths.map_err(Error::Usage)?;
-        for path in paths.iter_mut().flatten() {
-            *path = self.driver.spooled_path(std::mem::take(path))?;
-        }
-        let driver = &*self.driver;
-        let split_size = driver.run.split_size.bytes();
-        if split_size == 0 {
-            return Err(Error::Usage("--split-size 0: must be positive (default 64MiB)".to_owned()));
-        }
-        let files = paths.iter().map(|paths| expand(paths, driver.run.recursive));
-        let files = files.collect::<Result<Vec<_>, _>>()?;
-        let mut splits = job.split(&files, split_size, &mut settings)?;
-        stamp(&mut splits)?;
-        if !driver.run.quiet {
-            if let Some(warning) = about_empty(&files) {
-                print_error(format_args!("{}: {warning}", driver.name));
-            }
-            for refusal in job.pipeline.refusals(&files, split_size) {
-                print_error(format_args!("{}: {refusal}; one map task reads all of it", driver.name));
-            }
-        }
-        let task_memory = driver.run.task_memory.bytes();
-        let cuts = job.pipeline.cuts(&splits, reduces, task_memory).map_err(Error::Sample)?;
-        let mut plan = JobPlan {
-            name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
-            parameters: self.envelope(&settings)?,
-            splits,
-            reduces,
-            cuts,
-            overwrite: driver.run.overwrite,
-            attempts_max: settings.attempts_max,
-            task_memory,
-            compress: settings.compress,
-            slowstart_permille: settings.slowstart_permille,
-            task_timeout: settings.task_timeout,
-            checkpoint: job.pipeline.checkpoint_support(),
-            durable: settings.durable,
-            ..JobPlan::new(self.definition.clone(), self.output.clone())
-        };
-        driver.run.cluster.apply(&mut plan);
-        Ok(plan)
+    fn readable_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
+        self.spooled_path(path)
     }
 }

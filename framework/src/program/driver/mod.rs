@@ -3,7 +3,6 @@
 
 mod deadline;
 mod job_run;
-mod named_paths;
 mod reading;
 mod standard_input;
 
@@ -19,9 +18,11 @@ use napreduce_protocol::{JobPlan, JobReport, StorageScheme};
 use self::deadline::ChainDeadline;
 use self::standard_input::{DASH, SpooledInput, transient_name};
 use super::cluster::{Following, Submit};
+use super::definition::{Definition, FoundDefinition};
 use super::engine::{Engine, EngineKind};
 use super::error::Error;
 use super::options::{ReportFormat, RunArguments};
+use super::plan::PlannedJob;
 use super::{Program, report, side_files};
 use crate::settings::Settings;
 pub use job_run::JobRun;
@@ -80,6 +81,8 @@ pub struct Driver<'p> {
     written: Vec<PathBuf>,
     /// Inputs that can be read only once, by name; read when the first job needs them.
     spooled: BTreeMap<PathBuf, SpooledInput>,
+    /// How many datasets its jobs have made.
+    datasets: u32,
 }
 
 impl<'p> Driver<'p> {
@@ -132,6 +135,7 @@ impl<'p> Driver<'p> {
             reads: BTreeSet::new(),
             written: Vec::new(),
             spooled: BTreeMap::new(),
+            datasets: 0,
         })
     }
 
@@ -173,9 +177,11 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// Creates a run of the job with this name; by default it uses the arguments of the command line.
-    pub fn job<'d>(&'d mut self, definition: &str) -> JobRun<'d, 'p> {
-        JobRun::new(self, definition)
+    /// Creates a run of a job; by default it uses the arguments of the command line. The job is a definition,
+    /// or the name of one that was added with [`Program::job`].
+    pub fn job<'d, Kind, J: DriverJob<Kind>>(&'d mut self, job: J) -> JobRun<'d, 'p, J::Item> {
+        let FoundJob(job) = job.find(self.program);
+        JobRun::new(self, job)
     }
 
     /// Returns the path of a side file given with `--files`.
@@ -330,15 +336,6 @@ impl<'p> Driver<'p> {
         self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
 
-    /// Returns as many reduces as can run at once.
-    fn default_reduces(&mut self) -> Result<u32, Error> {
-        let slots = self.slots();
-        match (self.run.slots, &mut self.cluster) {
-            (None, Some(cluster)) => cluster.reduce_slots(),
-            _ => Ok(slots),
-        }
-    }
-
     fn execute(&mut self, plan: JobPlan) -> Result<JobReport, Error> {
         let settings = EmbeddedSettings {
             slots: self.slots(),
@@ -363,6 +360,47 @@ impl<'p> Driver<'p> {
             report::detached(*job);
         }
         ran
+    }
+}
+
+/// A job that a driver runs: a [`Definition`], or the name of one.
+pub trait DriverJob<Kind> {
+    /// What a record of the output is read back as.
+    type Item;
+
+    /// Finds the definition in the program.
+    fn find(self, program: &Program) -> FoundJob<'_>;
+}
+
+/// The job that a driver is to run.
+#[derive(Clone)]
+pub struct FoundJob<'p>(PlannedJob<'p>);
+
+impl<Kind, D: Definition<Kind>> DriverJob<Kind> for D {
+    type Item = D::Item;
+
+    fn find(self, _: &Program) -> FoundJob<'_> {
+        FoundJob(PlannedJob::Found(FoundDefinition::of(&self)))
+    }
+}
+
+/// The kind of a job that is found by its name.
+#[derive(Debug)]
+pub enum ByName {}
+
+impl DriverJob<ByName> for &str {
+    type Item = String;
+
+    fn find(self, program: &Program) -> FoundJob<'_> {
+        FoundJob(PlannedJob::Named(program, self.to_owned()))
+    }
+}
+
+impl DriverJob<ByName> for &String {
+    type Item = String;
+
+    fn find(self, program: &Program) -> FoundJob<'_> {
+        FoundJob(PlannedJob::Named(program, self.clone()))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reading the outputs of jobs in a driver.
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
 use super::Driver;
 use crate::codec::{Key, Value};
-use crate::input::{InputError, InputFile, InputFormat, RecordReader, expand, open_input};
+use crate::dataset::parts;
+use crate::input::{InputError, InputFile, InputFormat, RecordReader, open_input};
 use crate::program::Error;
 use crate::records::TypedRecords;
 
@@ -99,14 +99,4 @@ fn read_text(file: &InputFile) -> Result<String, InputError> {
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     };
     read().map_err(|error| InputError::unreadable(&file.path, error))
-}
-
-/// Returns the part files of an output without named outputs; expands any other path as an input.
-fn parts(output: &Path) -> Result<Vec<InputFile>, InputError> {
-    let mut files = expand(&[output], false)?;
-    if output.is_dir() {
-        let is_part = |name: &OsStr| name.as_encoded_bytes().starts_with(b"part-");
-        files.retain(|file| file.path.file_name().is_some_and(is_part));
-    }
-    Ok(files)
 }

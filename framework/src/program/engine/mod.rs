@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use super::cluster::ClusterArguments;
 use super::error::Error;
-#[cfg(feature = "cli")]
-pub(super) use engines::run;
-pub(super) use engines::{Engine, EngineKind, requested};
+pub(super) use engines::{Engine, EngineKind, requested, run};
 #[cfg(feature = "guests")]
 use guests as engines;
 #[cfg(not(feature = "guests"))]

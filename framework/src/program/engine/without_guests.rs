@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use napreduce_local::ProgressMode;
 use napreduce_protocol::printing::print_error;
@@ -35,12 +34,12 @@ pub(in crate::program) fn requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
 }
 
-/// Fails with a message that the feature is missing.
-pub(in crate::program) fn run(_: &dyn Definitions) -> ExitCode {
+/// Fails with a message that the feature is missing; returns the exit status of this process.
+pub(in crate::program) fn run(_: &dyn Definitions) -> u8 {
     print_error(
         "running on another engine needs the feature `guests` of napreduce; build this program with it",
     );
-    ExitCode::from(FATAL)
+    FATAL
 }
 
 impl Engine {

@@ -28,7 +28,7 @@ pub struct Chain {
 
 /// Keeps a chain open at a coordinator while the program runs. If it is dropped without `end`, the
 /// coordinator ends the chain.
-pub trait ChainKeeper: Debug {
+pub trait ChainKeeper: Debug + Send {
     /// Ends the chain: no job follows. Waits for some time for the coordinator's acknowledgement. Blocking.
     ///
     /// # Errors

@@ -1,0 +1,306 @@
+//! What a job has made, for the program and for the next job to read.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napreduce_local::Chain;
+use napreduce_protocol::{JobError, JobReport};
+
+use crate::codec::{Key, Value};
+use crate::input::{InputError, InputFile, InputFormat, RecordReader, TextLines, expand};
+use crate::program::Error;
+use crate::records::{TypedRecords, write_records};
+
+/// A record that a program can read back: a line of text (`String`), or a pair of key and value.
+pub trait Item: Sized {
+    /// A record in memory.
+    type Owned;
+
+    /// Calls a closure for each record of a file. Takes up to `memory` bytes for one record.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or contains records of another type.
+    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(Self::Owned)) -> Result<(), InputError>;
+}
+
+impl Item for String {
+    type Owned = String;
+
+    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(String)) -> Result<(), InputError> {
+        read_file(&TextLines, file, memory, &mut |line: &str| each(line.to_owned()))
+    }
+}
+
+impl<K: Key, V: Value> Item for (K, V) {
+    type Owned = (K::Owned, V::Owned);
+
+    fn read(file: &InputFile, memory: usize, each: &mut dyn FnMut(Self::Owned)) -> Result<(), InputError> {
+        read_file(&TypedRecords::<K, V>::default(), file, memory, &mut |(key, value)| {
+            each((K::to_owned(key), V::to_owned(value)));
+        })
+    }
+}
+
+/// Memory for one record while a program reads a dataset.
+const RECORD_MEMORY: usize = 256 << 20;
+
+/// Files with records of type `T`: the output of a job, or values of the program. Jobs take it as an input.
+///
+/// Clones share the files. If the job was given no output directory, the files are temporary and removed with the last
+/// clone.
+///
+/// ```no_run
+/// use napreduce::run::Local;
+/// use napreduce::{Dataset, Job, words};
+///
+/// fn long_words() -> Job {
+///     Job::text().map_only(|line: &str, out| words(line).filter(|word| word.len() > 3).for_each(|word| out.emit(word, ())))
+/// }
+///
+/// fn main() -> Result<(), napreduce::program::Error> {
+///     napreduce::init();
+///     let lines = Dataset::lines(["to be or not to be", "that is the question"])?;
+///     let found = napreduce::job(long_words).inputs([&lines]).run_local(&Local::default())?;
+///     assert_eq!(found.collect()?, ["that", "question"]);
+///     Ok(())
+/// }
+/// ```
+pub struct Dataset<T> {
+    files: Arc<Files>,
+    report: Option<JobReport>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Dataset<T> {
+    fn clone(&self) -> Dataset<T> {
+        Dataset { files: Arc::clone(&self.files), report: self.report.clone(), item: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Dataset<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Dataset").field("path", &self.files.path).finish_non_exhaustive()
+    }
+}
+
+/// The directory of a dataset, and who removes it.
+#[derive(Debug)]
+pub(crate) struct Files {
+    path: PathBuf,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    /// A directory that a person named; it stays.
+    Person,
+    /// A directory of a driver's intermediate data.
+    Driver,
+    /// A temporary directory with everything in it.
+    Program(Mutex<Chain>),
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        match &mut self.owner {
+            Owner::Person => {}
+            // What remains is removed with the driver's directory.
+            Owner::Driver => drop(fs::remove_dir_all(&self.path)),
+            // What remains is removed by the next program that makes such a directory.
+            Owner::Program(chain) => drop(chain.get_mut().unwrap_or_else(PoisonError::into_inner).end()),
+        }
+    }
+}
+
+impl Files {
+    /// The output directory that a person named.
+    pub(crate) fn named(path: PathBuf) -> Files {
+        Files { path, owner: Owner::Person }
+    }
+
+    /// A directory of a driver's intermediate data, removed as soon as nothing reads it.
+    pub(crate) fn intermediate(path: PathBuf) -> Files {
+        Files { path, owner: Owner::Driver }
+    }
+
+    /// A directory of its own, which exists already.
+    pub(crate) fn temporary(chain: Chain) -> Files {
+        Files { path: chain.root().join("output"), owner: Owner::Program(Mutex::new(chain)) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl<T> Dataset<T> {
+    pub(crate) fn new(files: Arc<Files>, report: Option<JobReport>) -> Dataset<T> {
+        Dataset { files, report, item: PhantomData }
+    }
+
+    pub(crate) fn files(&self) -> Arc<Files> {
+        Arc::clone(&self.files)
+    }
+
+    /// Returns the directory with the part files.
+    pub fn path(&self) -> &Path {
+        &self.files.path
+    }
+
+    /// Returns the report of the job that made it: its counters, part files and time. `None` for values of the program.
+    pub fn report(&self) -> Option<&JobReport> {
+        self.report.as_ref()
+    }
+
+    /// Reads the files in an input format: each record of each part, in order.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read or is in another format.
+    pub fn read<I: InputFormat>(&self, format: &I, mut each: impl FnMut(I::Record<'_>)) -> Result<(), Error> {
+        for file in parts(self.path())? {
+            format.check(&file.path)?;
+            read_file(format, &file, RECORD_MEMORY, &mut each)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Item> Dataset<T> {
+    /// Calls a closure for each record, in the order of the part files.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read, or has records of another type: typed pairs are records only in directories that
+    /// no person has named, where they are lines of text.
+    pub fn for_each(&self, mut each: impl FnMut(T::Owned)) -> Result<(), Error> {
+        for file in parts(self.path())? {
+            T::read(&file, RECORD_MEMORY, &mut each)?;
+        }
+        Ok(())
+    }
+
+    /// Folds all records into one value, such as the sum that ends a loop of jobs.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), napreduce::program::Error> {
+    /// let ranks = napreduce::Dataset::<(String, u64)>::of([("a".to_owned(), 2), ("b".to_owned(), 3)])?;
+    /// assert_eq!(ranks.fold(0, |sum, (_, rank)| *sum += rank)?, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`for_each`](Dataset::for_each).
+    pub fn fold<A>(&self, mut value: A, mut fold: impl FnMut(&mut A, T::Owned)) -> Result<A, Error> {
+        self.for_each(|record| fold(&mut value, record))?;
+        Ok(value)
+    }
+
+    /// Returns all records, which have to fit into memory, in the order of the part files.
+    ///
+    /// # Errors
+    /// As [`for_each`](Dataset::for_each).
+    pub fn collect(&self) -> Result<Vec<T::Owned>, Error> {
+        let mut records = Vec::new();
+        self.for_each(|record| records.push(record))?;
+        Ok(records)
+    }
+}
+
+impl Dataset<String> {
+    /// Lines of text from memory, written to a temporary file. Lines must not contain newlines, which would divide them.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Dataset<String>, Error> {
+        let mut text = Vec::new();
+        for line in lines {
+            text.extend_from_slice(line.as_ref().as_bytes());
+            text.push(b'\n');
+        }
+        in_memory(&text)
+    }
+}
+
+impl<K: Key, V: Value> Dataset<(K, V)> {
+    /// Pairs from memory, written to a temporary file that [`Job::records`](crate::Job::records) reads.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), napreduce::program::Error> {
+    /// let pairs = napreduce::Dataset::<(String, u64)>::of([("a".to_owned(), 1), ("b".to_owned(), 2)])?;
+    /// assert_eq!(pairs.collect()?[1], ("b".to_owned(), 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn of(pairs: impl IntoIterator<Item = (K::Owned, V::Owned)>) -> Result<Dataset<(K, V)>, Error> {
+        in_memory(&write_records::<K, V>(pairs))
+    }
+}
+
+/// Writes one part of a new temporary dataset.
+fn in_memory<T>(part: &[u8]) -> Result<Dataset<T>, Error> {
+    let mut chain = Chain::beside(&std::env::temp_dir().join("napreduce"))?;
+    chain.begin(None)?;
+    let files = Files::temporary(chain);
+    let writing = |error| JobError::io(format!("write {}", files.path.display()), error);
+    fs::create_dir_all(&files.path).map_err(writing)?;
+    fs::write(files.path.join("part-m-00000"), part).map_err(writing)?;
+    Ok(Dataset::new(Arc::new(files), None))
+}
+
+fn read_file<I: InputFormat>(
+    format: &I,
+    file: &InputFile,
+    memory: usize,
+    each: &mut dyn FnMut(I::Record<'_>),
+) -> Result<(), InputError> {
+    let mut reader = format.open(&file.whole(), memory)?;
+    let mut each = |record: I::Record<'_>| -> Result<(), InputError> {
+        each(record);
+        Ok(())
+    };
+    while reader.read_batch(&mut each)? {}
+    Ok(())
+}
+
+/// Returns the part files of an output without named outputs; expands any other path as an input.
+pub(crate) fn parts(output: &Path) -> Result<Vec<InputFile>, InputError> {
+    let mut files = expand(&[output], false)?;
+    if output.is_dir() {
+        let is_part = |name: &OsStr| name.as_encoded_bytes().starts_with(b"part-");
+        files.retain(|file| file.path.file_name().is_some_and(is_part));
+    }
+    Ok(files)
+}
+
+/// A path or a [`Dataset`], as an input of a job: `&str`, `String`, `&Path`, `PathBuf` or `&Dataset<T>`.
+pub trait JobInput {
+    /// Names the files.
+    fn named(self) -> InputFiles;
+}
+
+/// The files of an input.
+#[derive(Debug, Clone)]
+pub struct InputFiles {
+    pub(crate) path: PathBuf,
+    /// Keeps the files of a dataset until the job has ended.
+    pub(crate) files: Option<Arc<Files>>,
+}
+
+impl<P: AsRef<Path>> JobInput for P {
+    fn named(self) -> InputFiles {
+        InputFiles { path: self.as_ref().to_owned(), files: None }
+    }
+}
+
+impl<T> JobInput for &Dataset<T> {
+    fn named(self) -> InputFiles {
+        InputFiles { path: self.path().to_owned(), files: Some(self.files()) }
+    }
+}

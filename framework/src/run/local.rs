@@ -1,0 +1,96 @@
+//! Jobs on this machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded};
+
+use super::JobRequest;
+use super::handle::JobHandle;
+use crate::dataset::{Dataset, Files};
+use crate::program::plan::Surroundings;
+use crate::program::{Error, check_initialised};
+
+/// This machine as a place for jobs. By default tasks are processes, as many at once as there are cores.
+///
+/// ```
+/// use napreduce::run::Local;
+///
+/// let small = Local::default().slots(2);
+/// # let _ = small;
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Local {
+    slots: Option<u32>,
+    prints: bool,
+    directory: Option<PathBuf>,
+}
+
+impl Local {
+    /// Sets how many map tasks, and how many reduce tasks, run at once. Default: the number of cores.
+    pub fn slots(mut self, slots: u32) -> Local {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// Passes on what tasks print, to the standard error of this program. By default it is discarded.
+    pub fn task_output(mut self) -> Local {
+        self.prints = true;
+        self
+    }
+
+    /// Sets the directory for temporary outputs. Default: that of the system, which is often `/tmp`.
+    pub fn temporary_directory(mut self, directory: impl Into<PathBuf>) -> Local {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    fn embedded(&self) -> EmbeddedSettings {
+        let defaults = EmbeddedSettings::default();
+        EmbeddedSettings {
+            slots: self.slots.unwrap_or(defaults.slots),
+            progress: ProgressMode::Never,
+            quiet: !self.prints,
+        }
+    }
+}
+
+impl Surroundings for Local {
+    fn default_reduces(&mut self) -> Result<u32, Error> {
+        Ok(self.embedded().slots)
+    }
+
+    fn readable_path(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
+        Ok(path)
+    }
+}
+
+impl<T> JobRequest<T> {
+    /// Runs the job on this machine to its end and returns its output.
+    ///
+    /// # Errors
+    /// Returns why the job cannot run, or why it failed.
+    pub fn run_local(self, local: &Local) -> Result<Dataset<T>, Error> {
+        self.start_local(local)?.wait()
+    }
+
+    /// Starts the job on this machine. It runs beside the program; any number of jobs may run at once.
+    ///
+    /// # Errors
+    /// Returns why the job cannot run: a missing input, an existing output.
+    pub fn start_local(self, local: &Local) -> Result<JobHandle<T>, Error> {
+        check_initialised()?;
+        let output = match &self.output {
+            Some(directory) => Files::named(directory.clone()),
+            None => {
+                let place = local.directory.clone().unwrap_or_else(std::env::temp_dir);
+                let mut chain = Chain::beside(&place.join("napreduce"))?;
+                chain.begin(None)?;
+                Files::temporary(chain)
+            }
+        };
+        let planned = self.plan(&output, true, &mut local.clone())?;
+        let started = start_embedded(planned.plan, &local.embedded())?;
+        Ok(JobHandle::new(started, Arc::new(output), self.files, planned.warnings))
+    }
+}

@@ -1,0 +1,261 @@
+//! Jobs as values of a program: described, run on this machine or a cluster, and read back.
+//!
+//! A program calls [`init`](crate::init) at the beginning of `main`; everything else is ordinary Rust. Nothing is
+//! printed, no signal is handled, and any number of jobs may run at once.
+//!
+//! ```no_run
+//! use napreduce::records::Records;
+//! use napreduce::run::Local;
+//! use napreduce::{Emit, Job, words};
+//!
+//! fn wordcount() -> Job<(String, u64)> {
+//!     Job::text()
+//!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+//!         .combine(|count, more| *count += more)
+//!         .output(Records::default())
+//!         .reduce_total(|word, count, out| out.emit(word, count))
+//! }
+//!
+//! fn main() -> Result<(), napreduce::program::Error> {
+//!     napreduce::init();
+//!     let job = napreduce::job(wordcount).inputs(["README.md"]);
+//!     let counts = job.clone().run_local(&Local::default().slots(4))?.collect()?;
+//!     println!("{} words", counts.len());
+//!
+//!     let handle = job.output("counts").start_local(&Local::default())?;
+//!     println!("{} runs", handle.id());
+//!     println!("{:?}", handle.wait()?.report());
+//!     Ok(())
+//! }
+//! ```
+
+mod handle;
+mod local;
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_local::check_reads;
+use serde::Serialize;
+use serde_json::Value;
+
+pub use handle::{JobHandle, Progress, ProgressWatch};
+pub use local::Local;
+
+use crate::dataset::{Files, InputFiles, JobInput};
+use crate::input::BadRows;
+use crate::program::definition::{Definition, FoundDefinition};
+use crate::program::options::RunArguments;
+use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, encode, plan};
+use crate::program::{ByteSize, Error, side_files};
+use crate::settings::Settings;
+
+/// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
+///
+/// ```no_run
+/// use napreduce::run::Local;
+/// use napreduce::{Dataset, Job};
+///
+/// fn main() -> Result<(), napreduce::program::Error> {
+///     napreduce::init();
+///     let lines = Dataset::lines(["to be", "or not to be"])?;
+///     let upper = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ())));
+///     assert_eq!(upper.inputs([&lines]).run_local(&Local::default())?.collect()?, ["TO BE", "OR NOT TO BE"]);
+///     Ok(())
+/// }
+/// ```
+pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
+    JobRequest {
+        definition: FoundDefinition::of(&definition),
+        described: Description {
+            parameters: Value::Null,
+            inputs: Vec::new(),
+            named_inputs: Vec::new(),
+            output: PathBuf::new(),
+            reduces: None,
+            records: false,
+        },
+        output: None,
+        arguments: RunArguments::silent(PathBuf::new()),
+        files: Vec::new(),
+        fault: None,
+        item: PhantomData,
+    }
+}
+
+/// A run of a job under construction; made by [`job`]. Its options are those of the command line.
+#[must_use = "a job runs when `run_local`, `start_local` or `submit` is called"]
+#[derive(Clone)]
+pub struct JobRequest<T> {
+    definition: FoundDefinition,
+    /// Without the output.
+    described: Description,
+    /// Named by a person.
+    output: Option<PathBuf>,
+    arguments: RunArguments,
+    /// Datasets that the job reads.
+    files: Vec<Arc<Files>>,
+    /// The first mistake in this description.
+    fault: Option<String>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T> JobRequest<T> {
+    /// Sets the parameters of the definition; without a call they are `()`.
+    pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
+        match encode(parameters) {
+            Ok(encoded) => self.described.parameters = encoded,
+            Err(error) => self.reject(error.to_string()),
+        }
+        self
+    }
+
+    /// Sets the inputs: datasets, files, directories or globs.
+    pub fn inputs<I>(mut self, inputs: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: JobInput,
+    {
+        self.described.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
+        self
+    }
+
+    /// Sets the files of a named input, for a job with several inputs.
+    pub fn input<I>(mut self, name: &str, inputs: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: JobInput,
+    {
+        let paths: Vec<_> =
+            inputs.into_iter().map(|input| (Some(name.to_owned()), self.path_of(input))).collect();
+        self.described.named_inputs.extend(paths);
+        self
+    }
+
+    fn path_of(&mut self, input: impl JobInput) -> PathBuf {
+        let InputFiles { path, files } = input.named();
+        self.files.extend(files);
+        path
+    }
+
+    /// Sets the directory to create for the output. It stays, and typed pairs are written there as lines of text.
+    /// Without it the output is temporary, and its pairs are read back with [`collect`](crate::Dataset::collect).
+    pub fn output(mut self, directory: impl AsRef<Path>) -> Self {
+        self.output = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Replaces an existing output when the job succeeds.
+    pub fn overwrite(mut self) -> Self {
+        self.arguments.overwrite = true;
+        self
+    }
+
+    /// Sets the number of reduce tasks and part files.
+    pub fn reduces(mut self, reduces: u32) -> Self {
+        self.described.reduces = Some(reduces);
+        self
+    }
+
+    /// Sets the name of the job. Default: that of the definition.
+    pub fn name(mut self, name: &str) -> Self {
+        self.arguments.name = Some(name.to_owned());
+        self
+    }
+
+    /// Sets the bytes of input that one map task reads. Default: 64 MiB.
+    pub fn split_size(mut self, bytes: u64) -> Self {
+        self.arguments.split_size = ByteSize::new(bytes);
+        self
+    }
+
+    /// Sets the bytes of memory that one task may use for records. Default: 256 MiB.
+    pub fn task_memory(mut self, bytes: u64) -> Self {
+        self.arguments.task_memory = ByteSize::new(bytes);
+        self
+    }
+
+    /// Adds a setting as with `--conf`, such as `fan-in=2`.
+    pub fn setting(mut self, setting: &str) -> Self {
+        self.arguments.conf.push(setting.to_owned());
+        self
+    }
+
+    /// Sets what happens to rows that are not of the job's type. Default: they fail the job.
+    pub fn bad_rows(mut self, bad_rows: BadRows) -> Self {
+        self.arguments.bad_rows = bad_rows;
+        self
+    }
+
+    /// Sets what happens to records that the job's map rejects. Default: they fail the job.
+    pub fn bad_records(mut self, bad_records: BadRows) -> Self {
+        self.arguments.bad_records = bad_records;
+        self
+    }
+
+    /// Adds a file that every task finds by this name, as `--files PATH#NAME` does.
+    pub fn side_file(mut self, name: &str, path: impl AsRef<Path>) -> Self {
+        match side_files::named(path.as_ref(), name) {
+            Ok(file) => self.arguments.cluster.files.push(vec![file]),
+            Err(error) => self.reject(error),
+        }
+        self
+    }
+
+    /// Sets the queue on a cluster. Default: `default`.
+    pub fn queue(mut self, queue: &str) -> Self {
+        self.arguments.cluster.queue = Some(queue.to_owned());
+        self
+    }
+
+    /// Sets the priority on a cluster; jobs of higher priority run first. Default: 0.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.arguments.cluster.priority = Some(priority);
+        self
+    }
+
+    /// Sets the time until the job should end, which some schedulers of clusters use.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.arguments.cluster.deadline = Some(deadline);
+        self
+    }
+
+    fn reject(&mut self, fault: String) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Plans the job for tasks that write to `output`. `finds_files` says whether tasks find side files at their paths
+    /// on this machine.
+    fn plan(
+        &self,
+        output: &Files,
+        finds_files: bool,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Planned, Error> {
+        if let Some(fault) = &self.fault {
+            return Err(Error::Usage(fault.clone()));
+        }
+        let settings = Settings {
+            bad_rows: self.arguments.bad_rows,
+            bad_records: self.arguments.bad_records,
+            ..Settings::parse(&self.arguments.conf)?
+        };
+        let described = Description {
+            output: output.path().to_owned(),
+            records: self.output.is_none(),
+            ..self.described.clone()
+        };
+        let files = side_files::by_name(&self.arguments.cluster.files.concat()).map_err(Error::Usage)?;
+        // Definitions are also called here.
+        side_files::set_local(files.clone());
+        let shipped = if finds_files { files.clone() } else { BTreeMap::new() };
+        let job = PlannedJob::Found(self.definition);
+        let planned = plan(&job, &described, &self.arguments, &settings, &shipped, surroundings)?;
+        let inputs = planned.plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
+        check_reads(&planned.plan.output, inputs.chain(files.values()).cloned().collect())?;
+        Ok(planned)
+    }
+}
