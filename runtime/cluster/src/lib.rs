@@ -19,6 +19,7 @@ mod worker;
 
 pub use client::{
     ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SubmitOptions,
+    attach_job, start_job,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
 #[cfg(feature = "daemon")]

@@ -16,10 +16,10 @@ const DROPPED: &str = "its handle was dropped";
 /// A job that was started and runs on a thread of its own.
 ///
 /// [`wait`](StartedJob::wait) blocks until its end; as a future, it resolves at its end in any async runtime.
-/// Dropping it cancels the job and blocks until no process and no temporary file of it is left;
-/// [`detach`](StartedJob::detach) lets the job run on.
+/// Dropping it cancels an embedded job and blocks until no process and no temporary file of it is left; a job of a
+/// cluster runs on. [`detach`](StartedJob::detach) lets either run on.
 #[derive(Debug)]
-#[must_use = "dropping a started job cancels it; call `wait` or `detach`"]
+#[must_use = "dropping an embedded job cancels it; call `wait` or `detach`"]
 pub struct StartedJob {
     job: JobId,
     cancels: UnboundedSender<String>,
@@ -27,6 +27,8 @@ pub struct StartedJob {
     end: oneshot::Receiver<Result<JobReport, JobError>>,
     /// `None` once the job is detached or the thread has ended.
     thread: Option<JoinHandle<()>>,
+    /// Whether dropping it lets the job run on.
+    detaches: bool,
 }
 
 /// The requests to a started job, and its news.
@@ -55,14 +57,20 @@ impl StartedJob {
             let _ = send_end.send(run(link));
         });
         let thread = thread.map_err(|error| JobError::io(format!("start the thread of {job}"), error))?;
-        Ok(StartedJob { job, cancels, progress, end, thread: Some(thread) })
+        Ok(StartedJob { job, cancels, progress, end, thread: Some(thread), detaches: false })
+    }
+
+    /// Lets the job run on when this is dropped.
+    pub fn detach_on_drop(mut self) -> StartedJob {
+        self.detaches = true;
+        self
     }
 
     pub fn job(&self) -> JobId {
         self.job
     }
 
-    /// Returns the progress so far; it is updated about ten times a second.
+    /// Returns the progress so far; it is updated several times a second.
     pub fn progress(&self) -> JobProgress {
         *self.progress.borrow()
     }
@@ -119,7 +127,7 @@ impl Future for StartedJob {
 
 impl Drop for StartedJob {
     fn drop(&mut self) {
-        if self.thread.is_some() {
+        if self.thread.is_some() && !self.detaches {
             self.cancel(DROPPED);
             self.join();
         }
@@ -140,7 +148,8 @@ impl ProgressWatch {
         *self.0.borrow()
     }
 
-    /// Waits, in any async runtime, for progress that this watch has not returned; `None` if the job has ended.
+    /// Waits, in any async runtime, for progress that this watch has not returned; `None` if the job has ended,
+    /// or a job of a cluster is detached.
     pub async fn next(&mut self) -> Option<JobProgress> {
         self.0.changed().await.ok()?;
         Some(*self.0.borrow_and_update())

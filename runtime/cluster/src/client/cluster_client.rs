@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId};
+use napreduce_local::JobLink;
 use napreduce_protocol::requests::{ReadLog, RerunJob};
 use napreduce_protocol::{FromCoordinator, JobError, JobPlan, JobReport, LogStream, Request, RerunOf};
 use tokio::runtime::{Builder, Runtime};
@@ -14,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, TryError, exchange, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
-use super::{ClientError, ClusterPlace};
+use super::{ClientError, ClusterPlace, started};
 
 /// Longer than for other answers, since log pieces come from another host.
 const PIECE_DEADLINE: Duration = Duration::from_secs(60);
@@ -83,6 +84,11 @@ impl ClusterClient {
     /// Follows a submitted job to its end, as `run` does.
     pub fn follow(&mut self, job: JobId, options: &FollowOptions) -> Result<JobReport, JobError> {
         self.runtime.block_on(run::follow(&mut self.session, job, options))
+    }
+
+    /// Follows a submitted job for its [`StartedJob`](napreduce_local::StartedJob).
+    pub(super) fn follow_linked(&mut self, job: JobId, link: JobLink) -> Result<JobReport, JobError> {
+        self.runtime.block_on(started::follow_linked(&mut self.session, job, link))
     }
 
     /// Sends a request to the coordinator and returns its answer.

@@ -8,6 +8,7 @@ mod place;
 mod run;
 mod sending;
 mod session;
+mod started;
 mod submission;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,5 @@ pub use error::ClientError;
 pub use place::ClusterPlace;
 pub use run::{FollowOptions, OnInterrupt};
 pub use session::Patience;
+pub use started::{attach_job, start_job};
 pub use submission::SubmitOptions;

@@ -9,7 +9,7 @@ use napreduce_engine::JobId;
 use napreduce_local::process::Interrupts;
 use napreduce_local::{ProgressDisplay, ProgressMode};
 use napreduce_protocol::requests::KillJob;
-use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobReport, ToCoordinator};
+use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator};
 use napreduce_task::signal_name;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -125,7 +125,7 @@ async fn follow_to_end(
 ) -> Result<JobReport, JobError> {
     let mut display = ProgressDisplay::new(options.progress, options.quiet);
     let ended = tokio::select! {
-        ended = until_end(session, job, &mut display) => ended?.into_result(),
+        ended = until_end(session, job, |progress| display.show(progress)) => ended?.into_result(),
         signal = interrupts.arrival() => {
             let signal = signal.map_err(|error| JobError::io("wait for signals", error))?;
             interrupted(session, job, signal, options, &mut display).await
@@ -162,7 +162,7 @@ async fn interrupted(
             return Err(JobError::Interrupted { signal, left });
         }
     }
-    Err(match until_end(session, job, display).await?.into_result() {
+    Err(match until_end(session, job, |progress| display.show(progress)).await?.into_result() {
         Ok(report) => complete(signal, &report),
         Err(JobError::Killed { .. } | JobError::Failed { .. }) => {
             JobError::Interrupted { signal, left: format!("{job} was killed, and its output was removed") }
@@ -177,17 +177,17 @@ fn complete(signal: i32, report: &JobReport) -> JobError {
 }
 
 /// Shows progress until the job has ended, across coordinator restarts.
-async fn until_end(
+pub(super) async fn until_end(
     session: &mut Session,
     job: JobId,
-    display: &mut ProgressDisplay,
+    mut show: impl FnMut(&JobProgress),
 ) -> Result<JobEnd, ClientError> {
     let request = ToCoordinator::Follow { job };
     let following = session.retry(async |connection| {
         connection.send(&request).await.map_err(TryError::new)?;
         loop {
             match receive(connection, FOLLOW_SILENCE_MAX).await? {
-                FromCoordinator::Progress(progress) => display.show(&progress),
+                FromCoordinator::Progress(progress) => show(&progress),
                 FromCoordinator::Ended(end) => return Ok(*end),
                 other => return Err(ClientError::unexpected(&other).into()),
             }

@@ -4,4 +4,5 @@ mod chains;
 mod desk;
 mod jobs;
 mod scene;
+mod started;
 mod transfers;
