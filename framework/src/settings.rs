@@ -12,17 +12,24 @@ use crate::input::BadRows;
 /// Part of every program's `--help`.
 pub(crate) const SETTINGS_HELP: &str = "\
 Settings for --conf:
-  attempts-max=N          failures of one task before the job fails (1 to 100, default 4)
+  attempts-max=N          failures of one task before the job fails
+                          (1 to 100, default 4)
   combine-files=true|false
-                          whether one map task reads several small files (default true)
-  compression=none|lz4    compression of map output on local disk (default none)
+                          whether one map task reads several small files
+                          (default true)
+  compression=none|lz4    compression of map output on local disk
+                          (default none)
   fan-in=N                sorted runs merged at once (2 to 1024, default 256)
-  durable=true|false      whether map output, checkpoints and output are synced to disk (default false; output of
-                          jobs on a cluster always is)
-  slowstart=SHARE         share of maps to complete before reduces start (0 to 1, default 0.8)
-  side-file-max=SIZE      maximum size of a file of --files on a cluster (default 4GiB)
-  task-timeout=TIME       time without progress after which a task is killed and retried
-                          (such as 90s or 10m, 0s for never, default 600s)";
+  durable=true|false      whether map output, checkpoints and output are synced
+                          to disk (default false; output of jobs on a cluster
+                          always is)
+  slowstart=SHARE         share of maps to complete before reduces start
+                          (0 to 1, default 0.8)
+  side-file-max=SIZE      maximum size of a file of --files on a cluster
+                          (default 4GiB)
+  task-timeout=TIME       time without progress after which a task is killed and
+                          retried (such as 90s or 10m, 0s for never,
+                          default 600s)";
 
 /// Default number of sources of one merge. Sources are mapped and read ahead by the kernel, so many of them
 /// cost less than another pass over the data.

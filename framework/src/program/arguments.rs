@@ -94,8 +94,8 @@ pub(crate) fn default_parameters<P: Args>() -> Option<P> {
 }
 
 const STATUS_HELP: &str = "\n
-Exit status: 0 success, 1 job failed, 2 usage or input error, 69 no reachable or compatible coordinator, 128 plus
-the number of the signal that ended the program";
+Exit status: 0 success, 1 job failed, 2 usage or input error, 69 no reachable or
+compatible coordinator, 128 plus the number of the signal that ended the program";
 
 /// Returns the names of a job's inputs, if its definition needs no parameters.
 pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;

@@ -36,7 +36,7 @@ Commands:
   version              Print the version of Hadoop that is emulated
 
 Options:
-      --hadoop-root <DIR>  Directory in place of hdfs:/// [env: NAPREDUCE_HADOOP_ROOT]
+      --hadoop-root <DIR>  Directory for hdfs:/// [env: NAPREDUCE_HADOOP_ROOT]
 
 hdfs:///a/b and /a/b are DIR/a/b, a/b is DIR/user/NAME/a/b, and file:///a/b is
 /a/b. NAPREDUCE_CLUSTER names a cluster to run jobs on.
