@@ -125,12 +125,12 @@ impl Engine {
         let keeps = matches!(estimates.first()?.primitive, Primitive::Suspend | Primitive::Checkpoint);
         let untried = estimates.iter().find(|one| keeps && self.is_untried(kind, one.primitive));
         if let Some(untried) = untried {
-            let why = format!("no {kind} was {}ed yet: this one is, to measure it", untried.primitive);
+            let why = format!("no {kind} was {}ed yet; this one measures the cost", untried.primitive);
             return Some((*untried, why));
         }
         let cost = |one: &CostEstimate| format!("{} {}", one.primitive, one.cost().rounded());
-        let said: Vec<String> = estimates.iter().map(cost).collect();
-        Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
+        let costs: Vec<String> = estimates.iter().map(cost).collect();
+        Some((*estimates.first()?, format!("cheapest of {}", costs.join(", "))))
     }
 
     /// Returns the choice for a victim that could not be suspended.

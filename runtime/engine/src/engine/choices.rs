@@ -85,7 +85,7 @@ impl Engine {
             && let Some(rest) = attempt.remaining(now).map(|rest| rest.max(least)).filter(|rest| *rest < free)
         {
             let why = format!(
-                "wait instead of {asked}: it ends sooner than that takes ({} < {})",
+                "wait instead of {asked}: it is expected to finish sooner ({} < {})",
                 rest.rounded(),
                 free.rounded()
             );
@@ -95,7 +95,7 @@ impl Engine {
         let (worked, costs) = (attempt.active_time(now), free + go_on);
         if rule.kill_fresh && worked < costs {
             let why = format!(
-                "kill instead of {asked}: it has done less than that costs ({} < {})",
+                "kill instead of {asked}: repeating its work costs less ({} < {})",
                 worked.rounded(),
                 costs.rounded()
             );
@@ -123,12 +123,12 @@ impl Engine {
             return None;
         }
         let wait = Span(least.0 - ran.0);
-        let before = if attempt.is_spared(now) {
-            format!("{} times without progress, and is to run for {}", task.fruitless, least.rounded())
+        let history = if attempt.is_spared(now) {
+            format!("{} times without progress and may run for {}", task.fruitless, least.rounded())
         } else {
-            "before".to_owned()
+            "recently".to_owned()
         };
-        Some((now + wait, format!("after another {}: it was preempted {before}", wait.rounded())))
+        Some((now + wait, format!("after another {}: it was preempted {history}", wait.rounded())))
     }
 
     /// Returns why no more attempts can be suspended on a worker: it keeps its maximum, or reached it and

@@ -124,7 +124,7 @@ impl Engine {
 
     pub(super) fn attempt_preempt_requested(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
         if let Err(why) = self.can_preempt(id, primitive) {
-            return self.refuse(format!("{id} cannot give its slot by {primitive}: {why}"));
+            return self.refuse(format!("{id} cannot be preempted by {primitive}: {why}"));
         }
         let suspended = self.cluster.attempt_mut(id).state == AttemptState::Suspended;
         match primitive {

@@ -13,7 +13,7 @@ impl Scheduler for InOrder {
         let Some(offer) = actions.offer() else { return };
         let may_have = |job: &&Job| offer.reserved_for.is_none_or(|only| only == job.id());
         if !view.wanting(offer.kind).filter(may_have).any(|job| serve(job, offer, actions)) {
-            actions.decline("nobody can use it");
+            actions.decline("no job can use it");
         }
     }
 

@@ -109,7 +109,7 @@ fn measured_costs_replace_configured_ones() {
          why m0
              > suspended
              > job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 0.2 s ago, 11 % done in 0.2 s of work
-             > stopped 0.0 s ago by the scheduler for job_0002: the script says so (no map was suspended yet: this one is, to measure it)
+             > suspended 0.0 s ago by the scheduler for job_0002: the script says so (no map was suspended yet; this one measures the cost)
              > it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          started 2:m0.1
          at 300ms
@@ -290,7 +290,7 @@ fn chosen_wait_is_explained() {
          why m0
              > active
              > job_0001_m_0000.1 runs on worker_0001, launched 0.0 s ago, 97 % done in 0.0 s of work
-             > it is to give its slot to job_0002 (wait, about 1ms left): the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
+             > it is being preempted for job_0002 (wait, about 1ms left): the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
          whyjob 2
              > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
              > job_0002 waits for job_0001_m_0000.1 to finish (about 1ms left) instead of killing it: the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)

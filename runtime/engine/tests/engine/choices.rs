@@ -71,7 +71,7 @@ fn suspended_max_limits_worker() {
          policy suspend m1.1
          why m1
              > active
-             > job_0001_m_0001.1 runs on worker_0001, launched 0.0 s ago; it is to give its slot (wait): the script says so (wait instead of suspend: worker_0001 keeps 1 suspended attempts (suspended-max))
+             > job_0001_m_0001.1 runs on worker_0001, launched 0.0 s ago; it is being preempted (wait): the script says so (wait instead of suspend: worker_0001 keeps 1 suspended attempts (suspended-max))
          suspended m0.1
          tally requests_satisfied 1",
     );
@@ -146,11 +146,11 @@ fn full_worker_accepts_again_at_half() {
              suspended m2.1
                  > record suspended m2.1
              operator suspend m4.1: d
-                 > warn job_0001_m_0004.1 cannot give its slot by suspend: worker_0001 keeps 4 suspended attempts (suspended-max); checkpoint or kill it; ignored
+                 > warn job_0001_m_0004.1 cannot be preempted by suspend: worker_0001 keeps 4 suspended attempts (suspended-max); checkpoint or kill it; ignored
              operator resume m0.1: back
                  > record released m0.1; resume m0.1
              operator suspend m4.1: e
-                 > warn job_0001_m_0004.1 cannot give its slot by suspend: worker_0001 kept 4 suspended attempts (suspended-max) and takes another one when 2 are left; checkpoint or kill it; ignored
+                 > warn job_0001_m_0004.1 cannot be preempted by suspend: worker_0001 kept 4 suspended attempts (suspended-max) and takes another one when 2 are left; checkpoint or kill it; ignored
              policy suspend m4.1
                  > record wanted wait m4.1
              failed m3.1 task: it is out of memory

@@ -50,7 +50,7 @@ fn waiting_reduce_is_explained() {
          failed r0.1 retryable losing m0.1: damaged
              > launch m0.2 on 1
          why r0
-             > pending; it waits for 1 map outputs that were lost and are made again",
+             > pending; it waits for 1 lost map outputs, which are being recomputed",
     );
 }
 
@@ -82,11 +82,11 @@ fn reserved_and_declined_slots_are_explained() {
          policy checkpoint m0.1 for 2
              > checkpoint m0.1
          why m0
-             > active; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is to give its slot to job_0002 (checkpoint): the script says so
+             > active; job_0001_m_0000.1 is saving its work on worker_0001, launched 0.0 s ago; it is being preempted for job_0002 (checkpoint): the script says so
          why 2:m0
              > pending; no map slot is free: 1 are held, 1 by job_0001
              > jobs that want map slots and come first: job_0001
-             > job_0001_m_0000.1 is to give its slot to job_0002 (checkpoint, since 0.0 s)
+             > job_0001_m_0000.1 is being preempted for job_0002 (checkpoint, requested 0.0 s ago)
          checkpointed m0.1
          why m1
              > pending; a free map slot of worker_0001 is kept for job_0002 for another 0.4 s
@@ -141,14 +141,14 @@ fn states_of_attempts_are_explained() {
              > suspend m0.1
          suspended m0.1
          why m0
-             > suspended; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; stopped 0.0 s ago by the scheduler: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
+             > suspended; job_0001_m_0000.1 is suspended and waits for a slot on worker_0001, launched 2.0 s ago, 25 % done in 2.0 s of work; suspended 0.0 s ago by the scheduler: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          commits m1.1
              > commit m1.1
          why m1
              > active; job_0001_m_0001.1 commits its output on worker_0001, launched 2.0 s ago
          done m1.1
          why m1
-             > done; job_0001_m_0001.1 did it on worker_0001 in 2.0 s
+             > done; completed by job_0001_m_0001.1 on worker_0001 in 2.0 s
          kill m0.1: ada wants it
              > kill m0.1
          why m0
@@ -176,7 +176,7 @@ fn job_progress_is_explained() {
          killed m0.1
              > job 1 killed: enough
          whyjob 1
-             > ended; job_0001 has ended; its history says how
+             > ended; job_0001 has ended; see its history
          why 7:m0
              > unknown; there is no job_0007",
     );
@@ -207,11 +207,11 @@ fn suspension_by_policy_is_explained() {
          wake
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
-             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by the scheduler for job_0002: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
+             > job_0001_m_0000.1 on worker_0001 is suspended: suspended 3.0 s ago by the scheduler for job_0002: the script says so; it continues in the next map slot of worker_0001 that the scheduler gives job_0001
          operator suspend m0.1: ada needs the machine
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 1 are suspended, 0 tasks wait
-             > job_0001_m_0000.1 on worker_0001 is suspended: stopped 3.0 s ago by an operator for job_0002: ada needs the machine; it continues when an operator resumes it
+             > job_0001_m_0000.1 on worker_0001 is suspended: suspended 3.0 s ago by an operator for job_0002: ada needs the machine; it continues when an operator resumes it
          whyjob 2
              > active; 0 of 1 map tasks are done; 1 attempts run, 0 are suspended, 0 tasks wait",
     );

@@ -29,8 +29,8 @@ fn crashing_job_fails_and_others_continue() {
              lost 3 crashed
              why m0
                  > pending
-                 > it runs alone, since 3 workers died while it ran: when worker_0004, which is kept for such tasks, is free
-                 > worker_0004 is kept for a task that runs alone, since workers died while it ran
+                 > it must run alone because 3 workers died while it ran; it starts when worker_0004, which is reserved for such tasks, is free
+                 > worker_0004 is reserved for a task that must run alone because workers died while it ran
                  > no worker takes new attempts
              started 2:m0.2
              commits 2:m0.2

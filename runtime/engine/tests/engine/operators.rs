@@ -33,7 +33,7 @@ fn held_attempt_stays_suspended_until_resumed() {
              > record done 2:m0.1; record decided 2 succeeded; record ended 2 succeeded; job 2 succeeded
          why m0
              > suspended; job_0001_m_0000.1 is suspended by an operator on worker_0001, launched 0.0 s ago
-             > stopped 0.0 s ago by an operator: ada needs the machine; it continues when an operator resumes it
+             > suspended 0.0 s ago by an operator: ada needs the machine; it continues when an operator resumes it
          operator resume m0.1: ada is done
              > record released m0.1; resume m0.1
          resumed m0.1
@@ -53,7 +53,7 @@ fn recalled_attempt_gets_next_slot_of_worker() {
          operator resume m0.1: now
          why m0
              > suspended; job_0001_m_0000.1 is suspended and gets the next free slot on worker_0001, launched 0.0 s ago
-             > stopped 0.0 s ago by an operator: for now; it continues in the next free map slot of worker_0001
+             > suspended 0.0 s ago by an operator: for now; it continues in the next free map slot of worker_0001
          commits 2:m0.1
              > commit 2:m0.1
          done 2:m0.1
@@ -133,15 +133,15 @@ fn impossible_command_is_refused_with_reason() {
     contest(
         "
          operator suspend m7.1: no such
-             > warn job_0001_m_0007.1 cannot give its slot by suspend: it is not running; ignored
+             > warn job_0001_m_0007.1 cannot be preempted by suspend: it is not running; ignored
          operator resume m0.1: why
              > warn job_0001_m_0000.1 cannot be resumed: it is not suspended; ignored
          operator suspend m0.1: yes
              > suspend m0.1
          operator suspend m0.1: again
-             > warn job_0001_m_0000.1 cannot give its slot by suspend: an operator has already suspended it; ignored
+             > warn job_0001_m_0000.1 cannot be preempted by suspend: an operator has already suspended it; ignored
          operator checkpoint m0.1: too early
-             > warn job_0001_m_0000.1 cannot give its slot by checkpoint: it is being suspended; try again when it is suspended; ignored
+             > warn job_0001_m_0000.1 cannot be preempted by checkpoint: it is being suspended; try again when it is suspended; ignored
          operator resume m0.1: sorry
          operator resume m0.1: really
              > warn job_0001_m_0000.1 cannot be resumed: already resumed; it gets the next free slot of its worker; ignored
@@ -165,9 +165,9 @@ fn operator_command_has_no_fallback() {
     let script = format!(
         "{CONTEST}
          operator suspend m0.1: please
-             > warn job_0001_m_0000.1 cannot give its slot by suspend: maps cannot be suspended here; checkpoint or kill it; ignored
+             > warn job_0001_m_0000.1 cannot be preempted by suspend: maps cannot be suspended here; checkpoint or kill it; ignored
          operator checkpoint m0.1: please
-             > warn job_0001_m_0000.1 cannot give its slot by checkpoint: maps cannot be checkpointed here; suspend or kill it; ignored"
+             > warn job_0001_m_0000.1 cannot be preempted by checkpoint: maps cannot be checkpointed here; suspend or kill it; ignored"
     );
     check_settings(InOrder, settings, &script);
 }

@@ -46,7 +46,7 @@ fn state_of_other_policy_is_refused() {
         Engine::restore(fresh, Box::new(RandomPolicy::new(1, false, calm)), EngineSettings::default());
     let text = refused.err().map(|error| error.to_string());
     assert!(
-        text.as_deref().is_some_and(|text| text.contains("how often it was asked is not said")),
+        text.as_deref().is_some_and(|text| text.contains("no saved number of calls")),
         "{text:?}"
     );
 }

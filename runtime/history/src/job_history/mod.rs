@@ -182,7 +182,7 @@ impl JobHistory<'_> {
         let text = match record {
             Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
                 let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-                format!("{attempt} is to give its slot{whom} by {primitive}: {reason}")
+                format!("preemption of {attempt}{whom} by {primitive} requested: {reason}")
             }
             Record::SuspendRefused { attempt, reason, .. } => {
                 self.book.withdrawn(*attempt, reason);

@@ -235,7 +235,7 @@ impl PreemptionBook {
         self.preemptions.iter().any(|known| known.end == Some(PreemptionEnd::Checkpointed))
     }
 
-    /// Returns why an attempt was suspended or is to give up its slot, and for whom.
+    /// Returns why an attempt was or is being preempted, and for which job.
     pub fn why(&self, attempt: AttemptId) -> Option<String> {
         let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;
         let applies = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
@@ -252,13 +252,13 @@ impl PreemptionBook {
         let of_task: Vec<_> = self.preemptions.iter().filter(|known| known.attempt.task == task).collect();
         let last = of_task.len().saturating_sub(LINES_MAX);
         let line = |known: &&PreemptionSummary| {
-            let became = known.end.map_or("is to give its slot", |end| match end {
+            let became = known.end.map_or("is being preempted", |end| match end {
                 PreemptionEnd::Suspended => "was suspended",
                 PreemptionEnd::Checkpointed => "was checkpointed",
                 PreemptionEnd::Killed => "was killed",
-                PreemptionEnd::Finished => "was to give its slot, but finished first",
-                PreemptionEnd::Ended => "was to give its slot, but ended",
-                PreemptionEnd::Withdrawn => "was to give its slot, but kept it",
+                PreemptionEnd::Finished => "finished before its preemption",
+                PreemptionEnd::Ended => "ended before its preemption",
+                PreemptionEnd::Withdrawn => "kept its slot, the preemption was withdrawn",
             });
             format!("{} {became}, {}", known.attempt, in_words(known))
         };

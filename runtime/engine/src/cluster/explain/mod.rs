@@ -45,11 +45,11 @@ impl ClusterView<'_> {
         let mut reasons = ending(job);
         reasons.extend(match known.state {
             TaskState::Pending => waits(cluster, job, task),
-            TaskState::Active => job.attempts_of(task).map(|id| goes_on(cluster, job, id)).collect(),
+            TaskState::Active => job.attempts_of(task).map(|id| attempt_state(cluster, job, id)).collect(),
             TaskState::Done => known.done_by.map(|by| done(task, known, by)).into_iter().collect(),
         });
         let superseded = job.live.iter().filter(|id| id.task == task && cluster.attempts[id].superseded);
-        reasons.extend(superseded.map(|id| goes_on(cluster, job, *id)));
+        reasons.extend(superseded.map(|id| attempt_state(cluster, job, *id)));
         reasons.extend(failures(job, known));
         let state = match known.state {
             TaskState::Pending if known.held.is_some() => "suspended",
@@ -97,7 +97,7 @@ impl ClusterView<'_> {
     fn known_job(&self, id: JobId) -> Result<&Job, Explanation> {
         let over = || {
             if self.cluster().ended.contains(id.0) {
-                let text = format!("{id} has ended; its history says how");
+                let text = format!("{id} has ended; see its history");
                 explanation("ended", vec![Reason::new(ReasonCode::State, text)])
             } else {
                 explanation("unknown", vec![Reason::new(ReasonCode::State, format!("there is no {id}"))])
@@ -176,7 +176,7 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     }
     if task.kind == TaskKind::Reduce && job.outputs.lost() > 0 {
         let text =
-            format!("it waits for {} map outputs that were lost and are made again", job.outputs.lost());
+            format!("it waits for {} lost map outputs, which are being recomputed", job.outputs.lost());
         return vec![Reason::new(ReasonCode::OutputsLost, text)];
     }
     if !job.is_open(task.kind) {
@@ -189,7 +189,7 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
 }
 
 /// Returns the state of an attempt.
-fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
+fn attempt_state(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
     let attempt = &cluster.attempts[&id];
     let since = seconds(cluster.now.since(attempt.launched));
     let committing = job.task(id.task).is_some_and(|task| task.committer == Some(id.number));
@@ -234,19 +234,19 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
         AttemptState::Suspended => ReasonCode::Suspended,
         _ => ReasonCode::Attempt,
     };
-    Reason::new(code, text + &unwanted(cluster, attempt))
+    Reason::new(code, text + &interruption(cluster, attempt))
 }
 
-/// Returns why an attempt must end or give up its slot, if it must.
-fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
+/// Returns why an attempt is being killed or preempted, if it is.
+fn interruption(cluster: &Cluster, attempt: &Attempt) -> String {
     if let Some(reason) = &attempt.kill_reason {
         return format!("; {reason}");
     }
-    let Some(request) = cluster.requests.get(&attempt.id) else { return spared(cluster, attempt) };
-    let whom = request.beneficiary.map_or_else(String::new, |job| format!(" to {job}"));
+    let Some(request) = cluster.requests.get(&attempt.id) else { return protection(cluster, attempt) };
+    let whom = request.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
     let left = left(cluster, attempt).filter(|_| request.primitive == Primitive::Wait);
     let left = left.map_or_else(String::new, |left| format!(", {left}"));
-    format!("; it is to give its slot{whom} ({}{left}): {}", request.primitive, request.reason)
+    format!("; it is being preempted{whom} ({}{left}): {}", request.primitive, request.reason)
 }
 
 /// Returns the remaining time of an attempt, if known.
@@ -255,20 +255,20 @@ fn left(cluster: &Cluster, attempt: &Attempt) -> Option<String> {
 }
 
 /// Returns why an attempt is protected from preemption, if it is.
-fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
+fn protection(cluster: &Cluster, attempt: &Attempt) -> String {
     let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
     let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
     let Some(task) = task.filter(|_| spared) else { return String::new() };
     let (times, least) = (task.fruitless, attempt.spared_for.rounded());
     format!(
-        "; it was preempted {times} times without progress, and is no victim before it has run for {least}"
+        "; it was preempted {times} times without progress and is exempt until it has run for {least}"
     )
 }
 
 fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> Reason {
     let by = AttemptId { task, number };
-    let output = if known.output.is_some() { "; its output is there" } else { "" };
-    Reason::new(ReasonCode::Done, format!("{by} did it on {worker} in {}{output}", seconds(known.took)))
+    let output = if known.output.is_some() { "; its output is available" } else { "" };
+    Reason::new(ReasonCode::Done, format!("completed by {by} on {worker} in {}{output}", seconds(known.took)))
 }
 
 /// Returns how often a task has failed, if it has.

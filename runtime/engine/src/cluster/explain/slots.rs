@@ -52,10 +52,10 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
 fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
     let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
     let place = match cluster.quarantine.cleared() {
-        Some(worker) => format!("when {worker}, which is kept for such tasks, is free"),
-        None => "when a worker can be kept free for it".to_owned(),
+        Some(worker) => format!("{worker}, which is reserved for such tasks, is free"),
+        None => "a worker can be reserved for it".to_owned(),
     };
-    let text = format!("it runs alone, since {deaths} workers died while it ran: {place}");
+    let text = format!("it must run alone because {deaths} workers died while it ran; it starts when {place}");
     Reason::new(ReasonCode::Alone, text)
 }
 
@@ -84,7 +84,7 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         return because(ReasonCode::WorkerShort, text);
     }
     if worker.is_cleared() {
-        let text = format!("{id} is kept for a task that runs alone, since workers died while it ran");
+        let text = format!("{id} is reserved for a task that must run alone because workers died while it ran");
         return because(ReasonCode::WorkerKept, text);
     }
     let until = worker.excluded_until()?;
@@ -166,7 +166,7 @@ fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec
             let text = format!("{job} waits for {attempt} to finish{left}{instead}: {reason}");
             return Reason::new(ReasonCode::BeingFreed, text);
         }
-        let text = format!("{attempt} is to give its slot to {job} ({primitive}, since {since})");
+        let text = format!("{attempt} is being preempted for {job} ({primitive}, requested {since} ago)");
         Reason::new(ReasonCode::BeingFreed, text)
     })
     .collect()

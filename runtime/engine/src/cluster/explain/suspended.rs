@@ -10,8 +10,7 @@ use crate::states::AttemptState;
 /// How many attempts are named; the rest are counted.
 const NAMED: usize = 5;
 
-/// Returns who suspended or gives up an attempt, for which job, since when and why, and what must happen
-/// before it continues.
+/// Returns who suspended an attempt, when, for which job and why, and what must happen before it continues.
 pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<String> {
     let suspension = attempt.suspension()?;
     let since = seconds(cluster.now.since(suspension.since));
@@ -21,7 +20,7 @@ pub(super) fn why(cluster: &Cluster, job: &Job, attempt: &Attempt) -> Option<Str
         Requester::Engine => "the engine",
     };
     let whom = suspension.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-    Some(format!("stopped {since} ago by {by}{whom}: {}; {}", suspension.reason, what_next(job, attempt)))
+    Some(format!("suspended {since} ago by {by}{whom}: {}; {}", suspension.reason, what_next(job, attempt)))
 }
 
 /// Returns what must happen before a suspended attempt continues.

@@ -22,13 +22,13 @@ impl RandomRun {
             return;
         }
         let attempt = live[self.rng.random_range(0..live.len())];
-        let reason = "he knows why".to_owned();
+        let reason = "an operator's reason".to_owned();
         let primitives = [Primitive::Suspend, Primitive::Checkpoint, Primitive::Checkpoint, Primitive::Kill];
         match self.rng.random_range(0..7) {
             choice @ 0..4 => {
                 let primitive = primitives[choice];
                 let can = self.engine.can_preempt(attempt, primitive);
-                self.expect(can, &format!("{attempt} cannot give its slot by {primitive}"));
+                self.expect(can, &format!("{attempt} cannot be preempted by {primitive}"));
                 self.handle(Event::AttemptPreemptRequested { attempt, primitive, reason });
             }
             _ => {
@@ -54,14 +54,14 @@ impl RandomRun {
     }
 
     /// Reports the beginning or end of a shortage of a worker.
-    pub(super) fn lack_or_have_again(&mut self) {
+    pub(super) fn change_shortage(&mut self) {
         let Some(worker) = self.any_worker() else { return };
         let lacks = self.rng.random_bool(0.5).then(|| "its disk is full".to_owned());
         self.handle(Event::WorkerShort { worker, lacks });
     }
 
     /// Ends all shortages.
-    pub(super) fn have_everything(&mut self) {
+    pub(super) fn end_shortages(&mut self) {
         let workers: Vec<_> = self.daemons.keys().copied().collect();
         for worker in workers {
             self.handle(Event::WorkerShort { worker, lacks: None });

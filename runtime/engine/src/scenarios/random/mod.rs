@@ -190,7 +190,7 @@ impl RandomRun {
             9 => self.kill_an_attempt(),
             30..36 => self.operate_on_an_attempt(),
             36 => self.operate_on_a_job(),
-            37 => self.lack_or_have_again(),
+            37 => self.change_shortage(),
             10..20 => self.pass_time(),
             20..23 => self.repeat_old_news(),
             23..30 if self.hostile => self.lie(),
@@ -309,7 +309,7 @@ impl RandomRun {
         self.calm_since = self.said.len();
         self.calm.store(true, Ordering::Relaxed);
         self.release_everything();
-        self.have_everything();
+        self.end_shortages();
         while self.hostile && !self.daemons.is_empty() {
             self.lose();
         }

@@ -14,7 +14,7 @@ use rand_pcg::Pcg32;
 
 pub struct RandomPolicy {
     seed: u64,
-    asked: u64,
+    calls: u64,
     rng: Pcg32,
     hostile: bool,
     calm: Arc<AtomicBool>,
@@ -22,7 +22,7 @@ pub struct RandomPolicy {
 
 impl RandomPolicy {
     pub fn new(seed: u64, hostile: bool, calm: Arc<AtomicBool>) -> RandomPolicy {
-        RandomPolicy { seed, asked: 0, rng: Pcg32::seed_from_u64(0), hostile, calm }
+        RandomPolicy { seed, calls: 0, rng: Pcg32::seed_from_u64(0), hostile, calm }
     }
 
     fn is_calm(&self) -> bool {
@@ -38,7 +38,7 @@ impl RandomPolicy {
             job.wants_on(offer.kind, offer.worker) && offer.reserved_for.is_none_or(|only| only == job.id())
         };
         let jobs: Vec<&Job> = view.wanting(offer.kind).filter(useful).collect();
-        let Some(job) = self.one(&jobs) else { return actions.decline("nobody can use it") };
+        let Some(job) = self.one(&jobs) else { return actions.decline("no job can use it") };
         let stopped = job.suspended_on(offer.kind, offer.worker);
         let pending: Vec<TaskId> = job.eligible_on(offer.kind, offer.worker).collect();
         match (stopped, self.one(&pending)) {
@@ -49,7 +49,7 @@ impl RandomPolicy {
                 let from = if fresh { Start::Fresh } else { job.start_of(task) };
                 actions.launch(task, offer.worker, from);
             }
-            (None, None) => actions.decline("nobody can use it"),
+            (None, None) => actions.decline("no job can use it"),
         }
     }
 
@@ -101,8 +101,8 @@ impl Scheduler for RandomPolicy {
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
-        self.asked += 1;
-        self.rng = Pcg32::seed_from_u64(!self.seed ^ (self.asked << 32));
+        self.calls += 1;
+        self.rng = Pcg32::seed_from_u64(!self.seed ^ (self.calls << 32));
         if let Some(offer) = actions.offer() {
             if self.is_calm() || self.rng.random_bool(0.9) {
                 self.fill(offer, view, actions);
@@ -131,12 +131,12 @@ impl Scheduler for RandomPolicy {
     }
 
     fn save(&self) -> Option<String> {
-        Some(self.asked.to_string())
+        Some(self.calls.to_string())
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("how often it was asked is not said")?;
-        self.asked = saved.parse().map_err(|error| format!("'{saved}' is no count: {error}"))?;
+        let saved = saved.ok_or("no saved number of calls")?;
+        self.calls = saved.parse().map_err(|error| format!("invalid number of calls '{saved}': {error}"))?;
         Ok(())
     }
 

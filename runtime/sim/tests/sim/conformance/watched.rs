@@ -43,7 +43,7 @@ impl Watched {
                     let wanting = &self.wanting[(victim.kind == TaskKind::Reduce) as usize];
                     let others = wanting.iter().any(|job| *job != victim.job);
                     let reason = &request.reason;
-                    assert!(others, "{}: {victim} is to give its slot to nobody: {reason}", self.name);
+                    assert!(others, "{}: {victim} is preempted for no job: {reason}", self.name);
                 }
             }
             open.insert(request.attempt, kept);
