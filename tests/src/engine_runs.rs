@@ -114,9 +114,10 @@ pub fn assert_interrupted_leaves_nothing(
     command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
     let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
     wait(&|| folder.has("in.txt.running"));
-    let said = std::fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
+    let running =
+        std::fs::read_to_string(folder.path("in.txt.running")).expect("the file of the running task");
     let guest =
-        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
+        running.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
     kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
         .expect("it runs");
     let ended = program.wait_with_output().expect("its end");

@@ -139,8 +139,8 @@ impl OwnCluster {
 
     /// Runs a command of `nap` with `--format json`; returns the value it prints.
     pub fn json(&self, arguments: &[&str]) -> Value {
-        let said = run(self.nap().args(arguments).args(["--format", "json"])).succeeded().stdout;
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let output = run(self.nap().args(arguments).args(["--format", "json"])).succeeded().stdout;
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     }
 
     /// Moves the first map of a job to another worker: suspends it, drains its worker, calls `drained`, and
@@ -161,8 +161,8 @@ impl OwnCluster {
     pub fn submit(&self, folder: &Folder, arguments: &[&str]) -> String {
         let mut command = program("testjobs");
         command.env_remove("NAPREDUCE_DIR").current_dir(folder.root()).args(arguments);
-        let said = run(command.arg("--detach").arg("--cluster").arg(&self.directory)).succeeded().stdout;
-        said.trim().to_owned()
+        let output = run(command.arg("--detach").arg("--cluster").arg(&self.directory)).succeeded().stdout;
+        output.trim().to_owned()
     }
 
     /// Waits for the end of jobs.

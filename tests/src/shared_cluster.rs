@@ -43,12 +43,12 @@ fn start(executables: &Path, flags: &[&str]) -> Result<SharedCluster, String> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("a keeper of a cluster");
-    let said = keeper.stdout.take().expect("a pipe from the keeper");
+    let stdout = keeper.stdout.take().expect("a pipe from the keeper");
     let mut line = String::new();
-    BufReader::new(said).read_line(&mut line).expect("a line from the keeper");
+    BufReader::new(stdout).read_line(&mut line).expect("a line from the keeper");
     if line.is_empty() {
         keeper.wait().expect("a process of this test");
-        return Err("the cluster did not start; its keeper said why".to_owned());
+        return Err("the cluster did not start; see the output of its keeper".to_owned());
     }
     Ok(SharedCluster { directory: PathBuf::from(line.trim_end()), _keeper: keeper })
 }

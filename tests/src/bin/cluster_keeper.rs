@@ -48,7 +48,7 @@ fn keep() -> Result<(), Box<dyn std::error::Error>> {
     let ended = ended.and_then(|()| cluster.wait()).map(drop).map_err(Into::into);
     served.and(ended).map_err(|error: Box<dyn std::error::Error>| {
         let log = fs::read_to_string(&log).unwrap_or_default();
-        format!("{error}; the cluster said:\n{log}").into()
+        format!("{error}; output of the cluster:\n{log}").into()
     })
 }
 

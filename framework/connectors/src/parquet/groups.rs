@@ -147,9 +147,9 @@ pub(super) fn checked<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Res
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(|error| format!("it is damaged: {error}")),
         Err(panic) => {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown error");
-            Err(format!("it is damaged: {said}"))
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("unknown error");
+            Err(format!("it is damaged: {message}"))
         }
     }
 }

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn permanent_failures_name_object_and_remedy() {
-        for (failure, said) in [
+        for (failure, expected) in [
             (answer(404, Some("NoSuchKey")), "s3://books/moby.txt does not exist"),
             (answer(404, Some("NoSuchBucket")), "bucket books does not exist; check its name"),
             (answer(412, None), "was changed after the job began"),
@@ -163,11 +163,11 @@ mod tests {
             (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&uri()).to_string();
-            assert!(text.contains(said) && text.contains("s3://books/moby.txt"), "{text}");
+            assert!(text.contains(expected) && text.contains("s3://books/moby.txt"), "{text}");
         }
         let azure =
             ObjectUri::parse(Path::new("abfss://books@a.dfs.core.windows.net/b.txt")).expect("a name");
-        for (failure, said) in [
+        for (failure, expected) in [
             (
                 answer(404, Some("ContainerNotFound")),
                 "container books@a.dfs.core.windows.net does not exist; check",
@@ -177,7 +177,7 @@ mod tests {
             (answer(400, None), "the server returned 400"),
         ] {
             let text = failure.explain(&azure).to_string();
-            assert!(text.contains(said) && !text.contains("AWS") && !text.contains("region"), "{text}");
+            assert!(text.contains(expected) && !text.contains("AWS") && !text.contains("region"), "{text}");
         }
     }
 

@@ -125,13 +125,13 @@ mod tests {
         let text = plan().to_json().expect("it can be written");
         assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), plan());
         let text = String::from_utf8(text).expect("text");
-        for said in [
+        for expected in [
             "\"format\": \"napreduce-guest-plan/1\"",
             "\"job\": \"job_0003\"",
             "\"00ff10\"",
             "\"path\": \"in.txt\"",
         ] {
-            assert!(text.contains(said), "{said} is not in {text}");
+            assert!(text.contains(expected), "{expected} is not in {text}");
         }
     }
 

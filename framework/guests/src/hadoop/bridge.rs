@@ -352,9 +352,9 @@ mod tests {
     fn last_stderr_lines_of_guest_are_kept() {
         let long = "a line of many\n".repeat(1_000) + "the reason\n";
         let mut log = Vec::new();
-        let said = copy_errors(long.as_bytes(), &mut log);
+        let tail = copy_errors(long.as_bytes(), &mut log);
         assert_eq!(log, long.as_bytes());
-        assert!(said.ends_with("the reason") && said.len() <= QUOTED_BYTES, "{}", said.len());
+        assert!(tail.ends_with("the reason") && tail.len() <= QUOTED_BYTES, "{}", tail.len());
     }
 
     #[test]

@@ -202,10 +202,12 @@ impl Submission<'_> {
         let shown = self.installed.command.display();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {shown}: {error}"))?;
-        let (said, lines) = channel();
+        let (sender, lines) = channel();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
-        let readers =
-            [output.map(|output| listen(output, said.clone())), errors.map(|errors| listen(errors, said))];
+        let readers = [
+            output.map(|output| listen(output, sender.clone())),
+            errors.map(|errors| listen(errors, sender)),
+        ];
         let mut output_so_far = ClientOutput::default();
         let status = loop {
             output_so_far.take(&lines, self.request);
@@ -305,13 +307,13 @@ impl ClientOutput {
 }
 
 /// Reads lines to the end and copies them to the engine's log.
-fn listen(from: impl Read + Send + 'static, said: Sender<String>) -> thread::JoinHandle<()> {
+fn listen(from: impl Read + Send + 'static, sender: Sender<String>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
             print_error(&line);
             // The receiver has killed the job.
-            let _ = said.send(line);
+            let _ = sender.send(line);
         }
     })
 }

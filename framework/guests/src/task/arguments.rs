@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn guest_arguments_name_task() {
-        let told =
+        let arguments =
             parse("reduce --plan p.json --task 3 --scratch s --part out/part --attempt 2 --die-with 7");
         let expected = GuestArguments {
             kind: GuestKind::Reduce,
@@ -74,9 +74,9 @@ mod tests {
             chunk: GUEST_CHUNK_BYTES as u32,
             die_with: Some(7),
         };
-        assert_eq!(told, Ok(expected));
-        let told = parse("map --plan p --task 0 --scratch s --chunk 65536").expect("it is whole");
-        assert_eq!((told.kind(), told.chunk, told.attempt), (TaskKind::Map, 65536, 1));
+        assert_eq!(arguments, Ok(expected));
+        let arguments = parse("map --plan p --task 0 --scratch s --chunk 65536").expect("it is whole");
+        assert_eq!((arguments.kind(), arguments.chunk, arguments.attempt), (TaskKind::Map, 65536, 1));
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// Begins a round; returns false if the process was told to terminate.
+    /// Begins a round; returns false if the process was asked to terminate.
     pub(super) fn enter(&self, round: &Arc<TaskContext>) -> bool {
         let mut state = self.lock();
         if state.requests.end {

@@ -173,14 +173,14 @@ mod tests {
         let read = read(folder, JobId(7)).expect("it is there");
         assert_eq!((read.plan.priority, read.plan.queue.as_str(), read.user.as_str()), (5, "nightly", "ada"));
         let refused = super::read(folder, JobId(8)).expect_err("it is not");
-        let said = refused.to_string();
-        assert!(said.starts_with("the submission of job_0008 is no longer stored"), "{said}");
+        let message = refused.to_string();
+        assert!(message.starts_with("the submission of job_0008 is no longer stored"), "{message}");
         fs::write(file(folder, JobId(9)), "{").expect("written");
         let refused = super::read(folder, JobId(9)).expect_err("it is damaged");
-        let said = refused.to_string();
+        let message = refused.to_string();
         assert!(
-            refused.status() == 1 && said.contains("cannot parse ") && said.contains("job_0009.json: "),
-            "{said}"
+            refused.status() == 1 && message.contains("cannot parse ") && message.contains("job_0009.json: "),
+            "{message}"
         );
     }
 

@@ -75,7 +75,7 @@ enum ClusterInput {
         messages: UnboundedSender<ToWorker>,
         heard: LastHeard,
     },
-    Said {
+    Message {
         connection: u64,
         message: FromWorker,
         waiting: Waiting,
@@ -189,7 +189,7 @@ impl ClusterCoordinator {
     }
 
     fn take(&mut self, input: ClusterInput) {
-        if !matches!(input, ClusterInput::Local(_) | ClusterInput::Said { .. }) {
+        if !matches!(input, ClusterInput::Local(_) | ClusterInput::Message { .. }) {
             self.local.decide();
         }
         match input {
@@ -197,7 +197,7 @@ impl ClusterCoordinator {
             ClusterInput::Connected { connection, hello, messages, heard } => {
                 self.on_hello(*hello, Caller { connection, messages, heard });
             }
-            ClusterInput::Said { connection, message, waiting } => {
+            ClusterInput::Message { connection, message, waiting } => {
                 drop(waiting);
                 self.on_message(connection, message);
             }

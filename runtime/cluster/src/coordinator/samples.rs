@@ -25,7 +25,7 @@ pub(super) struct Samples {
     looked: Option<Instant>,
     queues: Vec<QueueSample>,
     /// When all values were last recorded.
-    told: Option<Instant>,
+    recorded: Option<Instant>,
     workers: BTreeMap<WorkerId, WorkerSample>,
     /// A sample being written.
     writing: Option<JoinHandle<()>>,
@@ -40,7 +40,7 @@ impl Samples {
         queues: Vec<QueueSample>,
         workers: Vec<WorkerSample>,
     ) -> Option<ClusterSample> {
-        let is_due = self.told.is_none_or(|told| now.duration_since(told) >= REPEAT);
+        let is_due = self.recorded.is_none_or(|recorded| now.duration_since(recorded) >= REPEAT);
         let same = |one: &QueueSample, other: &QueueSample| {
             (&one.queue, one.kind, one.slots) == (&other.queue, other.kind, other.slots)
         };
@@ -48,7 +48,7 @@ impl Samples {
             && queues.iter().zip(&self.queues).all(|(one, other)| same(one, other));
         let mut news = ClusterSample { at_millis, ..ClusterSample::default() };
         if is_due || !are_same {
-            self.told = Some(now);
+            self.recorded = Some(now);
             self.queues.clone_from(&queues);
             news.queues = queues;
         }

@@ -69,7 +69,7 @@ async fn listen(
     while let Some(message) = receiver.receive::<FromWorker>().await? {
         heard.stamp();
         let waiting = heard.room().await;
-        if inputs.send(ClusterInput::Said { connection: number, message, waiting }).is_err() {
+        if inputs.send(ClusterInput::Message { connection: number, message, waiting }).is_err() {
             break;
         }
     }

@@ -97,7 +97,7 @@ mod tests {
             disk.judge(Ok(&found)).flatten()
         };
         assert_eq!(look(2_000), None);
-        let said = look(1_999).expect("short");
-        assert!(said.contains("KiB); free some space there"), "{said}");
+        let shortage = look(1_999).expect("short");
+        assert!(shortage.contains("KiB); free some space there"), "{shortage}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Welcomed {
     /// The conversation continues.
     Back,
     /// The worker's identity is superseded by a new one.
-    Anew,
+    Fresh,
     /// The coordinator has lost acknowledged reports; the worker must register again.
     Forgotten,
 }
@@ -49,7 +49,7 @@ impl Exchange {
             // Memory belongs to the machine, not to the worker's identity.
             let memory = std::mem::take(&mut self.memory);
             *self = Exchange { number: Some((journal, worker)), memory, ..Exchange::default() };
-            return Welcomed::Anew;
+            return Welcomed::Fresh;
         }
         let known = self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
         if !known {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn unacknowledged_reports_are_sent_again() {
         let mut exchange = Exchange::default();
-        assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Anew);
+        assert_eq!(exchange.on_welcome(7, WorkerId(1), 0), Welcomed::Fresh);
         (0..3).for_each(|index| exchange.on_news(started(index)));
         assert_eq!(numbers(&exchange.take_unsent()), [1, 2, 3]);
         assert!(exchange.take_unsent().is_empty());
@@ -173,7 +173,7 @@ mod tests {
             exchange.on_welcome(7, WorkerId(1), 0);
             exchange.on_news(started(0));
             assert_eq!(exchange.on_order(1), Receipt::Fresh);
-            assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Anew);
+            assert_eq!(exchange.on_welcome(journal, worker, 0), Welcomed::Fresh);
             assert!(exchange.take_unsent().is_empty());
             assert_eq!((exchange.number(), exchange.received()), (Some((journal, worker)), 0));
         }
@@ -229,7 +229,7 @@ mod tests {
         exchange.on_news(WorkerNews::Memory(holds(2)));
         assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
         // It is only sent on changes, possibly long after another coordinator has started.
-        assert_eq!(exchange.on_welcome(7, WorkerId(9), 0), Welcomed::Anew);
+        assert_eq!(exchange.on_welcome(7, WorkerId(9), 0), Welcomed::Fresh);
         assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
     }
 }

@@ -201,7 +201,7 @@ impl<'a> Link<'a> {
         let heartbeat = Duration::from_millis(heartbeat_millis.max(1));
         match self.exchange.on_welcome(journal, worker, received) {
             Welcomed::Back => {}
-            Welcomed::Anew => {
+            Welcomed::Fresh => {
                 let superseded = self.registration.is_some();
                 let registration = Registration::begin(
                     &self.resources,

@@ -51,7 +51,7 @@ impl Registration {
         before: Option<Registration>,
     ) -> io::Result<Registration> {
         let (orders, followed) = unbounded_channel();
-        let (told, news) = unbounded_channel();
+        let (sender, news) = unbounded_channel();
         let environment = Arc::clone(&resources.environment);
         let settings = WorkerSettings {
             heartbeat,
@@ -74,7 +74,7 @@ impl Registration {
                     before.end().await;
                 }
                 clear(environment, journal).await;
-                Worker::run(settings, followed, told).await;
+                Worker::run(settings, followed, sender).await;
             });
         })?;
         Ok(Registration { orders, news, ended, running })

@@ -268,7 +268,7 @@ mod tests {
             fs::write(directory.join(kept).join("mine"), "").expect("written");
         }
         let error =
-            WorkerDirectory::take(None, Some(&directory), place.path()).expect_err("it is somebody's");
+            WorkerDirectory::take(None, Some(&directory), place.path()).expect_err("it is another worker's");
         assert_eq!(error.exit_status(), 2);
         assert!(error.to_string().contains("choose an empty or new directory"), "{error}");
         for kept in ["jobs", "logs"] {

@@ -46,8 +46,8 @@ impl ByBytes {
         let spread = cases * squares - sum * sum;
         let rise = (cases * products - sum * micros).max(0);
         let from_mean = i128::from(bytes >> 20) * cases - sum;
-        let beside = if spread > 0 { rise * from_mean / spread } else { 0 };
-        Some(Span(u64::try_from(((micros + beside) / cases).max(0)).unwrap_or(u64::MAX)))
+        let correction = if spread > 0 { rise * from_mean / spread } else { 0 };
+        Some(Span(u64::try_from(((micros + correction) / cases).max(0)).unwrap_or(u64::MAX)))
     }
 }
 

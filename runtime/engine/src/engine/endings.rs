@@ -100,7 +100,7 @@ impl Engine {
         task.took = took;
         task.output_bytes = attempt.output_bytes;
         task.done_by = Some((id.number, attempt.worker));
-        let beside = std::mem::take(&mut task.live);
+        let duplicates = std::mem::take(&mut task.live);
         let was_lost = std::mem::take(&mut task.lost);
         task.held = None;
         if feeds_reduces {
@@ -109,7 +109,7 @@ impl Engine {
             job.outputs.add(id.task.index, attempt.worker, attempt.output_bytes, was_lost);
         }
         self.record(Record::TaskDone(id));
-        for &number in beside.iter() {
+        for &number in duplicates.iter() {
             self.supersede(AttemptId { number, ..id }, id);
         }
         if feeds_reduces {
@@ -162,8 +162,8 @@ impl Engine {
     }
 
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
-        let (id, told) = (attempt.id, failure.in_words());
-        self.retry(id, told.clone());
+        let (id, why_failed) = (attempt.id, failure.in_words());
+        self.retry(id, why_failed.clone());
         // The attempt may have been ended together with the worker: batch systems send signals to every
         // process of a job.
         if failure.class == FailureClass::Excused || self.is_ended_from_outside(attempt.worker) {
@@ -172,13 +172,13 @@ impl Engine {
         let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);
         let excused = self.blame_maps(attempt, &lost, &failure.reason) || !doubted.is_empty();
         if self.is_fatal(id.task, attempt.worker, &failure) {
-            let reason = format!("{} is not retried: {told}", id.task);
+            let reason = format!("{} is not retried: {why_failed}", id.task);
             self.decide(id.task.job, JobInput::Failed, JobOutcome::Failed { reason });
         } else if failure.place.is_of_host()
             && failure.class == FailureClass::Retryable
             && !self.settings.one_host
         {
-            self.excuse_for_host(id.task, attempt.worker, told);
+            self.excuse_for_host(id.task, attempt.worker, why_failed);
         } else if failure.place == FaultPlace::HostMemory && failure.class == FailureClass::Retryable {
             // The checkpoint that it started from, if any, is still valid.
         } else if failure.class != FailureClass::Retryable || !excused {
@@ -187,7 +187,7 @@ impl Engine {
                 // it.
                 self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
-            self.count_failure(id.task, attempt.worker, told);
+            self.count_failure(id.task, attempt.worker, why_failed);
             self.hold_against(attempt.worker, id.task);
         } else if !doubted.is_empty() {
             self.avoid(id.task, attempt.worker);

@@ -58,7 +58,7 @@ impl Engine {
             None => self.primitive_for(attempt, asked, waited),
         };
         let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
-            instead = Some(format!("{}{why}", said(instead.take())));
+            instead = Some(format!("{}{why}", prefix(instead.take())));
             at
         });
         // The grace belongs to the requested primitive: a victim that may finish instead is not killed after
@@ -155,8 +155,8 @@ impl Engine {
         if (primitive, state) == (Primitive::Suspend, AttemptState::Running)
             && let Some(why) = self.why_full(worker)
         {
-            let told = format!("{id} cannot be suspended and continues: {why}");
-            return self.fall_back(id, &why, told);
+            let message = format!("{id} cannot be suspended and continues: {why}");
+            return self.fall_back(id, &why, message);
         }
         let grace_over = now >= begins + grace.unwrap_or_default();
         let ordered = match (primitive, state) {
@@ -342,6 +342,6 @@ impl Engine {
 }
 
 /// Returns the existing reason as a prefix for an addition.
-fn said(reason: Option<String>) -> String {
+fn prefix(reason: Option<String>) -> String {
     reason.map_or_else(String::new, |reason| format!("{reason}; "))
 }

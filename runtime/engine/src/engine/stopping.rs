@@ -50,14 +50,14 @@ impl Engine {
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
         let worker = self.cluster.attempt_mut(id).worker;
-        let told = format!("{id} cannot be suspended and continues: {worker} reported: {why}");
-        self.fall_back(id, why, told);
+        let message = format!("{id} cannot be suspended and continues: {worker} reported: {why}");
+        self.fall_back(id, why, message);
         self.save_in_time(id, worker);
     }
 
     /// Applies the fallback of the settings to a policy's suspend that is not possible; for an operator's,
     /// logs a warning.
-    pub(super) fn fall_back(&mut self, id: AttemptId, why: &str, told: String) {
+    pub(super) fn fall_back(&mut self, id: AttemptId, why: &str, message: String) {
         self.release_hold(id);
         self.cluster.attempt_mut(id).hold = None;
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
@@ -73,7 +73,7 @@ impl Engine {
         if by.is_some_and(|by| by != Requester::Policy) {
             self.remove_request(id);
             self.cluster.tally.requests_cancelled += 1;
-            self.warn(told);
+            self.warn(message);
         } else if let Some(primitive) = instead
             && let Some(mut request) = self.remove_request(id)
         {

@@ -92,8 +92,8 @@ pub fn check_with(policy: impl Scheduler + 'static, script: &str) {
 /// Runs a scenario under a policy with these settings.
 pub fn check_settings(policy: impl Scheduler + 'static, settings: EngineSettings, script: &str) {
     let mut stage = Scene::new(Box::new(policy), settings);
-    let said = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
-    let mut lines = script.lines().map(str::trim).filter(said).peekable();
+    let is_command = |line: &&str| !line.is_empty() && *line != "lenient" && *line != "speculating";
+    let mut lines = script.lines().map(str::trim).filter(is_command).peekable();
     while let Some(line) = lines.next() {
         let happened = stage.play(line);
         let mut expected = String::new();
@@ -426,9 +426,9 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             let losing = rest.iter().skip_while(|word| **word != "losing").skip(1);
             let lost_outputs: Vec<AttemptId> = losing.map(|of| attempt(of)).collect();
             let usual = if lost_outputs.is_empty() { "user code" } else { "peer" };
-            let said = rest.iter().skip_while(|word| **word != "at").nth(1);
-            let said = said.map_or_else(|| usual.to_owned(), |said| said.replace('-', " "));
-            let place = FaultPlace::of_word(&said).unwrap_or_else(|| panic!("'{said}' is no place"));
+            let word = rest.iter().skip_while(|word| **word != "at").nth(1);
+            let word = word.map_or_else(|| usual.to_owned(), |word| word.replace('-', " "));
+            let place = FaultPlace::of_word(&word).unwrap_or_else(|| panic!("'{word}' is no place"));
             Report::Failed { class, place, reason: reason.to_owned(), lost_outputs }
         }
         other => panic!("'{other}' is no report"),

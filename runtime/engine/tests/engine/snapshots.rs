@@ -45,10 +45,7 @@ fn state_of_other_policy_is_refused() {
     let refused =
         Engine::restore(fresh, Box::new(RandomPolicy::new(1, false, calm)), EngineSettings::default());
     let text = refused.err().map(|error| error.to_string());
-    assert!(
-        text.as_deref().is_some_and(|text| text.contains("no saved number of calls")),
-        "{text:?}"
-    );
+    assert!(text.as_deref().is_some_and(|text| text.contains("no saved number of calls")), "{text:?}");
 }
 
 #[test]

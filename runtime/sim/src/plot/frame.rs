@@ -128,8 +128,8 @@ impl<'a> Frame<'a> {
         let lines: Vec<(Sample, Vec<String>)> =
             legend.iter().map(|(sample, name)| (*sample, wrapped(name))).collect();
         let longest = lines.iter().flat_map(|(_, lines)| lines).map(|line| line.chars().count()).max();
-        let beside = longest.map_or(24.0, |letters| letters as f64 * LETTER + 74.0);
-        let mut frame = Frame { svg: Svg::default(), x, y, right: SIZE.0 - beside };
+        let margin = longest.map_or(24.0, |letters| letters as f64 * LETTER + 74.0);
+        let mut frame = Frame { svg: Svg::default(), x, y, right: SIZE.0 - margin };
         frame.axes(named_groups);
         frame.legend(&lines);
         frame

@@ -128,8 +128,8 @@ impl EngineJob {
         let reduces = self.request["reduces"].as_u64().expect("a number") as usize;
         let mut moved: Vec<BTreeMap<u32, Vec<Frame>>> = (0..reduces).map(|_| BTreeMap::new()).collect();
         for map in 0..maps {
-            let said = self.guest("m", map, first, Vec::new())?;
-            for mut frame in Frames::of(&said) {
+            let output = self.guest("m", map, first, Vec::new())?;
+            for mut frame in Frames::of(&output) {
                 let map = frame.map;
                 if reduces == 0 {
                     self.say_report(&number, &frame.payload);
@@ -199,13 +199,13 @@ impl EngineJob {
                 return Ok(ended.stdout);
             }
             self.failed += u64::from(kind == "m");
-            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
             let status = ended.status.code();
             if self.is_cancelled() {
                 return Err((name, "the job was cancelled".to_owned()));
             }
             if status == Some(65) || attempt == attempts || !self.breaks.is_empty() {
-                return Err((name, format!("{} {said}", ended.status)));
+                return Err((name, format!("{} {errors}", ended.status)));
             }
             attempt += 1;
             if kind == "r" {

@@ -158,8 +158,8 @@ impl Mapper for Counting {
             Saving::Never => return Ok(Save::Unsupported),
             // `save` is also called on the prototype, to find out whether it is supported.
             Saving::Gated if self.lines > 0 => {
-                let said = fs::write(format!("{gate}.saving"), "");
-                said.map_err(|error| TaskError::task(format!("cannot write {gate}.saving: {error}")))?;
+                let written = fs::write(format!("{gate}.saving"), "");
+                written.map_err(|error| TaskError::task(format!("cannot write {gate}.saving: {error}")))?;
                 while !Path::new(&format!("{gate}.saved")).exists() {
                     std::thread::sleep(PAUSE);
                 }
@@ -177,7 +177,7 @@ impl Mapper for Counting {
         let [lines, own, reduce] = words[..] else {
             return Err(TaskError::task("a saved state of another form"));
         };
-        self.lines = lines.parse().map_err(|_| TaskError::task("a saved count that is none"))?;
+        self.lines = lines.parse().map_err(|_| TaskError::task("an invalid saved count"))?;
         self.gates = (own.to_owned(), reduce.to_owned());
         Ok(())
     }

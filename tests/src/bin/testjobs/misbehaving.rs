@@ -185,7 +185,7 @@ fn sealed_output_of_map_1() -> std::path::PathBuf {
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    panic!("{name} is nowhere");
+    panic!("{name} does not exist");
 }
 
 pub fn damaged(choice: &Choice) -> Job {
@@ -199,8 +199,8 @@ pub fn endless(_: &Choice) -> Job {
             let id = std::env::var("NAPREDUCE_ATTEMPT_ID").unwrap_or_default();
             let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
             let (unfinished, path) = (format!("{input}.unfinished"), format!("{input}.running"));
-            let said = std::fs::write(&unfinished, format!("{id} {}", std::process::id()));
-            said.and_then(|()| std::fs::rename(unfinished, path)).expect("a writable folder");
+            let written = std::fs::write(&unfinished, format!("{id} {}", std::process::id()));
+            written.and_then(|()| std::fs::rename(unfinished, path)).expect("a writable folder");
             out.emit(line, ());
             while !line.is_empty() {
                 std::thread::park();

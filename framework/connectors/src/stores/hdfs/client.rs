@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn hadoop_exceptions_map_to_error_kinds() {
-        let of = |class: &str| failure(&HdfsError::RPCError(class.to_owned(), "said at length".to_owned()));
+        let of = |class: &str| failure(&HdfsError::RPCError(class.to_owned(), "a long message".to_owned()));
         assert_eq!(of("java.io.FileNotFoundException"), MISSING);
         assert_eq!(of("org.apache.hadoop.fs.FileAlreadyExistsException"), CHANGED);
         let denied = of("org.apache.hadoop.security.AccessControlException");

@@ -23,17 +23,17 @@ enum Next {
 impl Client {
     pub(super) async fn follow(&mut self, job: JobId) -> Result<(), Parting> {
         let mut following = self.question(|reply| Request::Follow { job, reply }).await?;
-        let mut told = *following.progress.borrow_and_update();
-        self.send(&FromCoordinator::Progress(told)).await?;
+        let mut sent = *following.progress.borrow_and_update();
+        self.send(&FromCoordinator::Progress(sent)).await?;
         loop {
             match self.next(&mut following, now()).await? {
                 Next::Progress(progress) => {
-                    told = progress;
+                    sent = progress;
                     self.send(&FromCoordinator::Progress(progress)).await?;
                 }
                 Next::Ended(end) => {
                     let last = *following.progress.borrow_and_update();
-                    if last != told {
+                    if last != sent {
                         self.send(&FromCoordinator::Progress(last)).await?;
                     }
                     return self.send(&FromCoordinator::Ended(Box::new(end))).await;

@@ -321,7 +321,7 @@ impl Worker {
         self.is_speaking = true;
         self.heard.stamp();
         let waiting = self.heard.free_room();
-        let said = ClusterInput::Said { connection: self.connection, message, waiting };
+        let said = ClusterInput::Message { connection: self.connection, message, waiting };
         self.inputs.send(said).expect("the coordinator runs");
     }
 

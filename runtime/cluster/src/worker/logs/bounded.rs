@@ -43,8 +43,8 @@ impl BoundedLog {
             "\n[napreduce: only the first {} bytes of this stream are kept; the rest was dropped]\n",
             self.bytes_max
         );
-        let said = if self.was_cut { farewell.len() as u64 } else { 0 };
-        if self.bytes()? <= self.bytes_max.saturating_add(said) {
+        let farewell_bytes = if self.was_cut { farewell.len() as u64 } else { 0 };
+        if self.bytes()? <= self.bytes_max.saturating_add(farewell_bytes) {
             return Ok(());
         }
         self.file.set_len(self.bytes_max)?;

@@ -121,8 +121,8 @@ async fn end_of_stderr_names_omitted_bytes() {
     output.stderr.write_all(b"short \xff").expect("written");
     assert_eq!(logs.end_of_stderr().as_deref(), Some("short \u{fffd}"));
     output.stderr.write_all(&b"a line\n".repeat(10_000)).expect("written");
-    let told = logs.end_of_stderr().expect("some");
-    let (first, last) = told.split_once('\n').expect("several lines");
+    let tail = logs.end_of_stderr().expect("some");
+    let (first, last) = tail.split_once('\n').expect("several lines");
     assert_eq!(first, "[napreduce: the first 4471 bytes of this stream are omitted]");
     assert!(last.len() == 64 << 10 && last.ends_with("a line\na line\n"));
     logs.close().await;
@@ -170,12 +170,12 @@ async fn truncated_index_lists_complete_entries() {
         }
         assert_eq!(scene.text(attempt(1, 9), Stdout), b"later", "cut at {cut}");
     }
-    for (text, said) in [("{\"version\":7}\n", "version 7"), ("what?\n", "has no version")] {
+    for (text, expected) in [("{\"version\":7}\n", "version 7"), ("what?\n", "has no version")] {
         fs::write(&index, text).expect("written");
         scene.next_daemon();
         let read = scene.shelf.read(&scene.paths, attempt(1, 1), Stdout, |extent| extent.read(0, 1));
         let error = read.expect_err("it cannot be understood").to_string();
-        assert!(error.contains(said) && error.contains("attempts.index"), "{error}");
+        assert!(error.contains(expected) && error.contains("attempts.index"), "{error}");
     }
 }
 

@@ -260,9 +260,7 @@ fn protection(cluster: &Cluster, attempt: &Attempt) -> String {
     let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
     let Some(task) = task.filter(|_| spared) else { return String::new() };
     let (times, least) = (task.fruitless, attempt.spared_for.rounded());
-    format!(
-        "; it was preempted {times} times without progress and is exempt until it has run for {least}"
-    )
+    format!("; it was preempted {times} times without progress and is exempt until it has run for {least}")
 }
 
 fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> Reason {

@@ -55,7 +55,8 @@ fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
         Some(worker) => format!("{worker}, which is reserved for such tasks, is free"),
         None => "a worker can be reserved for it".to_owned(),
     };
-    let text = format!("it must run alone because {deaths} workers died while it ran; it starts when {place}");
+    let text =
+        format!("it must run alone because {deaths} workers died while it ran; it starts when {place}");
     Reason::new(ReasonCode::Alone, text)
 }
 
@@ -84,7 +85,8 @@ fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason
         return because(ReasonCode::WorkerShort, text);
     }
     if worker.is_cleared() {
-        let text = format!("{id} is reserved for a task that must run alone because workers died while it ran");
+        let text =
+            format!("{id} is reserved for a task that must run alone because workers died while it ran");
         return because(ReasonCode::WorkerKept, text);
     }
     let until = worker.excluded_until()?;

@@ -52,7 +52,7 @@ pub struct RandomRun {
     hostile: bool,
     /// The expected warning if an operator's request is not possible.
     refusal: String,
-    pub said: Vec<(Time, Event)>,
+    pub events: Vec<(Time, Event)>,
     /// The number of events when workers began to behave.
     calm_since: usize,
     pub effects: Vec<Vec<Effect>>,
@@ -88,7 +88,7 @@ impl RandomRun {
             keeping: Keeping::new(settings.preemption.suspended_max),
             hostile,
             refusal: String::new(),
-            said: Vec::new(),
+            events: Vec::new(),
             calm_since: 0,
             effects: Vec::new(),
         }
@@ -110,13 +110,13 @@ impl RandomRun {
     }
 
     fn handle(&mut self, event: Event) {
-        self.said.push((self.now, event.clone()));
+        self.events.push((self.now, event.clone()));
         let by_twin = self.twin.as_mut().map(|twin| twin.handle(self.now, event.clone()));
         let effects = self.engine.handle(self.now, event.clone());
         let engine = &self.engine;
         self.keeping.follow(&event, &effects, |id| engine.view().attempt(id).is_some());
         assert_eq!(by_twin.as_ref().unwrap_or(&effects), &effects, "the restored engine does something else");
-        if self.said.len() % 16 == (self.seed % 16) as usize {
+        if self.events.len() % 16 == (self.seed % 16) as usize {
             self.part_with_twin();
         }
         if let Err(broken) = self.engine.check() {
@@ -164,7 +164,7 @@ impl RandomRun {
         let calm = Arc::new(AtomicBool::new(false));
         let mut engine = Engine::new((self.policy)(Arc::clone(&calm)), self.settings);
         let mut effects = Vec::new();
-        for (number, (now, event)) in self.said.iter().enumerate() {
+        for (number, (now, event)) in self.events.iter().enumerate() {
             calm.store(number >= self.calm_since, Ordering::Relaxed);
             effects.push(engine.handle(*now, event.clone()));
         }
@@ -306,7 +306,7 @@ impl RandomRun {
 
     /// Makes workers behave from now on; every job must end.
     fn calm_down(&mut self) {
-        self.calm_since = self.said.len();
+        self.calm_since = self.events.len();
         self.calm.store(true, Ordering::Relaxed);
         self.release_everything();
         self.end_shortages();
