@@ -109,7 +109,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The guard prints what is left; `clean_up` also returns it.
+        // The guard prints the remaining files; `clean_up` also returns them.
         let _ = self.end();
     }
 }

@@ -47,7 +47,7 @@ pub struct LatencySettings {
     pub samples: u32,
 }
 
-/// What is sampled together, since one needs the other.
+/// Values sampled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pair {
     SuspendAndResume,

@@ -68,7 +68,7 @@ pub fn paper(
         selection.looks += 1;
         selection.run_by(settings.executors());
         runs = Runs::read(&settings.folder)?;
-        // The raw file begins anew.
+        // Start a new raw file.
         runs.pack(&settings.folder)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         bail!(

@@ -177,7 +177,7 @@ impl Paper {
     }
 }
 
-/// Workloads beside the published mixes. The head of each file lists what is published and what is ours.
+/// Workloads other than the published mixes. The head of each file lists published and own values.
 static WORKLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers/workloads");
 
 #[derive(Debug, Clone, Deserialize)]
@@ -271,11 +271,8 @@ fn workload_text(name: &str) -> Result<String, String> {
     if let Some(known) = napreduce_sim::PUBLISHED.iter().find(|known| known.name == name) {
         return Ok(known.text.to_owned());
     }
-    let beside = name.strip_prefix("workloads/").and_then(|file| WORKLOADS.get_file(file));
-    beside
-        .and_then(File::contents_utf8)
-        .map(str::to_owned)
-        .ok_or_else(|| format!("unknown workload {name:?}"))
+    let file = name.strip_prefix("workloads/").and_then(|file| WORKLOADS.get_file(file));
+    file.and_then(File::contents_utf8).map(str::to_owned).ok_or_else(|| format!("unknown workload {name:?}"))
 }
 
 impl Variant {

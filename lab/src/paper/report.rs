@@ -33,7 +33,7 @@ use crate::paper::quantity::Quantity;
 use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
 use crate::paper::rows::{Executor, MeasuredRun, Runs};
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
-use crate::replay::Agreement;
+use crate::replay::{Agreement, BAND};
 use crate::report::{dash, table};
 use crate::statistics;
 use crate::workspace::write;
@@ -265,9 +265,10 @@ fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> Stri
     let verdicts: Vec<Verdict> = verdicts.collect();
     let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
     let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
-    let said = counts.iter().filter(|(_, count)| *count > 0);
-    let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
-    format!("{}: {}", crate::report::counted(verdicts.len(), thing), said.join(", "))
+    let parts = counts.iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> =
+        parts.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
+    format!("{}: {}", crate::report::counted(verdicts.len(), thing), parts.join(", "))
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
@@ -359,12 +360,40 @@ impl PaperReport {
                 add_section(&mut text, paper, &judged);
             }
         }
-        let agreement = self.agreement();
-        if !agreement.is_empty() {
-            text.push_str("\n## Live over simulated, at the live scale\n\n");
-            agreement.iter().for_each(|line| text.push_str(&format!("- {}\n", cell(line))));
-        }
+        add_agreement(&mut text, &self.agreements());
         text
+    }
+}
+
+/// Adds a table with the range of ratios of each paper, and the ratios outside the expected range.
+fn add_agreement(text: &mut String, agreements: &Agreements<'_>) {
+    if agreements.is_empty() {
+        return;
+    }
+    let [least, most] = BAND;
+    // Writing to a string cannot fail.
+    let _ = write!(
+        text,
+        "\n## Live over simulated, at the live scale\n\n\
+         Ratios of mean sojourns. Expected: {least} to {most}. `report.txt` has the times of every variant.\n\n\
+         | paper | variants | ratios | outside |\n|---|---|---|---|\n"
+    );
+    let papers: BTreeSet<&str> = agreements.keys().map(|(paper, ..)| *paper).collect();
+    for paper in papers {
+        let of_paper = || agreements.iter().filter(|((of, ..), _)| *of == paper);
+        let ratios = || of_paper().map(|(_, agreement)| agreement.all.ratio);
+        let outside: Vec<String> = of_paper()
+            .filter_map(|((_, campaign, variant), agreement)| {
+                Some(format!("{campaign} {variant}: {}", agreement.outside()?))
+            })
+            .collect();
+        let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
+        let _ = writeln!(
+            text,
+            "| {paper} | {} | {low:.3} to {high:.3} | {} |",
+            ratios().count(),
+            cell(&outside.join("; "))
+        );
     }
 }
 
@@ -427,9 +456,19 @@ fn cell(text: &str) -> String {
 /// Pairs of live and simulated sojourns by class, for each paper, campaign and variant.
 type Compared<'a> = BTreeMap<(&'a str, &'a str, &'a str), BTreeMap<String, Vec<(f64, f64)>>>;
 
+/// Live and simulated mean sojourns, for each paper, campaign and variant.
+type Agreements<'a> = BTreeMap<(&'a str, &'a str, &'a str), Agreement>;
+
 impl PaperReport {
     /// A line for each live variant: its mean sojourn over that of the simulated plan, at the live scale.
     pub fn agreement(&self) -> Vec<String> {
+        let line = |((paper, campaign, variant), agreement): (&(&str, &str, &str), &Agreement)| {
+            format!("{paper} {campaign} {variant}: {}", agreement.line())
+        };
+        self.agreements().iter().map(line).collect()
+    }
+
+    fn agreements(&self) -> Agreements<'_> {
         let mut compared = Compared::new();
         for MeasuredRun { run, jobs } in self.runs.iter() {
             if !run.live.as_ref().is_some_and(|live| live.counts) {
@@ -444,10 +483,11 @@ impl PaperReport {
                 }
             }
         }
-        let line = |((paper, campaign, variant), classes): (&(&str, &str, &str), &BTreeMap<_, _>)| {
-            Some(format!("{paper} {campaign} {variant}: {}", Agreement::of_pairs(classes)?.line()))
-        };
-        compared.iter().filter_map(line).collect()
+        let agreements = compared.into_iter().filter_map(|(key, classes)| {
+            let agreement = Agreement::of_pairs(&classes)?;
+            Some((key, agreement))
+        });
+        agreements.collect()
     }
 
     /// A table of published, simulated and live numbers of a figure's plot, if there are both kinds of runs.

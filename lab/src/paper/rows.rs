@@ -214,7 +214,7 @@ impl Runs {
     /// The file gets its name when it is whole.
     fn write_packed(&self, path: &Path) -> io::Result<()> {
         let mut ordered: Vec<&MeasuredRun> = self.iter().collect();
-        // The variants of a block are similar and compress well beside each other.
+        // The variants of a block are similar and compress well next to each other.
         ordered.sort_by_key(|run| {
             let key = &run.run.key;
             (&key.paper, &key.campaign, key.executor, key.block, &key.variant)

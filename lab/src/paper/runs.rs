@@ -398,8 +398,8 @@ impl PlannedRun<'_> {
 
 fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
     let seconds = |micros: u64| micros as f64 / 1e6;
-    let beside = simulated.job(&job.job.name);
-    let scheduled = beside.map(|one| one.alone).unwrap_or_default();
+    let simulated_job = simulated.job(&job.job.name);
+    let scheduled = simulated_job.map(|one| one.alone).unwrap_or_default();
     let reduces = job.job.reduces.len().max(1) as f64;
     let times = &job.times;
     JobRow {
@@ -414,7 +414,7 @@ fn live_row(job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
         idle_share: (times.reduces_held > 0).then(|| times.reduces_idle as f64 / times.reduces_held as f64),
         preemptions: times.suspends + times.checkpoints + times.kills,
         wasted: seconds(times.wasted),
-        simulated: beside.map(|one| seconds(one.sojourn().0)),
+        simulated: simulated_job.map(|one| seconds(one.sojourn().0)),
     }
 }
 

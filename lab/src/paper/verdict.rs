@@ -122,14 +122,14 @@ pub(super) fn judge(id: &str, of: Measured<'_>, level: f64) -> Judgement {
     let why = live.or(figure.because.as_ref()).filter(|_| verdict != Verdict::Holds);
     let known = figure.cannot.as_ref().or(figure.stand_in.as_ref());
     let open = open.into_iter().max().flatten().map(Needed::in_words);
-    let said: Vec<String> = known.into_iter().chain(why).cloned().chain(open).collect();
+    let reasons: Vec<String> = known.into_iter().chain(why).cloned().chain(open).collect();
     Judgement {
         paper: paper.name.clone(),
         figure: id.to_owned(),
         title: figure.title.clone(),
         executor,
         verdict,
-        because: (!said.is_empty()).then(|| said.join("; ")),
+        because: (!reasons.is_empty()).then(|| reasons.join("; ")),
         claims,
     }
 }
@@ -155,10 +155,10 @@ fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: 
     let not_measured = match &claim.not_measured {
         Some(why) => Some(why.clone()),
         None if findings.iter().all(|finding| finding.kind == FindingKind::Given) => {
-            Some("calibrated with".to_owned())
+            Some("used for calibration".to_owned())
         }
         None if findings.iter().all(|finding| finding.found.is_none()) => {
-            Some("its runs are not among these".to_owned())
+            Some("its runs are missing".to_owned())
         }
         None => None,
     };
@@ -183,7 +183,7 @@ pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
 /// The blocks that would settle an open claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Needed {
-    /// If further blocks are distributed as these.
+    /// If further blocks are similar.
     About(usize),
     /// Fewer blocks cannot settle so many directions of one claim.
     AtLeast { blocks: usize, directions: usize, there_are: usize },
@@ -193,13 +193,13 @@ impl Needed {
     fn in_words(self) -> String {
         match self {
             Needed::About(blocks @ ..=BLOCKS_MAX) => format!(
-                "about {blocks} blocks in all would settle it, if those to come fall as these did: add some with --continue"
+                "about {blocks} blocks in total would settle it if further blocks are similar; add some with --continue"
             ),
             Needed::About(_) => {
-                format!("{BLOCKS_MAX} blocks would not settle it, if those to come fall as these did")
+                format!("{BLOCKS_MAX} blocks would not settle it if further blocks are similar")
             }
             Needed::AtLeast { blocks, directions, there_are } => format!(
-                "{directions} directions of one claim need {blocks} live blocks to be sure of, and there are {there_are}: add some with --continue"
+                "{directions} directions of one claim need at least {blocks} live blocks, but there are {there_are}; add some with --continue"
             ),
         }
     }

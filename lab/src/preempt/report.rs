@@ -129,7 +129,7 @@ impl PreemptReport {
         Strategy::ALL.iter().filter_map(curve).collect()
     }
 
-    /// What the numbers beside a median are: with few repetitions, ranges.
+    /// The kind of interval next to a median: with few repetitions, a range.
     fn certainty(&self) -> String {
         match self.repetitions as usize {
             1 => " (one run: no interval, no verdict)".to_owned(),

@@ -24,7 +24,7 @@ pub(crate) use self::costs::measure as measure_costs;
 use self::costs::span;
 pub use self::plan::{Costs, ReplaySource, Scale};
 pub(crate) use self::plan::{FullPlan, LivePlan};
-pub use self::report::{Agreement, MeanRatio, ReplayReport, ReplayRun};
+pub use self::report::{Agreement, BAND, MeanRatio, ReplayReport, ReplayRun};
 use self::report::{ReplayLine, RunName};
 use crate::cluster::RECORDINGS;
 use crate::error::{cannot, signal, usage};

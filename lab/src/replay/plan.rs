@@ -279,35 +279,35 @@ impl Scale {
 
     /// The policy with scaled intervals, and a line for each: `table.key = "3s" -> "50ms"`.
     pub fn policy(self, policy: &SchedulerConfiguration) -> Result<(SchedulerConfiguration, Vec<String>)> {
-        let (mut tables, mut told) = (as_table(&policy.tables)?, Vec::new());
+        let (mut tables, mut adjusted) = (as_table(&policy.tables)?, Vec::new());
         let own = policy.scheduler.to_string();
         for (name, table) in &mut tables {
             let mut changes = Vec::new();
             self.intervals(table, name, &mut changes);
             // Other tables have default values, unless the policy is composed of them.
             if *name == own || policy.scheduler.in_words() == "composed" {
-                told.append(&mut changes);
+                adjusted.append(&mut changes);
             }
         }
         let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables.into())? };
         scaled.build().map_err(refused)?;
-        Ok((scaled, told))
+        Ok((scaled, adjusted))
     }
 
     /// The settings of preemption with scaled intervals, and a line for each.
     pub fn preemption(self, settings: &PreemptionSettings) -> Result<(PreemptionSettings, Vec<String>)> {
-        let (mut table, mut told) = (as_table(settings)?, Vec::new());
+        let (mut table, mut adjusted) = (as_table(settings)?, Vec::new());
         // Costs of this cluster do not scale.
         let expected = table.remove("auto");
         let mut table = toml::Value::Table(table);
-        self.intervals(&mut table, "preemption", &mut told);
+        self.intervals(&mut table, "preemption", &mut adjusted);
         if let (Some(expected), Some(table)) = (expected, table.as_table_mut()) {
             table.insert("auto".to_owned(), expected);
         }
-        Ok((of_table(table)?, told))
+        Ok((of_table(table)?, adjusted))
     }
 
-    fn intervals(self, value: &mut toml::Value, place: &str, told: &mut Vec<String>) {
+    fn intervals(self, value: &mut toml::Value, place: &str, adjusted: &mut Vec<String>) {
         match value {
             toml::Value::String(text) => {
                 if let Ok(span) = text.parse::<Span>()
@@ -315,16 +315,16 @@ impl Scale {
                 {
                     // An interval of 0 may be invalid.
                     let scaled = Span(self.span(span).0.max(1));
-                    told.push(format!("{place} = {text:?} -> {:?}", shown(scaled)));
+                    adjusted.push(format!("{place} = {text:?} -> {:?}", shown(scaled)));
                     *text = format!("{}us", scaled.0);
                 }
             }
             toml::Value::Array(all) => {
-                all.iter_mut().for_each(|value| self.intervals(value, place, told));
+                all.iter_mut().for_each(|value| self.intervals(value, place, adjusted));
             }
             toml::Value::Table(table) => {
                 for (key, value) in table.iter_mut().filter(|(key, _)| !NAMES.contains(&key.as_str())) {
-                    self.intervals(value, &format!("{place}.{key}"), told);
+                    self.intervals(value, &format!("{place}.{key}"), adjusted);
                 }
             }
             _ => {}
@@ -578,10 +578,10 @@ mod tests {
     #[test]
     fn intervals_of_policies_are_scaled_and_listed() {
         let fcs = SchedulerConfiguration::named(SchedulerName::Fcs);
-        let (scaled, told) = scale(60.0, 30.0).policy(&fcs).unwrap();
+        let (scaled, adjusted) = scale(60.0, 30.0).policy(&fcs).unwrap();
         assert_eq!(scaled.tables.fcs.heartbeat, Span::from_millis(50));
-        assert!(told.contains(&"fcs.heartbeat = \"3s\" -> \"50ms\"".to_owned()), "{told:?}");
-        assert!(told.iter().all(|line| line.starts_with("fcs.")), "{told:?}");
+        assert!(adjusted.contains(&"fcs.heartbeat = \"3s\" -> \"50ms\"".to_owned()), "{adjusted:?}");
+        assert!(adjusted.iter().all(|line| line.starts_with("fcs.")), "{adjusted:?}");
         for scheduler in SchedulerName::ALL {
             let policy = SchedulerConfiguration::named(scheduler);
             assert_eq!(scale(1.0, 1.0).policy(&policy).unwrap().0, policy, "{scheduler}");

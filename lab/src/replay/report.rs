@@ -133,7 +133,7 @@ impl ReplayRun {
 }
 
 /// Live over simulated means in this range agree.
-const BAND: [f64; 2] = [0.9, 1.1];
+pub const BAND: [f64; 2] = [0.9, 1.1];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -195,14 +195,24 @@ impl Agreement {
         Some(Agreement { all, classes, agrees: all.agrees() })
     }
 
+    /// The ratio, if it is outside the range, and those of classes outside it, as text; `None` if all are inside.
+    pub(crate) fn outside(&self) -> Option<String> {
+        let own = (!self.agrees).then(|| format!("{:.3}", self.all.ratio));
+        let all: Vec<String> = own.into_iter().chain(self.classes_outside()).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    fn classes_outside(&self) -> Vec<String> {
+        let outside = self.classes.iter().filter(|(_, of_class)| !of_class.agrees());
+        outside.map(|(class, of_class)| format!("{class} {:.3}", of_class.ratio)).collect()
+    }
+
     /// The ratio and the classes that disagree, as text.
     pub fn line(&self) -> String {
         let MeanRatio { live, simulated, ratio, .. } = self.all;
         let head = format!("live {live:.3} s, simulated {simulated:.3} s, ratio {ratio:.3}");
         let [least, most] = BAND;
-        let beyond = self.classes.iter().filter(|(_, of_it)| !of_it.agrees());
-        let beyond: Vec<String> =
-            beyond.map(|(class, of_it)| format!("{class} {:.3}", of_it.ratio)).collect();
+        let beyond = self.classes_outside();
         match (self.agrees, beyond.is_empty()) {
             (true, true) => format!("{head}: they agree ({least} to {most})"),
             (true, false) => {

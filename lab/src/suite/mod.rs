@@ -499,10 +499,14 @@ mod tests {
 
     #[test]
     fn missing_binary_error_names_its_package() {
-        let said = |job: SuiteJob| job.binary(Path::new("/nowhere")).unwrap_err().to_string();
-        assert!(said(SuiteJob::Terasort).contains("-p napreduce-examples"), "{}", said(SuiteJob::Terasort));
+        let message = |job: SuiteJob| job.binary(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(
-            said(SuiteJob::SelfJoin)
+            message(SuiteJob::Terasort).contains("-p napreduce-examples"),
+            "{}",
+            message(SuiteJob::Terasort)
+        );
+        assert!(
+            message(SuiteJob::SelfJoin)
                 .contains("/nowhere/self-join; build it with `cargo build --release -p napreduce-lab`")
         );
     }

@@ -345,7 +345,7 @@ fn exit_status_tells_verdicts_from_errors() {
         (&["paper", "natjam", "11", "--rehearse"], 0, "natjam 11 rehearsed  HOLDS"),
         // Checked at the paper's scale; the text explains why the result differs at the scale of this run.
         (&["paper", "natjam", "3", "--rehearse"], 1, "given Research-XL alone: 182.9"),
-        (&["paper", "natjam", "3", "--rehearse"], 1, "some 10 s less"),
+        (&["paper", "natjam", "3", "--rehearse"], 1, "about 10 s less"),
         (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
         (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged"),
         (&["paper"], 0, "OS-Assisted Task Preemption"),

@@ -58,8 +58,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
             }
             let seed = arguments.seed.wrapping_add(number);
             let case = if arguments.containers { Case::draw_containers(seed) } else { Case::draw(seed) };
-            let told = tell(&case, &bar);
-            if let Err(why) = told {
+            if let Err(why) = run_case(&case, &bar) {
                 failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((case, why));
             }
             bar.inc(1);
@@ -87,7 +86,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
 }
 
 /// Runs a case and prints its line.
-fn tell(case: &Case, bar: &ProgressBar) -> Result<(), String> {
+fn run_case(case: &Case, bar: &ProgressBar) -> Result<(), String> {
     let result = case.run();
     let line = match &result {
         Ok(run) => {

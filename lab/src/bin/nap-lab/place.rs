@@ -105,7 +105,7 @@ fn binaries(named: Option<&Path>) -> Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
     if cfg!(debug_assertions) {
         print_error(format_args!(
-            "this nap-lab and the binaries beside it are debug builds; for figures use cargo build --release"
+            "this nap-lab and the binaries next to it are debug builds; for figures use cargo build --release"
         ));
     }
     Ok(program.parent().map(Path::to_owned).unwrap_or_default())
