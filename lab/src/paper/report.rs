@@ -3,8 +3,8 @@
 //! ```text
 //! report.txt                for people
 //! verdicts.json             for programs; the same rows give the same bytes
-//! figures/natjam-5.svg      each figure, with what was published
-//! runs.jsonl.xz             all runs: the files above are made of it
+//! figures/natjam-5.svg      each figure, with published numbers
+//! runs.jsonl.xz             all runs; source of the files above
 //! report.json               the selected figures, and how often they were judged
 //! variants/                 the workload and the configuration of every variant
 //! environment.json          machine, program, commit, command, time

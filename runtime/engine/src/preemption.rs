@@ -5,9 +5,9 @@
 //!             order sent              slot freed                         slot freed
 //!   Created -------------> Ordered --------------> satisfied     Forced ------------> forced
 //!      |                      |                                    ^
-//!      |                      +---------- grace is over -----------+
-//!      +---------------------------------- grace is over ----------+
-//!   Created | Ordered | Forced --- withdrawn, or the worker is gone ---> cancelled
+//!      |                      +---------- grace expired -----------+
+//!      +---------------------------------- grace expired ----------+
+//!   Created | Ordered | Forced --- withdrawn or worker lost ---> cancelled
 //! ```
 //!
 //! A request is open until one of the three outcomes in lower case; then it is counted and forgotten.
@@ -89,7 +89,7 @@ pub enum RequestState {
     Created,
     /// The order was sent to the worker.
     Ordered,
-    /// Its grace is over and the attempt is being killed.
+    /// Its grace expired and the attempt is being killed.
     Forced,
 }
 

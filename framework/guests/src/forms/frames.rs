@@ -1,8 +1,8 @@
 //! Frames: the binary form in which sealed blocks of maps, and reports, pass opaquely through an engine.
 //!
 //! ```text
-//! u32 partition, u32 map, u32 number, u32 length     big-endian: their first 12 bytes, compared as bytes, put the frames of
-//!                                                    a partition in the order of map and number
+//! u32 partition, u32 map, u32 number, u32 length     big-endian; the order of the first 12 bytes is
+//!                                                    that of partition, map and number
 //! length bytes                                       number 0: the extent; then chunks; partition FFFFFFFF: a report
 //! ```
 

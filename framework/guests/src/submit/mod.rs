@@ -3,12 +3,12 @@
 //! process with messages in files and lines (docs/guests.md).
 //!
 //! ```text
-//! DIR/engine.json                       who submits, and the settings that were given for the engine
-//! DIR/jobs/<n>.json                     a job to run, complete when it is there
-//! DIR/jobs/<n>.cancel                   it is to be ended
-//! DIR/napreduce-...                     program, plans and side files, under names that no other job has
-//! DIR/end                               nothing more is to be run
-//! DIR/log                               what the engine prints that is not for us
+//! DIR/engine.json                       the submitting process, and settings of the engine
+//! DIR/jobs/<n>.json                     a job to run; complete once it exists
+//! DIR/jobs/<n>.cancel                   cancels the job
+//! DIR/napreduce-...                     program, plans and side files, under names unique to the job
+//! DIR/end                               no more jobs follow
+//! DIR/log                               other output of the engine
 //! standard output of the engine         RS, one JSON object, newline: an event
 //! ```
 

@@ -2,8 +2,8 @@
 //! are local to this host.
 //!
 //! ```text
-//! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of what came of each map
-//! SUBMISSION/job_0001_r_0003/5f2a.../job_0001_r_0003.2-91c4....7/  by attempt, process and number: no two write to one
+//! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of all map outputs
+//! SUBMISSION/job_0001_r_0003/5f2a.../job_0001_r_0003.2-91c4....7/  by attempt, process and number: one writer each
 //! ```
 
 use std::fs::{self, File, create_dir};

@@ -1,7 +1,7 @@
 //! Checkpoints of one task in a store, for engines whose hosts share no directory.
 //!
 //! ```text
-//! SUBMISSION/job_0001_r_0003/5f2a.../checkpoint-job_0001_r_0003.2-91c4....7     what names the files, written last
+//! SUBMISSION/job_0001_r_0003/5f2a.../checkpoint-job_0001_r_0003.2-91c4....7     the list of files, written last
 //! SUBMISSION/job_0001_r_0003/5f2a.../checkpoint-job_0001_r_0003.2-91c4....7-000000     8 MiB of a file, and so on
 //! ```
 

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   client                                              server
-//!   preamble, first Noise message  ------------------>  magic, version, role; does the secret fit?
-//!   version, does the secret fit?  <------------------  preamble, second Noise message
-//!   confirmation (an empty record) ------------------>  it answered us, so it is no recording
+//!   preamble, first Noise message  ------------------>  checks magic, version, role and secret
+//!   checks version and secret      <------------------  preamble, second Noise message
+//!   confirmation (an empty record) ------------------>  proves that this is not a replay
 //!   records                        <----------------->  records
 //! ```
 //!

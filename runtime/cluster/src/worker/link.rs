@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
-//!   together: Leave order, or stopped and no answer in time -> the life and the daemon end
-//!   apart: stopped -> the same at once; within a grace, it keeps looking for a coordinator to take its work
+//!   together: Leave order, or stop without an answer in time -> registration and daemon end
+//!   apart: stop -> the same at once; within the grace period it first tries to hand over its work
 //! ```
 
 use std::future::Future;

@@ -4,8 +4,8 @@
 //! DIR/lock, name, incarnation, process, journal
 //! DIR/blobs/<sha256>                             programs and side files
 //! DIR/jobs/<job>/shuffle/<attempt>.segment       sealed map output
-//! DIR/jobs/<job>/scratch/<attempt>/              the attempt's alone; its process starts in it
-//! DIR/jobs/<job>/checkpoints/<attempt>/          what an attempt has saved that is in a store, too
+//! DIR/jobs/<job>/scratch/<attempt>/              the attempt's working directory
+//! DIR/jobs/<job>/checkpoints/<attempt>/          local copy of a checkpoint in an object store
 //! DIR/jobs/<job>/files/<name>                    side files
 //! DIR/logs/<job>/<attempt>/{stdout,stderr}
 //! ```

@@ -4,7 +4,7 @@
 //! rewriting blocks.
 //! ```text
 //! head       magic, version, partitions, segments, head length; per segment: name, length, header, trailer; crc32c
-//! table      where each partition's rows begin, and where the last ones end
+//! table      start of each partition's rows, and the end of the last
 //! rows       per partition: entry, block index and blocks of each segment; crc32c
 //! ```
 

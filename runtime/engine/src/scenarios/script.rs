@@ -7,57 +7,39 @@
 //! the table below, the left column is the scenario and the right column explains it.
 //!
 //! ```text
-//! worker 1 2+1 [on ada] [rack a]        a worker with 2 map slots and 1 reduce slot, on a host of its own or
-//!                                       on this one
-//! job 1 maps 2 reduces 1                also: priority P, attempts N, slowstart N, local W (has the input of
-//!                                       the last map),
-//!                                       inputs 1+3,2,- (the workers that have the input of each of the first
-//!                                       maps)
+//! worker 1 2+1 [on ada] [rack a]  adds a worker with 2 map slots and 1 reduce slot, on its own host or on `ada`
+//! job 1 maps 2 reduces 1          submits a job; also: priority P, attempts N, slowstart N, memory N (per task),
+//!                                 local W (worker with the input of the last map), inputs 1+3,2,- (workers
+//!                                 with the inputs of the first maps)
 //!     > launch m0.1 on 1; launch m1.1 on 1
-//! started m0.1                          reported by its worker, or by worker 2: `started m0.1@2`; also:
-//!                                       commits, done, suspended, resumed, checkpointed, killed
-//! failed m0.1 task: a bad row             or retryable, fatal; `at local-disk` and `losing m0.1 m1.1` before
-//!                                         the colon
+//! started m0.1                    a report of its worker, or of worker 2: `started m0.1@2`; also: commits, done,
+//!                                 suspended, resumed, checkpointed, killed
+//! failed m0.1 task: a bad row     or retryable, fatal; before the colon also: at local-disk, losing m0.1 m1.1
 //! progress m0.1 5/10
-//! misses r0.1 m0.1 m1.1: no route       a reduce that cannot read these outputs and waits; `lacks`: they are
-//!                                       absent
-//! lost 1 [crashed]                      the worker
-//! short 1: its disk is full             what it lacks; without a reason: the shortage is over
-//! memory 1 500                          bytes that the attempts of the worker have; a job says `memory N` of
-//!                                       each task
-//! drain 1 [now | within 20ms]            the worker drains; `now`: it hands its work back; `within`: it may
-//!                                        save it first
-//! undrain 1                             the worker stays after all
-//! hold 1: wait for data                 the job: running attempts may finish; `continue 1` releases it,
-//!                                       `pause 1` suspends it
-//! change 1 priority 5 queue nightly     the job has another priority or queue
-//! kill m0.1: it hangs                   an operator's kill
-//! stop 1: ada changed her mind          a kill of the job
-//! at 20ms                               the time of what follows; `wake` hands in `Woken`
-//! policy suspend m0.1 [grace 5ms] [for 2]   also wait, kill, checkpoint; or cancel, resume, launch m0 on 1
-//! hold                                  the policy leaves every slot empty, until `release`
-//! show records                          or wakes: then these are expected, too
-//! tally stale_reports 1
-//! active m0.1 5ms                       how long it has been at work
-//! why m0 (or: whyjob 1)                 the explanation of a task or a job
-//! excluded 1 2                             the workers that are excluded
-//! declined 1: not now                   why the map slot of worker 1 was left empty; empty: it was not
+//! misses r0.1 m0.1 m1.1: no route the reduce cannot read these outputs and waits; `lacks`: they do not exist
+//! lost 1 [crashed]                removes the worker; `crashed`: its process ended unexpectedly
+//! short 1: its disk is full       reports a shortage of the worker; without a reason: the end of the shortage
+//! memory 1 500                    bytes available to the attempts of the worker
+//! drain 1 [now | within 20ms]     the worker drains; `now`: it returns its tasks; `within`: they may save their
+//!                                 work first
+//! undrain 1                       cancels the drain
+//! hold 1: wait for data           holds the job: running attempts may finish; `pause 1` suspends it;
+//!                                 `continue 1` releases or resumes it
+//! change 1 priority 5 queue nightly
+//! kill m0.1: it hangs             an operator kills an attempt; also: operator suspend m0.1, operator resume m0.1
+//! stop 1: ada changed her mind    an operator kills a job
+//! at 20ms                         sets the clock; `wake` sends `Event::Woken`, after which the policy may act
+//! policy suspend m0.1 [grace 5ms] [for 2]
+//!                                 the policy requests this at once; also: wait, kill, checkpoint, cancel, resume,
+//!                                 launch m0 on 1
+//! hold                            stops all other actions of the policy until `release`
+//! show records                    expects journal records too; `show wakes`: requested wake-ups
+//! tally stale_reports 1           checks a counter
+//! active m0.1 5ms                 checks the active time of an attempt
+//! why m0                          returns the explanation of a task; `whyjob 1`: of a job
+//! excluded 1 2                    checks which workers are excluded
+//! declined 1: not now             checks why the map slot of worker 1 was left empty; without a reason: it was not
 //! ```
-//!
-//! Lines of the table in other words:
-//!
-//! - `worker` adds a worker, `job` submits a job, and `started` and the lines up to `lacks` are reports about
-//!   attempts.
-//! - `lost` removes a worker; `crashed` means that its process ended unexpectedly. `short` reports a shortage
-//!   of a worker.
-//! - `drain` to `stop` are commands of an operator. `operator suspend m0.1` preempts an attempt by a command,
-//!   and `operator resume m0.1` resumes it.
-//! - `at` sets the clock. `wake` sends `Event::Woken`, after which the policy may act.
-//! - `policy` makes the policy request the given action at once.
-//! - `hold` without a job stops all other actions of the policy, and `release` continues them.
-//! - `show records` and `show wakes` add journal records and wake-up requests to the expected effects.
-//! - `tally`, `active`, `excluded` and `declined` check the state of the engine. `why` and `whyjob` return an
-//!   explanation, which is expected after `>`.
 //!
 //! All invariants are checked after every line. An illegal action of the policy panics unless the scenario
 //! begins with the line `lenient`. The first line `speculating` enables duplicates of stragglers.

@@ -2,9 +2,9 @@
 //! already moved the parts of committed attempts to `committed`, under the attempt's name.
 //!
 //! ```text
-//! parts looked at -> _SUCCESS and intent.json written below _temporary -> claim.json says intent
-//!   -> old _SUCCESS away -> parts moved, over old ones of the same name -> other old parts away -> directory synced
-//!   -> _SUCCESS moved into place -> directory synced                         (then _temporary is removed, if it can be)
+//! parts checked -> _SUCCESS and intent.json written below _temporary -> claim.json says intent
+//!   -> old _SUCCESS removed -> parts moved, replacing old ones -> other old parts removed -> directory synced
+//!   -> _SUCCESS moved into place -> directory synced                         (then _temporary is removed, if possible)
 //! ```
 //!
 //! Before `claim.json` contains the intent, nothing old is touched. Afterwards each step can be repeated by

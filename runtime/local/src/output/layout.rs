@@ -1,22 +1,22 @@
 //! The names of all files of a job inside its output directory.
 //!
 //! ```text
-//! OUT/_temporary/claim.json              whose the directory is, and how far the commit has come
-//! OUT/_temporary.<submission>            `_temporary` until the claim in it is whole
-//! OUT/_temporary.<submission>.old        one that is being removed: of an earlier run, or of this one at its end
-//! OUT/_temporary/<job>-<token>/          all that belongs to one claim, below `WORK/`:
+//! OUT/_temporary/claim.json              owner of the directory and progress of the commit
+//! OUT/_temporary.<submission>            `_temporary` until its claim is complete
+//! OUT/_temporary.<submission>.old        being removed: of an earlier run, or of this one at its end
+//! OUT/_temporary/<job>-<token>/          everything of one claim, below called `WORK/`
 //! WORK/<attempt>/                        scratch of an attempt, and its part file until it may commit
-//! WORK/shuffle/<attempt>.segment         sealed map output: of an embedded job all of it, of a cluster's what has outlived its
-//!                                        worker
-//! WORK/guests/<any name>                 parts that guests of another engine have written, until the job commits
-//! WORK/checkpoints/<attempt>/            what an attempt saved when it was checkpointed; kept until the job ends, since
-//!                                        later checkpoints name files of earlier ones
-//! WORK/committed/part-r-00000.1          parts of attempts that committed, by the number of the attempt: one that commits
-//!                                        late, unheard, does no harm
-//! WORK/committed/part-r-00000.1.errors   what such an attempt wrote to its output `errors`
-//! WORK/intent.json, WORK/_SUCCESS        what the commit puts into place
+//! WORK/shuffle/<attempt>.segment         sealed map output: all output of an embedded job; on a cluster, output that
+//!                                        outlived its worker
+//! WORK/guests/<any name>                 parts written by guests of another engine, until the job commits
+//! WORK/checkpoints/<attempt>/            checkpoint of an attempt; kept until the job ends, because later
+//!                                        checkpoints refer to files of earlier ones
+//! WORK/committed/part-r-00000.1          parts of committed attempts, by attempt number: a late commit whose report
+//!                                        is lost does no harm
+//! WORK/committed/part-r-00000.1.errors   named output `errors` of such an attempt
+//! WORK/intent.json, WORK/_SUCCESS        files that the commit moves into place
 //! OUT/part-r-00000, OUT/errors-r-00000, OUT/_SUCCESS
-//!                                        once the job has committed
+//!                                        after the commit
 //! ```
 //!
 //! If OUT is in a store, everything below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (in a cluster, in

@@ -2,7 +2,7 @@
 //! a rename by its task process.
 //!
 //! ```text
-//! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)
+//! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or everything removed)
 //! ```
 
 mod bucket;

@@ -1,6 +1,5 @@
-//! Fuzzes what a program in another language may write: any bytes are frames of which none is too
-//! long, or refused. What a payload may hold is tried by the tests of the framework, one wrong
-//! payload after the other.
+//! Fuzzes the frames that a program in another language writes: every input is parsed or rejected, and no frame
+//! exceeds the limit. The framework's tests cover invalid payloads.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Fuzzes what the coordinator may answer a client.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the coordinator's answers to a client. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

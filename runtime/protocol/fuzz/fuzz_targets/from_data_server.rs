@@ -1,5 +1,4 @@
-//! Fuzzes what a worker's data server may answer a fetcher.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the answers of a worker's data server to a fetcher. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Fuzzes what a task process may send to its worker.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the messages of a task process to its worker. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Fuzzes the frames that an engine sends to the reduce of a guest.
-//! What must hold is in `napreduce_guests::fuzzing`.
+//! Fuzzes the frames that an engine sends to the reduce of a guest. `napreduce_guests::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

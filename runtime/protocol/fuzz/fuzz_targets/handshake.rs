@@ -1,5 +1,5 @@
-//! Fuzzes what either end of a connection may send before it is known, and in place of records.
-//! What must hold is in `napreduce_cluster::transport::fuzzing`.
+//! Fuzzes the bytes that either end of a connection sends before authentication, and invalid records.
+//! `napreduce_cluster::transport::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Fuzzes journals of a coordinator: any bytes are refused with words, or gone through again. Begin with real
-//! journals (`DIR/coordinator/journal-*.log`): their checksums are put right after each mutation.
+//! Fuzzes journals of a coordinator: every input is replayed or rejected with an error. Start with real journals
+//! (`DIR/coordinator/journal-*.log`): checksums are corrected after each mutation.
 #![no_main]
 
 use std::fs;
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     fs::remove_dir_all(&place).expect("it was just made");
 });
 
-/// The frames, by their lengths: length, checksum, payload.
+/// Splits the input into frames: length, checksum, payload.
 fn with_right_checksums(mut rest: &[u8]) -> Vec<u8> {
     let mut journal = Vec::with_capacity(rest.len());
     while let Some((head, behind)) = rest.split_at_checked(HEAD_BYTES) {

@@ -1,6 +1,6 @@
-//! Fuzzes recordings of ended jobs: any bytes are refused with words, or their rows are read. Begin with real
-//! ones (`DIR/coordinator/history/job_*.jsonl.gz`), as they are and decompressed: the bytes are read as a file and as
-//! the text of a member with the right checksum.
+//! Fuzzes recordings of ended jobs: every input is read or rejected with an error. Start with real recordings
+//! (`DIR/coordinator/history/job_*.jsonl.gz`), compressed and decompressed: the input is read as a file and as the
+//! text of a member with the correct checksum.
 #![no_main]
 
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Fuzzes segment files: any bytes are refused as damaged, or read to their end.
-//! Checksums keep most of what it makes outside; the mutations of real files are in `napreduce-data`'s tests.
+//! Fuzzes segment files: every input is read to its end or rejected as damaged. Checksums reject most inputs;
+//! the tests of `napreduce-data` mutate real files.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Fuzzes what a client may send to the coordinator.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the messages of a client to the coordinator. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Fuzzes what a fetcher may send to a worker's data server.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the requests of a fetcher to a worker's data server. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

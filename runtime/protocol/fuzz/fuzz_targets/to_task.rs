@@ -1,5 +1,4 @@
-//! Fuzzes what a worker may send to a task process.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the messages of a worker to a task process. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

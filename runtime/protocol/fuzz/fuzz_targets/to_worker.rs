@@ -1,5 +1,4 @@
-//! Fuzzes what the coordinator may send to a worker.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! Fuzzes the messages of the coordinator to a worker. `napreduce_protocol::fuzzing` has the checks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

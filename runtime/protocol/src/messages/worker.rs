@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! worker                                   coordinator
-//!   Hello(identity, what it has received) ->
-//!                                         <- Welcome(worker, what has been received) | Refused
+//!   Hello(identity, last order received) ->
+//!                                         <- Welcome(worker, last report received) | Refused
 //!   Reported{number, ..} ->               <- Define | Outputs | Ordered | Named | Forget | Leave, {number}
 //!   Heartbeat, every interval ->          <- Received{through}, after each heartbeat and batch of reports
 //!   Received{through} ->

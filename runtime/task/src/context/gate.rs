@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
-//!                        \-> Resume{epoch} before any boundary: it was stopped where it was; Resumed{epoch} at once
+//!                        \-> Resume{epoch} before any boundary: Resumed{epoch} at once
 //! Checkpoint     -> asked -> boundary returns Checkpoint
 //! question       -> asked -> the work reports its progress and continues
 //! ```

@@ -5,9 +5,9 @@
 //! start. When an attempt ends, its output is appended to the job's log.
 //!
 //! ```text
-//! logs/job_0001/attempts.log       what attempts have printed that have ended, under a heading each
-//!               attempts.index     where in it what each has printed is
-//!               running/0.attempt  who prints to 0.stdout and 0.stderr now
+//! logs/job_0001/attempts.log       output of ended attempts, with a heading each
+//!               attempts.index     the position of each attempt in it
+//!               running/0.attempt  the attempt that writes 0.stdout and 0.stderr
 //! ```
 //!
 //! `job` opens and appends files, `index` defines the index, `bounded` limits one stream, `shelf` limits all

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! intent.json written below _temporary -> claim.json says intent
-//!   -> old _SUCCESS away -> other old parts away -> uploads completed, over old objects of the same name
-//!   -> _SUCCESS written, with the version of each part         (then other uploads are dropped, and _temporary is removed)
+//!   -> old _SUCCESS deleted -> other old parts deleted -> uploads completed, replacing old objects
+//!   -> _SUCCESS written, with the version of each part         (then other uploads are aborted, _temporary removed)
 //! ```
 //!
 //! Before `claim.json` contains the intent, nothing old is touched. Afterwards each step can be repeated by

@@ -4,11 +4,11 @@
 //! ones and drops all others.
 //!
 //! ```text
-//! OUT/_temporary/claim.json    whose the output is, and how far the commit has come; its age is the holder's lease
-//! OUT/_temporary/intent.json   what the commit does: parts with their uploads, and older objects that go
-//! OUT/_temporary/checkpoint-*  what attempts have saved (`checkpoint::objects` of the task crate), until the job ends
+//! OUT/_temporary/claim.json    owner of the output and progress of the commit; its age is the lease
+//! OUT/_temporary/intent.json   steps of the commit: parts with their uploads, and objects to delete
+//! OUT/_temporary/checkpoint-*  checkpoints of attempts (`checkpoint::objects` of the task crate)
 //! OUT/part-r-00000, OUT/errors-r-00000, OUT/_SUCCESS
-//! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)
+//! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or everything removed)
 //! ```
 
 mod claim;

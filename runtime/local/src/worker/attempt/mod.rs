@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! supervised (the loop) -> preemption (the table of states): which step follows
-//!                       -> suspension: timers, waiting for the kernel's word, memory, accounts
+//!                       -> suspension: timers, waiting for the kernel, memory, accounts
 //!                       -> line: bytes of the control channel
 //! ```
 

@@ -2,17 +2,17 @@
 //! The right column lists variants of a line, or its answer after `>`.
 //!
 //! ```text
-//! submit 1 maps 2 reduces 1       by this token; also: to other (the output), attempts N, slowstart N,
-//!                                 chain 7, keeping state (its tasks cannot be saved)
-//!                                 > is job 2, if its number is not its token
+//! submit 1 maps 2 reduces 1       by this token; also: `to other` (the output), attempts N, slowstart N,
+//!                                 chain 7, keeping state (its tasks cannot be checkpointed)
+//!                                 > is job 2, if its number differs from its token
 //! suspend m0.1: ada asked         also: resume, checkpoint, kill
-//! kill m0: ada asked              of a task: whatever is live of it
-//!                                 > m0.1, the attempts that it is done to, unless it is the one named
+//! kill m0: ada asked              of a task: all its live attempts
+//!                                 > m0.1, the affected attempts, unless named in the command
 //! kill 1: ada asked               of a job; also: suspend, resume, hold, release
 //! change 1 priority 5 queue nightly: ada waits
-//! root 7                          a program makes the root of a chain of jobs, with an output in it
-//! hold chain 7                    the program is there; also: `at place`, release (it is gone) and end
-//! drain w: a new disk             also: `drain w now`, which hands back what it does, and undrain
+//! root 7                          a program creates the root of a chain of jobs, with an output in it
+//! hold chain 7                    the program is alive; also: `at place`, release (it has ended) and end
+//! drain w: a new disk             also: `drain w now`, which returns its tasks, and undrain
 //! ```
 //!
 //! Lines of the table in other words:

@@ -12,29 +12,29 @@
 //! script after `>`.
 //!
 //! ```text
-//! set snapshots                   every entry of the journal is followed by a snapshot; also liveness 300ms,
+//! set snapshots                   a snapshot follows each journal entry; also liveness 300ms,
 //!                                 scheduler fair, chain-grace 0ms, history-bytes 10, no-speculation,
 //!                                 no-suspend and no-checkpoint (of maps)
 //! worker w 1                      w joins, with one map slot and one reduce slot: see `worker_lines`
 //! submit 1 maps 2 reduces 1       > launch m0.1 on w
-//!                                 a client hands in a job: see `client_lines`; the next order to w is this,
-//!                                 and those to an attempt that was launched are without it: > suspend m0.1
-//! started m0.1                    said by the worker that it was launched on; `does m0.1`: all of its work
+//!                                 a client submits a job: see `client_lines`. The next order to w follows;
+//!                                 orders to a launched attempt omit the worker: > suspend m0.1
+//! started m0.1                    reported by its worker; `does m0.1`: all reports up to its end
 //! drain w now: a new disk         > w: leave
-//!                                 what else w is told: define, outputs, named, forget, received, closed
+//!                                 other messages to w: define, outputs, named, forget, received, closed
 //! suspend 9: at night             > refused: there is no job_0009; see: nap job list
-//!                                 what is answered, unless it is just done
+//!                                 the answer; none if the command succeeds
 //! ask tasks 1                     > m0 done > r0 pending
-//!                                 a question, and each line of the answer: see `questions`
+//!                                 a query, and each line of the answer: see `questions`
 //! until workers                   > 1 w lost: ...
-//!                                 asked again and again until this is the answer
-//! kill coordinator                as by SIGKILL; `stop coordinator`: in good order
-//! start                           the next one, in the same directory; the first starts by itself
-//! restart                         kill coordinator, start, and every worker that was there comes back
-//! heard                           waits until the coordinator has all that workers said; whatever clients
-//!                                 say does the same
-//! show outputs                    they are no longer passed over when something else is expected, as
-//!                                 definitions and acknowledgements always are
+//!                                 repeats the query until this is the answer
+//! kill coordinator                as by SIGKILL; `stop coordinator`: a regular stop
+//! start                           a new coordinator in the same directory; the first starts automatically
+//! restart                         kill coordinator, start, and all workers reconnect
+//! heard                           waits until the coordinator has received all reports; commands of
+//!                                 clients do the same
+//! show outputs                    expects these messages too; definitions and acknowledgements are always
+//!                                 skipped
 //! move out away                   also: remove out, make out, write out/part: text
 //! ```
 //!

@@ -6,7 +6,7 @@
 //! why 1, why m0                   the reasons, the most important one first
 //! job 1                           active, priority 0, queue default: why
 //! jobs                            1 active: why
-//! end 1                           waits for it: succeeded: part-r-00000; failed: why; killed: why
+//! end 1                           waits for its end: succeeded: part-r-00000; failed: why; killed: why
 //! tasks 1, or tasks of all jobs   m0 suspended, m0.1 suspended: why; m0 done, 2 attempts
 //! attempts 1                      m0.1 done; m0.1 is live
 //! progress 1                      of the maps: 1/2, 10/20 bytes, 1 suspended
@@ -17,12 +17,12 @@
 //! preemptions 1                   m0.1 suspend by operator: why; suspended, saved 20ms, lost 10ms,
 //!                                 stopped 5ms, took 700us (the worker)
 //! resumes 1                       m0.1 stopped 5ms
-//! restores 1                      m0.2 from m0.1, saved 20ms, is there; or unusable: why
+//! restores 1                      m0.2 from m0.1, saved 20ms, restored; or unusable: why
 //! counters 1 SUSPENDS RESUMES     SUSPENDS 1, RESUMES 0
-//! log m0.1                        127.0.0.1:1 has it, and it grows; or not any more
+//! log m0.1                        127.0.0.1:1 has it, still growing; or complete
 //! file out/part-r-00000           its lines, or `none`
-//! files out                       the names in it, or `nothing`, or `none` when it is not there
-//! root 7                          of a chain: there, or emptied, or gone
+//! files out                       the names in it, `nothing`, or `none` if it does not exist
+//! root 7                          of a chain: there, emptied, or gone
 //! ```
 //!
 //! In an answer, counts of zero are left out, and `none` stands for no lines. Slots are written `2+0`: two

@@ -3,22 +3,22 @@
 //!
 //! ```text
 //! worker w 1                      it joins, with one map slot and one reduce slot
-//! disconnect w                    its connection is gone
-//! reconnect w                     it comes back as what it was; `worker w 1 again`: started anew, in its
-//!                                 place; > w is worker 2 now, if it has another number than before
-//! received w 1                    what w says it has got of its orders when it comes back
-//! repeats w                       it does not know whether its reports are kept, and says them again
+//! disconnect w                    its connection closes
+//! reconnect w                     it reconnects with its identity; `worker w 1 again`: a restarted worker
+//!                                 in its place; > w is worker 2 now, if its number changed
+//! received w 1                    the orders that w reports as received when it reconnects
+//! repeats w                       sends its unacknowledged reports again
 //! heartbeat w
-//! acknowledges w 5                orders that it says it has got
-//! finish 1 on w                   w does what it is told until the job has succeeded
+//! acknowledges w 5                acknowledges orders up to this number
+//! finish 1 on w                   w carries out its orders until the job has succeeded
 //! does m0.1                       started and done; a task that writes output commits between
-//! started m0.1                    said by the worker it runs on; also suspended, failed and all other
-//!                                 reports of scenarios; `as 7`: with this number instead of the next
-//! suspended m0.1 after 2000ms     first an account of it: so long it was active, or stopped (resumed); also
+//! started m0.1                    reported by its worker; also suspended, failed and all other reports of
+//!                                 scenarios; `as 7`: with this number instead of the next
+//! suspended m0.1 after 2000ms     first an account with its active time, or stopped time (resumed); also
 //!                                 checkpointed, killed
-//! restored m0.2                   an account only: its checkpoint is loaded, or unusable: for this reason
-//! stopped m0.1                    somebody sent it a SIGTSTP
-//! writes r0.1                     its part is where the job's commit looks for it
+//! restored m0.2                   only an account: its checkpoint is loaded, or unusable: reason
+//! stopped m0.1                    its process received SIGTSTP
+//! writes r0.1                     writes its part to the place that the job's commit expects
 //! done m0.1                       also: counting RECORDS 3
 //! ```
 //!

@@ -4,11 +4,11 @@
 //! process is legal in every state and leaves the table.
 //!
 //! ```text
-//!             hello            Suspend             Ready, or the grace is over        kernel confirms
+//!             hello            Suspend             Ready, or grace expired            kernel confirms
 //!  Starting ---------> Running -------> Suspending ---------------------------> Stopping -------------> Suspended
 //!                       ^   |                                                      ^                     |   |  |
 //!               Resumed |   | Checkpoint                                           +-- continued by  ----+   |  |
-//!                       |   v                                                          somebody else         |  |
+//!                       |   v                                                          another process       |  |
 //!                       | Checkpointing <-------------------- Checkpoint (wake it for that) -----------------+  |
 //!                       +---------------- Resuming <------------------------ Resume ----------------------------+
 //! ```
