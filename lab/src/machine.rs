@@ -41,7 +41,7 @@ impl Machine {
     pub fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > BUSY * self.cpus as f64)?;
         Some(format!(
-            "the machine is busy: a load average of {load:.1} on {}; end what else runs, or figures will be too slow and uneven",
+            "the machine is busy: a load average of {load:.1} on {}; stop other programs, or results will be slow and uneven",
             if self.cpus == 1 { "one processor".to_owned() } else { format!("{} processors", self.cpus) }
         ))
     }

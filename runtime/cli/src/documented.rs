@@ -7,21 +7,22 @@ use clap::{Command, CommandFactory};
 
 use super::Arguments;
 
-const READ_ELSEWHERE: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
+/// Commands that pass their arguments on to a program with its own options.
+const PASS_ARGUMENTS_ON: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
 
 /// Words that end a command line in a shell.
 const ENDS: [&str; 8] = ["#", "--", "|", "||", "&", "&&", ">", ";"];
 
 /// Whether a word is a placeholder, such as `<COMMAND>` or `JOB`.
-fn stands_for_more(word: &str) -> bool {
+fn is_placeholder(word: &str) -> bool {
     word.starts_with(['-', '<', '[', '.']) || word.chars().any(char::is_uppercase)
 }
 
-/// Returns what is wrong with a line that begins with `nap`.
-fn wrong_in(line: &str) -> Option<String> {
-    let mut whole = Arguments::command();
-    whole.build();
-    let mut command: &Command = &whole;
+/// Returns the problem with a line that begins with `nap`, if any.
+fn problem_in(line: &str) -> Option<String> {
+    let mut root = Arguments::command();
+    root.build();
+    let mut command: &Command = &root;
     let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
     let mut words = words.skip(1).take_while(|word| !ENDS.contains(word)).peekable();
     // Global options may come first, each with its value.
@@ -29,7 +30,7 @@ fn wrong_in(line: &str) -> Option<String> {
         words.next();
     }
     while let Some(word) = words.peek().copied().filter(|_| command.has_subcommands()) {
-        if stands_for_more(word) {
+        if is_placeholder(word) {
             break;
         }
         // Pages may name alternatives, in a table with backslashes.
@@ -38,7 +39,7 @@ fn wrong_in(line: &str) -> Option<String> {
         else {
             return Some(format!("no command {word}"));
         };
-        if command.get_name() == "nap" && READ_ELSEWHERE.contains(&word) {
+        if command.get_name() == "nap" && PASS_ARGUMENTS_ON.contains(&word) {
             return None;
         }
         command = found[0];
@@ -57,8 +58,8 @@ fn wrong_in(line: &str) -> Option<String> {
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("the folder of pages is there") {
-        let path = entry.expect("it can be listed").path();
+    for entry in fs::read_dir(folder).expect("a folder of pages") {
+        let path = entry.expect("an entry").path();
         if path.is_dir() {
             pages(&path, found);
         } else if path.extension().is_some_and(|kind| kind == "md") {
@@ -90,26 +91,27 @@ fn commands_and_options_in_pages_exist() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = vec![top.join("README.md"), top.join("CONTRIBUTING.md")];
     pages(&top.join("docs"), &mut files);
-    let mut looked_at = 0;
-    let mut wrong = Vec::new();
+    let mut checked = 0;
+    let mut problems = Vec::new();
     for file in files {
         let page = fs::read_to_string(&file).expect("the page can be read");
         for (number, line) in command_lines(&page) {
-            looked_at += 1;
-            wrong.extend(wrong_in(&line).map(|why| format!("{}:{number}: {why}: {line}", file.display())));
+            checked += 1;
+            problems
+                .extend(problem_in(&line).map(|why| format!("{}:{number}: {why}: {line}", file.display())));
         }
     }
-    assert!(looked_at > 100, "only {looked_at} commands found");
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(checked > 100, "only {checked} commands found");
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
 #[test]
-fn wrong_in_reports_unknown_commands_and_options() {
+fn problem_in_reports_unknown_commands_and_options() {
     for right in ["nap job list --state failed", "nap sim --workload X", "nap lab dream --any", "nap job JOB"]
     {
-        assert_eq!(wrong_in(right), None, "{right}");
+        assert_eq!(problem_in(right), None, "{right}");
     }
-    assert_eq!(wrong_in("nap job dream last"), Some("no command dream".to_owned()));
-    assert_eq!(wrong_in("nap job kill 7 --hard"), Some("nap job kill has no --hard".to_owned()));
-    assert_eq!(wrong_in("nap job kill 7 # --hard"), None);
+    assert_eq!(problem_in("nap job dream last"), Some("no command dream".to_owned()));
+    assert_eq!(problem_in("nap job kill 7 --hard"), Some("nap job kill has no --hard".to_owned()));
+    assert_eq!(problem_in("nap job kill 7 # --hard"), None);
 }

@@ -33,8 +33,8 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
-    Attempt, ClusterView, Explanation, GivingOrder, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
-    Reservation, Suspension, Tally, TaskHistory, Worker, looks,
+    Attempt, ClusterView, DefaultOrder, Explanation, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
+    Reservation, Suspension, Tally, TaskHistory, Worker, accesses,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

@@ -69,9 +69,9 @@ pub enum OperatorRefusal {
     #[error("{0}; checkpoint or kill it")]
     WorkerFull(String),
 
-    #[error("it is ended from outside and leaves in any case")]
+    #[error("it is being terminated and leaves in any case")]
     WorkerEndedFromOutside,
-    #[error("it may leave already; start it again with: nap worker")]
+    #[error("it may already have left; start it again with: nap worker")]
     WorkerLeft,
     #[error("it is not draining")]
     NotDraining,

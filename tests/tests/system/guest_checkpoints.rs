@@ -142,7 +142,7 @@ fn failed_job_removes_checkpoints() {
     folder.write("saved/napreduce-checkpoints-of-another/kept", "kept");
     let mut command = without_cluster("testjobs", &folder);
     command.args(["in.txt", "--job", "fatal-in-map", "--output", "out", "--on", &engine()]);
-    run(command.args(["--checkpoints", "saved"])).failed(1, &["it is bad, and stays so"]);
+    run(command.args(["--checkpoints", "saved"])).failed(1, &["this line is invalid"]);
     assert_eq!(fs::read_dir(folder.path("saved")).expect("a folder").count(), 1);
 }
 

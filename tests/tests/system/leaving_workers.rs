@@ -1,4 +1,4 @@
-//! Workers that are ended from outside: SIGTERM to a daemon, to every process of an allocation, or to process
+//! Workers that are terminated externally: SIGTERM to a daemon, to every process of an allocation, or to process
 //! 1 of a pod, and a time limit. Their tasks resume on other workers.
 
 use std::fs::File;

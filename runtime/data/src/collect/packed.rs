@@ -27,7 +27,7 @@ pub(crate) struct PackedKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
-/// What a key is looked up by in the combine table.
+/// The form of a key in the combine table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Probe {
     /// The packed key, or the long key's hash and the end of its bytes in the batch.

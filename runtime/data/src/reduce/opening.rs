@@ -78,7 +78,7 @@ impl Opening {
         Ok(segment)
     }
 
-    /// Adds a source and keeps it open if that is affordable.
+    /// Adds a source and keeps it open if the budget allows.
     fn add(&mut self, segment: Arc<Segment>, origin: Origin, start: Option<u64>, entry: &PartitionEntry) {
         let decompressed = match segment.compression() {
             BlockCompression::None => 0,

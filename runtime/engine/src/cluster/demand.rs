@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::by_kind::ByKind;
-use crate::cluster::job::{GivingOrder, Job};
+use crate::cluster::job::{DefaultOrder, Job};
 use crate::ids::{JobId, TaskKind};
 
 /// The lists that contain a job, for its tasks of one kind.
@@ -17,7 +17,7 @@ pub(crate) struct Listed {
 /// Lists of jobs; every job keeps in `listed` which of them contain it.
 #[derive(Debug, Default)]
 pub(crate) struct Demand {
-    wanting: ByKind<BTreeSet<GivingOrder>>,
+    wanting: ByKind<BTreeSet<DefaultOrder>>,
     launchable: ByKind<u32>,
     speculable: ByKind<BTreeSet<JobId>>,
     /// With shared slots: jobs whose reduces wait for maps, none of which has a slot.
@@ -29,7 +29,7 @@ pub(crate) struct Demand {
 impl Demand {
     /// Lists a job by its present state.
     pub fn list(&mut self, job: &mut Job) {
-        let (id, order) = (job.id(), job.giving_order());
+        let (id, order) = (job.id(), job.default_order());
         for kind in TaskKind::ALL {
             let launchable = job.eligible_count(kind) > 0;
             let listed = Listed {
@@ -55,7 +55,7 @@ impl Demand {
 
     /// Removes a job from the lists that are ordered by its specification.
     pub fn unlist(&mut self, job: &mut Job) {
-        let order = job.giving_order();
+        let order = job.default_order();
         for kind in TaskKind::ALL {
             if std::mem::take(&mut job.listed[kind].wanting) {
                 self.wanting[kind].remove(&order);
@@ -69,12 +69,12 @@ impl Demand {
     }
 
     /// Returns those of them that come before a job.
-    pub fn wanting_before(&self, kind: TaskKind, order: GivingOrder) -> impl Iterator<Item = JobId> + '_ {
+    pub fn wanting_before(&self, kind: TaskKind, order: DefaultOrder) -> impl Iterator<Item = JobId> + '_ {
         self.wanting[kind].range(..order).map(|(_, _, job)| *job)
     }
 
     /// Returns whether a job is listed as wanting a slot of a kind.
-    pub fn wants(&self, kind: TaskKind, order: GivingOrder) -> bool {
+    pub fn wants(&self, kind: TaskKind, order: DefaultOrder) -> bool {
         self.wanting[kind].contains(&order)
     }
 

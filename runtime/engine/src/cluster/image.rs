@@ -167,7 +167,7 @@ impl Cluster {
         }
         match self.requests.iter().find(|request| !self.attempts.contains_key(&request.attempt)) {
             Some(PreemptRequest { attempt, .. }) => {
-                Err(format!("{attempt} is to be preempted, but is not live"))
+                Err(format!("{attempt} has a preemption request, but is not live"))
             }
             None => Ok(()),
         }

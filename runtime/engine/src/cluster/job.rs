@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::accesses::count_access;
 use crate::cluster::demand::Listed;
 use crate::cluster::job_slots::JobSlots;
-use crate::cluster::looks::looked;
 use crate::cluster::map_outputs::MapOutputs;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::{Phase, Task};
@@ -23,7 +23,7 @@ use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
 /// The default order in which jobs get slots: priority, submit time, id.
-pub type GivingOrder = (Reverse<i32>, Time, JobId);
+pub type DefaultOrder = (Reverse<i32>, Time, JobId);
 
 /// A job that has not ended.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl JobImage {
 
 impl Job {
     /// Returns its position in the default order of jobs.
-    pub fn giving_order(&self) -> GivingOrder {
+    pub fn default_order(&self) -> DefaultOrder {
         (Reverse(self.spec.priority), self.submitted, self.id)
     }
 
@@ -205,7 +205,7 @@ impl Job {
 
     /// Returns its live attempts in order, including suspended ones.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
-        self.live.iter().copied().inspect(|_| looked())
+        self.live.iter().copied().inspect(|_| count_access())
     }
 
     /// Returns the state of a task; `None` if the job has no such task.
@@ -225,7 +225,7 @@ impl Job {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flat_map(TaskSet::iter);
         let tasks = tasks.filter(|index| !phase.isolated.contains(index));
-        tasks.map(move |index| TaskId { job: self.id, kind, index }).inspect(|_| looked())
+        tasks.map(move |index| TaskId { job: self.id, kind, index }).inspect(|_| count_access())
     }
 
     /// Returns how many tasks of a kind may be launched now.
@@ -282,8 +282,8 @@ impl Job {
     /// tasks have finished.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
-        let goes_on = self.state == JobState::Active && self.pause.is_none();
-        goes_on && has_inputs && self.slots.held(kind) > 0 && self.phases[kind].done > 0
+        let is_running = self.state == JobState::Active && self.pause.is_none();
+        is_running && has_inputs && self.slots.held(kind) > 0 && self.phases[kind].done > 0
     }
 
     /// Returns whether its reduces hold slots while they wait for maps, none of which has a slot.

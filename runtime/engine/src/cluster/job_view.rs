@@ -2,7 +2,7 @@
 //! its work.
 
 use crate::cluster::Job;
-use crate::cluster::looks::looked;
+use crate::cluster::accesses::count_access;
 use crate::effect::Start;
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::states::{JobState, TaskState};
@@ -106,7 +106,7 @@ impl Job {
     pub fn checkpointed(&self, kind: TaskKind) -> impl Iterator<Item = (TaskId, WorkerId, Time)> + '_ {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.checkpointed);
-        tasks.into_iter().flatten().inspect(|_| looked()).filter_map(move |&(_, index)| {
+        tasks.into_iter().flatten().inspect(|_| count_access()).filter_map(move |&(_, index)| {
             let (worker, made) = phase.task(index)?.checkpoint_made?;
             Some((TaskId { job: self.id, kind, index }, worker, made))
         })
@@ -114,13 +114,13 @@ impl Job {
 
     /// Returns its suspended attempts of a kind and their workers, by worker.
     pub fn suspended_attempts(&self, kind: TaskKind) -> impl Iterator<Item = (WorkerId, AttemptId)> + '_ {
-        self.suspended[kind].iter().copied().inspect(|_| looked())
+        self.suspended[kind].iter().copied().inspect(|_| count_access())
     }
 
     /// Returns its live attempts of a kind in order, including suspended ones.
     pub fn attempts_of_kind(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = AttemptId> + '_ {
         let (first, last) = AttemptId::range_of(self.id, kind);
-        self.live.range(first..=last).copied().inspect(|_| looked())
+        self.live.range(first..=last).copied().inspect(|_| count_access())
     }
 
     /// Returns the history of a task; `None` if the job has no such task.

@@ -4,6 +4,7 @@
 //! `quarantine` and others); `view` and `explain` contain the queries. The rules for state changes are in the
 //! engine.
 
+mod accesses;
 mod attempt;
 mod by_bytes;
 mod costs;
@@ -25,7 +26,6 @@ mod job_slots;
 mod job_view;
 mod lengths;
 mod live_numbers;
-mod looks;
 mod map_outputs;
 mod pending;
 mod preempted;
@@ -42,6 +42,7 @@ mod unread;
 mod view;
 mod worker;
 
+pub use accesses::accesses;
 pub use attempt::{Attempt, Suspension};
 pub use costs::MeasuredCosts;
 pub(crate) use data::Cluster;
@@ -49,10 +50,9 @@ pub(crate) use deadlines::Deadline;
 pub use explain::{Explanation, Reason, ReasonCode};
 pub(crate) use free_workers::OfferOrder;
 pub(crate) use image::ClusterImage;
-pub use job::{GivingOrder, Job};
+pub use job::{DefaultOrder, Job};
 pub use job_view::TaskHistory;
 pub use lengths::Lengths;
-pub use looks::looks;
 pub use tally::Tally;
 pub use view::ClusterView;
 pub use worker::{Reservation, Worker};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::cluster::looks::looked;
+use crate::cluster::accesses::count_access;
 use crate::cluster::{Attempt, Cluster, Job, Lengths, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive};
@@ -33,24 +33,24 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the jobs that have not ended, by id.
     pub fn jobs(&self) -> impl Iterator<Item = &'a Job> + use<'a> {
-        self.cluster.jobs.values().inspect(|_| looked())
+        self.cluster.jobs.values().inspect(|_| count_access())
     }
 
     /// Returns a job that has not ended.
     pub fn job(&self, job: JobId) -> Option<&'a Job> {
-        self.cluster.jobs.get(&job).inspect(|_| looked())
+        self.cluster.jobs.get(&job).inspect(|_| count_access())
     }
 
     /// Returns the jobs that could use a slot of a kind somewhere, by higher priority, earlier submission,
     /// smaller id. A job that only has an attempt to resume can use slots of that worker alone.
     pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
         let cluster = self.cluster;
-        cluster.demand.wanting(kind).map(|job| cluster.job(job)).inspect(|_| looked())
+        cluster.demand.wanting(kind).map(|job| cluster.job(job)).inspect(|_| count_access())
     }
 
     /// Returns the workers that are up, by id, including excluded ones.
     pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &'a Worker)> + use<'a> {
-        let workers = self.cluster.workers.iter().inspect(|_| looked());
+        let workers = self.cluster.workers.iter().inspect(|_| count_access());
         workers.filter(|(_, worker)| worker.state() == WorkerState::Up)
     }
 
@@ -66,7 +66,7 @@ impl<'a> ClusterView<'a> {
 
     /// Returns a worker, up or lost.
     pub fn worker(&self, worker: WorkerId) -> Option<&'a Worker> {
-        self.cluster.workers.get(&worker).inspect(|_| looked())
+        self.cluster.workers.get(&worker).inspect(|_| count_access())
     }
 
     /// Returns the workers with free slots of a kind and their number, most first, including reserved slots.
@@ -76,7 +76,7 @@ impl<'a> ClusterView<'a> {
             .free(kind)
             .iter()
             .map(|(Reverse(free), worker)| (worker, free))
-            .inspect(|_| looked())
+            .inspect(|_| count_access())
     }
 
     /// Returns how many slots of a kind there are on workers that take attempts.
@@ -120,17 +120,17 @@ impl<'a> ClusterView<'a> {
 
     /// Returns the live attempts of all jobs, by id.
     pub fn attempts(&self) -> impl Iterator<Item = &'a Attempt> + use<'a> {
-        self.cluster.attempts.values().inspect(|_| looked())
+        self.cluster.attempts.values().inspect(|_| count_access())
     }
 
     /// Returns a live attempt.
     pub fn attempt(&self, attempt: AttemptId) -> Option<&'a Attempt> {
-        self.cluster.attempts.get(&attempt).inspect(|_| looked())
+        self.cluster.attempts.get(&attempt).inspect(|_| count_access())
     }
 
     /// Returns the open preemption requests, by victim.
     pub fn requests(&self) -> impl Iterator<Item = &'a PreemptRequest> + use<'a> {
-        self.cluster.requests.iter().inspect(|_| looked())
+        self.cluster.requests.iter().inspect(|_| count_access())
     }
 
     /// Returns the open preemption request for one attempt.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
+use crate::cluster::accesses::count_access;
 use crate::cluster::health::Health;
-use crate::cluster::looks::looked;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::job::Slots;
 use crate::states::WorkerState;
@@ -44,7 +44,7 @@ pub struct Worker {
     cleared: bool,
     /// It drained and was allowed to leave, so its loss is expected.
     left: bool,
-    /// It will be ended from outside; its attempts may save their work until this time.
+    /// It will be terminated externally; its attempts may save their work until this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     saves_until: Option<Time>,
     slots: ByKind<u32>,
@@ -194,7 +194,7 @@ impl Worker {
         self.left = true;
     }
 
-    /// Returns until when its attempts may save their work, if it will be ended from outside.
+    /// Returns until when its attempts may save their work, if it will be terminated externally.
     pub(crate) fn saves_until(&self) -> Option<Time> {
         self.saves_until
     }
@@ -351,7 +351,7 @@ impl Worker {
 
     /// Returns its live attempts, including suspended ones.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
-        self.attempts.iter().copied().inspect(|_| looked())
+        self.attempts.iter().copied().inspect(|_| count_access())
     }
 
     /// Returns why the scheduler last declined a slot of this kind, if it gave a reason.

@@ -2,7 +2,7 @@
 //! there any more, so suspended attempts are checkpointed or killed. A job whose last worker drains waits for
 //! another one.
 //!
-//! A worker that is ended from outside (its pod, its allocation) reports how long it has. Its attempts save
+//! A worker that is terminated externally (its pod, its allocation) reports how long it has. Its attempts save
 //! their work at once, those that cannot may finish, and after half of the grace the remaining ones are
 //! killed. Its map outputs are copied to storage that outlives it (`moves`).
 
@@ -90,7 +90,7 @@ impl Engine {
         self.cluster.deadlines.set(until, Deadline::Drained(id));
     }
 
-    /// Returns whether a worker reported that it will be ended from outside.
+    /// Returns whether a worker reported that it will be terminated externally.
     pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
         self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until().is_some())
     }

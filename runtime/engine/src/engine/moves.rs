@@ -1,4 +1,4 @@
-//! Copies of map outputs to storage that outlives their worker, which will be ended from outside: which
+//! Copies of map outputs to storage that outlives their worker, which will be terminated externally: which
 //! outputs, in which order, and where reduces read them afterwards. Outputs that are not copied in time are
 //! lost with the worker and produced again.
 

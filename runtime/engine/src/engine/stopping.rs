@@ -147,7 +147,7 @@ impl Engine {
             if now < since + rule.after {
                 self.timers.convert_by(since + rule.after);
             } else {
-                due.push((self.cluster.job(id.task.job).giving_order(), since, id, rule));
+                due.push((self.cluster.job(id.task.job).default_order(), since, id, rule));
             }
         }
         due.sort_unstable_by_key(|&(order, since, id, _)| (order, since, id));

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
+    Actions, ClusterView, DefaultOrder, Event, JobChange, JobId, JobSpec, Offer, PolicyRefusal, QueueShare,
     Release, Scheduler, TaskKind, Time,
 };
 
@@ -21,10 +21,10 @@ use crate::tables::{Built, ConfiguredPrimitive, PolicyTable, PolicyTables};
 /// Two classes of jobs; see `docs/schedulers/natjam.md`.
 pub struct Natjam {
     configuration: NatjamConfiguration,
-    production: JobIndex<GivingOrder>,
-    research: JobIndex<GivingOrder>,
+    production: JobIndex<DefaultOrder>,
+    research: JobIndex<DefaultOrder>,
     /// Outstanding requests per production job; no empty lists.
-    lists: BTreeMap<(TaskKind, GivingOrder), ReclaimList>,
+    lists: BTreeMap<(TaskKind, DefaultOrder), ReclaimList>,
     runs: Runs,
     delay: Delay,
     random: Pcg64,
@@ -33,7 +33,7 @@ pub struct Natjam {
 /// The state that cannot be derived from the cluster view.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    lists: Vec<(TaskKind, GivingOrder, ReclaimList)>,
+    lists: Vec<(TaskKind, DefaultOrder, ReclaimList)>,
     runs: Runs,
     delay: Delay,
     random: Pcg64,
@@ -86,8 +86,9 @@ impl Natjam {
     /// With slots shared by both kinds: whether the first job would use the slot for the other kind.
     /// Production precedes research; saved work of research precedes new tasks.
     fn other_kind_first(&self, kind: TaskKind) -> bool {
-        let has_tasks =
-            |jobs: &JobIndex<GivingOrder>| TaskKind::ALL.iter().any(|kind| jobs.open(*kind).next().is_some());
+        let has_tasks = |jobs: &JobIndex<DefaultOrder>| {
+            TaskKind::ALL.iter().any(|kind| jobs.open(*kind).next().is_some())
+        };
         if has_tasks(&self.production) {
             return self.production.other_kind_first(kind);
         }
@@ -99,7 +100,7 @@ impl Natjam {
     }
 
     /// Removes the oldest request of a production job that got a slot.
-    fn record_allocation(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: GivingOrder) {
+    fn record_allocation(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: DefaultOrder) {
         // A slot released by a reduce may run a map.
         let kinds = if view.shares_slots() { &TaskKind::ALL[..] } else { &[kind] };
         let list = kinds.iter().map(|kind| (*kind, job)).find(|key| self.lists.contains_key(key));
@@ -123,7 +124,7 @@ impl Natjam {
         if view.free_slots(kind) > 0 {
             return;
         }
-        let holding = |(_, id): (GivingOrder, JobId)| {
+        let holding = |(_, id): (DefaultOrder, JobId)| {
             let job = view.job(id)?;
             let usage = job.holding(kind).saturating_sub(job.requested(kind));
             Some(Holding { job: id, submitted: job.submitted(), usage })
@@ -133,7 +134,7 @@ impl Natjam {
         // The task kinds that can use the victims' slots; their requests count together.
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
-        let claimants: BTreeSet<(GivingOrder, JobId)> =
+        let claimants: BTreeSet<(DefaultOrder, JobId)> =
             kinds().flat_map(|kind| self.production.open(kind)).collect();
         for (key, id) in claimants {
             let Some(job) = view.job(id) else { continue };
@@ -186,7 +187,7 @@ impl Scheduler for Natjam {
         };
         let production = self.configuration.is_production(known.spec());
         let class = if production { &mut self.production } else { &mut self.research };
-        class.update(known, known.giving_order());
+        class.update(known, known.default_order());
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {

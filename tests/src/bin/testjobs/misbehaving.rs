@@ -106,7 +106,7 @@ pub fn fatal_in_map(_: &Choice) -> Job {
                 written.expect("a writable folder");
                 let place = out.input();
                 let (path, number) = (place.path().display().to_string(), place.line().unwrap_or(0));
-                return Err(TaskError::fatal(format!("{path} line {number}: it is bad, and stays so")));
+                return Err(TaskError::fatal(format!("{path} line {number}: this line is invalid")));
             }
             out.emit(line, ());
             Ok(())

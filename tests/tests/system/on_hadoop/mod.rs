@@ -56,7 +56,7 @@ fn fatal_error_fails_job_after_one_attempt() {
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = on_hadoop("testjobs", &folder);
     command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
-    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: it is bad, and stays so"]);
+    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"]);
     let attempts = fs::read_to_string(input.with_extension("txt.attempts")).expect("some were made");
     assert!(attempts.starts_with("one\n"), "{attempts}");
     assert_nothing_is_left(&folder, "out");

@@ -101,7 +101,7 @@ fn fatal_error_fails_job_after_one_attempt() {
     let input = folder.write("in.txt", "good\nbad\n");
     let mut command = on_spark("testjobs", &folder, &python);
     command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
-    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: it is bad, and stays so"]);
+    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: this line is invalid"]);
     assert_eq!(fs::read_to_string(input.with_extension("txt.attempts")).expect("one was made"), "one\n");
     assert_nothing_is_left(&folder, "out");
 }

@@ -136,7 +136,7 @@ fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Rea
 
 /// Returns the jobs that come first, by priority and submit time.
 fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
-    let before: Vec<JobId> = cluster.demand.wanting_before(kind, job.giving_order()).collect();
+    let before: Vec<JobId> = cluster.demand.wanting_before(kind, job.default_order()).collect();
     let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
     let rest = before.len().saturating_sub(NAMED);
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };

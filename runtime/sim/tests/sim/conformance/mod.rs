@@ -2,10 +2,10 @@
 //! configurations in the crate's `fuzz` module. In every run the simulation itself asserts conservation of
 //! slot time, Little's law, one attempt per slot, one completion per task, and no reduce before the last map.
 
+mod accesses;
 mod containers;
 mod endings;
 mod logs;
-mod looks;
 mod subjects;
 mod turns;
 mod watched;

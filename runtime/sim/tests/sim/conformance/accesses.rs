@@ -2,7 +2,7 @@
 //! of the cluster or backlog. Counts accesses through the view, not time. Periodic preemption rounds are
 //! excluded.
 
-use napreduce_engine::{Slots, Span, Time, looks};
+use napreduce_engine::{Slots, Span, Time, accesses};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
@@ -10,7 +10,7 @@ use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 const MORE: f64 = 2.0;
 
 /// Returns accesses per event under a policy, after all jobs have arrived.
-fn looks_an_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
+fn accesses_per_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
     let policy = SchedulerConfiguration::named(name).build().unwrap();
     let settings = SimulationSettings::new(machines, Slots { map: 2, reduce: 1 });
     let workload = (0..jobs).map(|number| {
@@ -20,15 +20,15 @@ fn looks_an_event(name: SchedulerName, jobs: u32, machines: u32) -> f64 {
     });
     let mut simulation = Simulation::new(policy, settings, Workload::of(workload.collect()));
     while simulation.now() < Time(15_000_000) && simulation.step().unwrap() {}
-    let (looked, handled) = (looks(), simulation.so_far().events);
+    let (before, handled) = (accesses(), simulation.so_far().events);
     while simulation.so_far().events < handled + 2_000 && simulation.step().unwrap() {}
-    (looks() - looked) as f64 / (simulation.so_far().events - handled) as f64
+    (accesses() - before) as f64 / (simulation.so_far().events - handled) as f64
 }
 
 #[test]
 fn policies_do_not_scan_all_jobs_per_event() {
     for name in SchedulerName::ALL {
-        let [few, many] = [300, 3_000].map(|jobs| looks_an_event(name, jobs, 20));
+        let [few, many] = [300, 3_000].map(|jobs| accesses_per_event(name, jobs, 20));
         assert!(few > 0.0, "{name}: no access is counted");
         assert!(many <= few * MORE, "{name}: {few} accesses per event with 300 jobs, {many} with 3,000");
     }
@@ -37,7 +37,7 @@ fn policies_do_not_scan_all_jobs_per_event() {
 #[test]
 fn policies_do_not_scan_all_attempts_per_event() {
     for name in SchedulerName::ALL {
-        let [few, many] = [20, 200].map(|machines| looks_an_event(name, 1_000, machines));
+        let [few, many] = [20, 200].map(|machines| accesses_per_event(name, 1_000, machines));
         assert!(many <= few * MORE, "{name}: {few} accesses per event on 20 machines, {many} on 200");
     }
 }

@@ -4,19 +4,19 @@
 use std::cell::Cell;
 
 thread_local! {
-    static LOOKS: Cell<u64> = const { Cell::new(0) };
+    static ACCESSES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts one more.
+/// Counts one access.
 #[inline]
-pub(crate) fn looked() {
+pub(crate) fn count_access() {
     if cfg!(debug_assertions) {
-        LOOKS.set(LOOKS.get() + 1);
+        ACCESSES.set(ACCESSES.get() + 1);
     }
 }
 
 /// Returns how many jobs, attempts and workers views have returned on this thread; zero in builds without
 /// debug assertions.
-pub fn looks() -> u64 {
-    LOOKS.get()
+pub fn accesses() -> u64 {
+    ACCESSES.get()
 }
