@@ -136,7 +136,7 @@
 //! use napreduce::input::TextLines;
 //! use napreduce::{Emit, Job, Key};
 //!
-//! /// What a row is of: users come before the orders of their group.
+//! /// The input of a row: users sort before their orders.
 //! #[derive(Key)]
 //! enum Table {
 //!     Users,

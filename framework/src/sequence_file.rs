@@ -4,7 +4,7 @@
 //! ```
 //! use napreduce::Job;
 //!
-//! // Files of (LongWritable, Text), whatever their compression.
+//! // Files of (LongWritable, Text) with any compression.
 //! let job = Job::sequence_file::<i64, String>().map_only(|(number, text), out| out.emit(number, text));
 //! # let _ = job;
 //! ```

@@ -39,16 +39,16 @@ use napreduce_protocol::TaskError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Save {
-    /// There is nothing to save: a fresh clone, set up, does as well.
+    /// There is no state: a new clone continues after `setup` alone.
     Stateless,
-    /// The state was appended; `restore` makes a fresh clone, set up, go on from it.
+    /// The state was appended; `restore` applies it to a new clone after `setup`.
     Saved,
     /// The state cannot be saved, so the task is not checkpointed; the default of the traits.
     Unsupported,
 }
 
-/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not
-/// end the job.
+/// Converts an error while saving, for example a full disk: the attempt fails and its task is retried,
+/// which costs only the unsaved work.
 pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
     TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
 }

@@ -1,5 +1,5 @@
 //! Compressions of files, recognized by name and by their first bytes. Unsupported ones are rejected: a job
-//! that reads compressed bytes as they are would silently produce wrong output.
+//! that reads compressed bytes directly would silently produce wrong output.
 
 use std::fmt;
 use std::path::Path;

@@ -21,7 +21,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(super) const PIECE: &str = "part";
 
 pub(crate) struct PartWriter {
-    /// `None` if nothing is to be kept.
+    /// `None` if nothing is kept.
     file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,

@@ -397,7 +397,7 @@ impl Program {
     ///     Job::text().map_only(|line: &str, out| out.emit(line, ()))
     /// }
     ///
-    /// /// What `tool copy INPUT... --output DIR` does; `tool` calls the other one first, if it is a task process.
+    /// /// Runs `tool copy INPUT... --output DIR`; in a task process, `tool` calls the other function first.
     /// fn copy_command(arguments: Vec<std::ffi::OsString>) -> std::process::ExitCode {
     ///     Program::new().called("tool copy", arguments).main(copy)
     /// }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// A path and the name of its input, if given.
 pub(super) type NamedPath = (Option<String>, PathBuf);
 
-/// Returns the paths of each input, in the order of `names`, from those that were `typed` and those that were
-/// `given` with their names. An input without a name takes paths as typed.
+/// Returns the paths of each input, in the order of `names`: `typed` paths have the form `NAME=PATH` unless the
+/// input has no name, `given` ones come with their names.
 pub(super) fn by_input(
     names: &[Option<String>],
     typed: &[PathBuf],

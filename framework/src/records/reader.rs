@@ -36,7 +36,7 @@ impl<K, V> Default for TypedRecords<K, V> {
 /// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
 /// use napreduce::records::{RecordsReader, TypedRecords};
 ///
-/// /// What records there are in a file, for a look at it outside of a job.
+/// /// Reads all records of a file, outside of a job.
 /// fn all(path: &std::path::Path, length: u64) -> Result<Vec<(String, u64)>, InputError> {
 ///     let format = TypedRecords::<String, u64>::default();
 ///     let mut reader: RecordsReader<String, u64> = format.open(&Split::whole(path, length), 1 << 20)?;

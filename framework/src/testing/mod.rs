@@ -165,7 +165,7 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         self
     }
 
-    /// The extension of input files, such as `gz`, which says how they are compressed.
+    /// Sets the extension of input files, such as `gz`, which determines their compression.
     ///
     /// ```
     /// use napreduce::Job;
@@ -180,31 +180,31 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         self
     }
 
-    /// How many reduces there are, whatever the definition says.
+    /// Sets the number of reduces, overriding the definition.
     pub fn reduces(mut self, reduces: u32) -> Self {
         self.reduces = Some(reduces);
         self
     }
 
-    /// About how many bytes of input one map reads: small for many maps.
+    /// Sets the approximate input bytes of a map; a small size gives many maps.
     pub fn split_size(mut self, bytes: u64) -> Self {
         self.split_size = bytes;
         self
     }
 
-    /// How many bytes of memory a task may use: small for several spills.
+    /// Sets the memory of a task in bytes; a small size gives several spills.
     pub fn task_memory(mut self, bytes: u64) -> Self {
         self.task_memory = bytes;
         self
     }
 
-    /// A setting as with `--conf`, such as `fan-in=2` for several merges.
+    /// Adds a setting of `--conf`, such as `fan-in=2` for several merges.
     pub fn setting(mut self, setting: &str) -> Self {
         self.settings.push(setting.to_owned());
         self
     }
 
-    /// What becomes of rows that are not of the job's type, as with `--bad-rows`.
+    /// Sets the handling of rows that do not match the job's row type, as `--bad-rows` does.
     ///
     /// ```
     /// # #[cfg(feature = "csv")] {
@@ -222,7 +222,7 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         self
     }
 
-    /// What becomes of records that the job's own map calls bad, as with `--bad-records`.
+    /// Sets the handling of records that the job's map rejects as bad, as `--bad-records` does.
     ///
     /// ```
     /// use napreduce::Job;
@@ -248,23 +248,22 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     ///
     /// # Panics
     ///
-    /// When it fails.
+    /// If the job fails.
     pub fn run(&self) -> JobOutput {
         Trial::new(self).run(&Schedule::Undisturbed).output
     }
 }
 
-/// Runs a job on one input file, again and again: interrupted before each record of its maps, before
-/// each group of its reduces and between the values of each, once and repeatedly, by suspending and
-/// by checkpoints, restored where files lie elsewhere. What it writes and what it counts has to be
-/// the same as undisturbed.
+/// Checks that interruptions do not change the output or the counters of a job on one input file. Runs
+/// it many times, with suspends and checkpoints before each record of its maps, before each group of its
+/// reduces and between values, once and repeatedly. Checkpoints are also restored under other paths.
 ///
-/// For more files, reduces and memory see [`JobTest::assert_preemption_safe`].
+/// [`JobTest::assert_preemption_safe`] does the same with more files, reduces or memory.
 ///
 /// # Panics
 ///
-/// When it is not; the message names the boundary, the primitive and the first difference. Also for a job
-/// whose tasks cannot be checkpointed at all.
+/// If output or counters differ: the message names the boundary, the primitive and the first difference.
+/// Also if the tasks of the job cannot be checkpointed.
 ///
 /// ```
 /// use napreduce::testing::assert_preemption_safe;

@@ -17,7 +17,7 @@ use crate::codec::Value;
 /// use napreduce::output::Text;
 /// use napreduce::{Emit, Job};
 ///
-/// /// Whatever was decided about combining, the job writes each key once.
+/// /// Writes each key once, with or without a combiner.
 /// fn keys_once(stage: MapStage<String, u64, impl CombineStage<u64>, String, Text>) -> Job {
 ///     stage.reduce(|key, _, out| out.emit(key, ()))
 /// }

@@ -43,7 +43,7 @@ use super::task_info::TaskInfo;
 ///         Ok(())
 ///     }
 ///
-///     // With these two a task may be checkpointed, and go on elsewhere.
+///     // With these two methods a task can be checkpointed and continue on another worker.
 ///     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
 ///         state.extend_from_slice(&self.0.to_le_bytes());
 ///         Ok(Save::Saved)

@@ -57,7 +57,7 @@ pub fn settle(
         }
         let done = |outcome: &CommandOutcome| match outcome {
             CommandOutcome::Done | CommandOutcome::Queued => true,
-            // For a whole job, attempts that ended by themselves are fine.
+            // For a whole job, attempts that ended on their own are fine.
             CommandOutcome::Overtaken(_) => target.attempts.is_empty(),
             CommandOutcome::Pending | CommandOutcome::Refused(_) => false,
         };

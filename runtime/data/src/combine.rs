@@ -79,7 +79,7 @@ impl From<Infallible> for FoldError {
     }
 }
 
-/// What a merge does with equal keys; called once per partition.
+/// The handling of equal keys in a merge; created once per partition.
 pub(crate) trait Fold {
     fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError>;
     fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError>;

@@ -51,7 +51,7 @@ pub enum Event {
         job: JobId,
         spec: JobSpec,
     },
-    /// A worker should take no more work and leave when nothing on it is needed any more.
+    /// A worker should take no more work and leave when nothing on it is needed.
     WorkerDrainRequested {
         worker: WorkerId,
         /// Do not wait: kill its attempts and give up its map outputs; both are redone on other workers.

@@ -87,11 +87,11 @@ pub struct PreemptionSettings {
     pub limits: PreemptionLimits,
     /// When a suspended attempt that waits for a slot of its worker may move to another one; `None`: never.
     pub convert: Option<Conversion>,
-    /// The primitive to use, whatever the policy prefers; victims are still chosen by the policy.
+    /// The primitive to use instead of the one that the policy requests; the policy still chooses victims.
     pub primitive: Option<PrimitiveChoice>,
     /// Cost assumptions for `PrimitiveChoice::Auto`.
     pub auto: AutoSettings,
-    /// What happens to an attempt whose slot is not free when the grace of its request is over. By default it
+    /// The handling of an attempt that still holds its slot when the grace of its request expires. By default it
     /// is killed unless the primitive is `Wait`.
     pub escalate: Option<Escalation>,
     /// After this many preemptions without a second of progress, a task is protected from further preemption
@@ -149,7 +149,7 @@ impl PreemptionSettings {
 /// The increase of saved work that counts as progress of a repeatedly preempted task.
 pub(crate) const PROGRESS: Span = Span::from_secs(1);
 
-/// What happens to an attempt whose slot is not free when the grace of its request is over. A request to kill
+/// The handling of an attempt that still holds its slot when the grace of its request expires. A request to kill
 /// always ends in a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

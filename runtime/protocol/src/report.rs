@@ -53,7 +53,7 @@ pub enum JobEnd {
     /// It was killed.
     Killed {
         job: JobId,
-        /// By whom and why.
+        /// The requester and the reason.
         reason: String,
     },
 }
@@ -141,7 +141,7 @@ pub enum JobError {
     #[error("{job} was killed: {reason}")]
     Killed {
         job: JobId,
-        /// By whom and why.
+        /// The requester and the reason.
         reason: String,
     },
     /// The cluster refused the job, or its result is unknown.

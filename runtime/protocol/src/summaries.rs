@@ -147,7 +147,7 @@ impl AttemptSummary {
         })
     }
 
-    /// Whether it failed by itself, without being killed or preempted.
+    /// Whether it failed, and was neither killed nor preempted.
     pub fn has_failed(&self) -> bool {
         self.outcome() == Some("failed")
     }
@@ -158,7 +158,7 @@ impl AttemptSummary {
 pub struct HistoryLine {
     /// When, in milliseconds since 1970.
     pub at_millis: u64,
-    /// What, for people.
+    /// The event, as text.
     pub text: String,
 }
 
@@ -206,7 +206,7 @@ pub struct LiveAttempt {
     /// Its worker.
     pub worker: WorkerId,
     pub state: AttemptState,
-    /// Why and for whom its slot is or was preempted.
+    /// Why and for which job its slot is or was preempted.
     pub reason: Option<String>,
     /// Bytes of input consumed.
     pub bytes_done: u64,

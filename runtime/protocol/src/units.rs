@@ -53,7 +53,7 @@ impl ByteSize {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"];
         let mut value = self.0 as f64;
         let mut unit = 0;
-        // What would be shown as 1024 of a unit is 1 of the next.
+        // 1024 of a unit is shown as 1 of the next.
         while value >= 1023.5 && unit + 1 < units.len() {
             value /= 1024.0;
             unit += 1;

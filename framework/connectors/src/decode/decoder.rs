@@ -35,7 +35,7 @@ pub trait Decoder {
     /// Compressed bytes of the file taken so far.
     fn position(&self) -> u64;
 
-    /// What was ignored at the end of the file: once, when the end was reached.
+    /// Ignored bytes at the end of the file; set once, at the end.
     fn take_garbage(&mut self) -> Option<Garbage> {
         None
     }

@@ -73,7 +73,7 @@ impl ObjectStream {
         self.next
     }
 
-    /// Skips bytes; makes no request for those that are not requested yet.
+    /// Skips bytes without requesting them.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@ use napreduce_task::object_stores;
 
 use crate::forms::GuestCheckpoints;
 
-/// Time limit for removing what attempts that no longer count may still create.
+/// Time limit for removing files that discarded attempts may still create.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 const REMOVAL_WAIT: Duration = Duration::from_millis(100);
 /// The first object written in a store; it identifies the owner of the others.
@@ -33,7 +33,7 @@ pub struct GuestCheckpointSettings {
 pub(super) struct SubmissionCheckpoints(pub(super) GuestCheckpoints);
 
 impl SubmissionCheckpoints {
-    /// Creates the directory, if guests of this job are to save checkpoints.
+    /// Creates the directory, if guests of this job save checkpoints.
     ///
     /// # Errors
     /// Fails if the job's code does not support it, the directory is missing, or the store is not writable.

@@ -69,7 +69,7 @@ impl GuestEngine {
         let unhandled = |error| JobError::io("handle signals", error);
         let mut interrupts = Interrupts::install().map_err(unhandled)?;
         let job = next_job();
-        // Removed when no process of the job runs any more.
+        // Removed when all processes of the job have ended.
         let checkpoints = SubmissionCheckpoints::make(self.settings.checkpoints.as_ref(), plan)?;
         let output = GuestOutput::claim(job, plan)?;
         self.jobs += 1;

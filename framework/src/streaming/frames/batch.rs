@@ -70,7 +70,7 @@ impl Batch {
     }
 }
 
-/// A batch as it is sent.
+/// A batch in its sent form.
 pub(super) struct BatchFrame<'a> {
     start: [u8; HEAD_BYTES + LENGTH_BYTES],
     batch: &'a Batch,

@@ -94,7 +94,7 @@ pub fn all(
     Ok(outcomes)
 }
 
-/// What all runs share.
+/// Settings shared by all runs.
 struct Execution<'a> {
     experiment: &'a Experiment,
     arguments: &'a Arguments,

@@ -25,7 +25,7 @@ pub struct Source {
     /// The cluster to simulate by default.
     pub shape: Option<ClusterShape>,
     pub overheads: Overheads,
-    /// What attempts report of their progress.
+    /// The progress that attempts report.
     pub progress_model: ProgressModel,
     /// The interval of progress reports.
     pub progress: Option<Span>,

@@ -14,7 +14,7 @@ use crate::cluster::{ClusterArguments, Configuration};
 
 /// A policy and the settings of its runs, without seeds.
 pub struct Variant {
-    /// The name of the policy, and whatever else distinguishes it from other variants.
+    /// The name of the policy, and everything else that distinguishes it from other variants.
     pub label: String,
     pub subject: Subject,
     pub settings: SimulationSettings,

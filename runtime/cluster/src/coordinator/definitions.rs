@@ -102,7 +102,7 @@ impl Kept {
         self.bytes = self.bytes.saturating_sub(self.lengths.remove(&job).unwrap_or(0));
     }
 
-    /// Returns the oldest job if a limit is exceeded; the last one stays whatever its size.
+    /// Returns the oldest job if a limit is exceeded; the last one stays regardless of its size.
     fn too_much(&self) -> Option<JobId> {
         let count = self.lengths.len();
         let oldest = self.lengths.keys().next().copied();

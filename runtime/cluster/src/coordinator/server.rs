@@ -117,7 +117,7 @@ async fn serve(
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(io("wait for signals"))?;
                 say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
-                // A loop that ended by itself returns its error below.
+                // A loop that failed returns its error below.
                 let _ = inputs.send(ClusterInput::Stop);
                 break coordinator.await;
             }

@@ -94,7 +94,7 @@ impl Exchange {
         messages
     }
 
-    /// Classifies an order; only a fresh one is to be followed.
+    /// Classifies an order; only fresh ones are carried out.
     pub(super) fn on_order(&mut self, number: u64) -> Receipt {
         self.orders.accept(number)
     }

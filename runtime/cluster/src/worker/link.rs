@@ -62,7 +62,7 @@ struct Leaving {
 /// The end of a connection.
 enum End {
     Apart(Apart),
-    /// The worker is to exit.
+    /// The worker must exit.
     Leave,
 }
 

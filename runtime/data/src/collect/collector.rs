@@ -233,7 +233,7 @@ impl<V> Collector<V> {
         self.buffer.fail(CollectError::WrongMode { called, made });
     }
 
-    /// Whether the collector folds values: then `emit_value` is to be called, otherwise `emit_bytes`.
+    /// Whether the collector folds values: then call `emit_value`, otherwise `emit_bytes`.
     #[inline]
     pub fn combines(&self) -> bool {
         self.combining.is_some()

@@ -24,7 +24,7 @@ pub(crate) struct Destination<'a> {
     pub fold_arena: bool,
 }
 
-/// What was written before the segment.
+/// Runs and records written before the segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sealing {
     /// Runs, without intermediate merges.

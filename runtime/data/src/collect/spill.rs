@@ -14,7 +14,7 @@ use crate::sort::{Arena, Sorted};
 /// A sealed run; dropping it removes its file unless it was moved or saved.
 pub(crate) type Run = TaskFile;
 
-/// What all runs of a task share.
+/// Settings shared by all runs of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct RunShape {
     pub segment: SegmentShape,

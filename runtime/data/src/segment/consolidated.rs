@@ -145,7 +145,7 @@ fn write(
 /// `bytes_max` bytes.
 ///
 /// # Errors
-/// The damage; the file is to be ignored.
+/// The damage; the caller ignores the file.
 pub(crate) fn read_consolidated(
     path: &Path,
     partition: u32,

@@ -31,7 +31,7 @@ pub struct SealedSegment {
     pub crc: u32,
 }
 
-/// What all segments of a task share.
+/// Settings shared by all segments of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentShape {
     pub encoding: RecordEncoding,

@@ -17,7 +17,7 @@ pub(crate) struct Shortage {
     pub because: String,
 }
 
-/// What keeps a worker that is up from getting attempts.
+/// Why a worker that is up receives no attempts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Health {
     /// The resource that the worker reported as missing.

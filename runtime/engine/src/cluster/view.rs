@@ -11,7 +11,7 @@ use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, JobState, WorkerState};
 use crate::time::Time;
 
-/// The cluster as it is now.
+/// The current state of the cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterView<'a> {
     cluster: &'a Cluster,

@@ -1,6 +1,6 @@
 //! Deadlocks with shared slots: reduces may hold all slots while the maps that they wait for have none, after
-//! a map failed, was preempted, or lost its output. As in Hadoop, a reduce then gives way to a map of its own
-//! job. If nothing runs at all, attempts that are suspended behind masters restart on other workers.
+//! a map failed, was preempted, or lost its output. As in Hadoop, a reduce is then preempted for a map of its own
+//! job. If nothing runs, attempts that are suspended behind masters restart on other workers.
 
 use crate::cluster::Attempt;
 use crate::engine::Engine;
@@ -90,7 +90,7 @@ impl Engine {
         cluster.attempts.values().filter(waits).map(|one| one.id).min_by_key(|id| (id.task.kind, *id))
     }
 
-    /// Returns whether an attempt changes its state by itself; false for masters, suspended attempts, and
+    /// Returns whether an attempt can change its state without an order; false for masters, suspended attempts, and
     /// reduces that wait for maps.
     fn gets_on(&self, one: &Attempt) -> bool {
         match one.state {

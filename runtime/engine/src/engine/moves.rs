@@ -49,7 +49,7 @@ impl Engine {
         let active = self.cluster.jobs.get(&id.task.job).filter(|job| job.state == JobState::Active);
         let held = active.and_then(|job| job.task(id.task)).and_then(|task| task.output);
         if held != Some((id.number, worker)) || id.task.kind != TaskKind::Map {
-            // It was produced again meanwhile, or is not needed any more.
+            // It was produced again meanwhile, or is no longer needed.
             self.cluster.tally.stale_reports += 1;
             return;
         }

@@ -194,7 +194,7 @@ impl Engine {
         true
     }
 
-    /// Ends the grace of a request: the attempt is killed, whatever the primitive was.
+    /// Ends the grace of a request: the attempt is killed, regardless of the primitive.
     pub(super) fn grace_over(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         if request.primitive == Primitive::Kill {

@@ -4,7 +4,7 @@
 //!
 //! As in LATE, the estimated remaining time decides, not progress alone: an attempt is a straggler if it will
 //! need more than `slowdown` times the median duration of finished tasks of its kind, or if it has already
-//! run for one median longer than that, whatever progress it reports.
+//! run for one median longer than that, regardless of its reported progress.
 
 use std::cmp::Reverse;
 

@@ -24,7 +24,7 @@ listed! {
         Unknown,
         /// Registered; its slots are offered.
         Up,
-        /// Gets no new attempts; leaves when none of its attempts or outputs is needed any more.
+        /// Gets no new attempts; leaves when none of its attempts or outputs is needed.
         Draining,
         /// Lost, or has left; final.
         Lost,

@@ -105,7 +105,7 @@ fn compact<T>(
     })
 }
 
-/// Removes the days before `first`. What cannot be removed now is removed when the next day starts.
+/// Removes the days before `first`. Failed removals are repeated when the next day starts.
 fn remove_before(folder: &Path, first: u64) {
     for (day, path) in days_in(folder) {
         if day < first {

@@ -2,7 +2,7 @@
 //!
 //! The index only caches the heads: each row has a stamp of its head, each line a checksum, and the head of a job
 //! without a valid row is read instead. Changes append lines; the file is rewritten when most lines are stale. Nothing
-//! is synced, since the heads can replace whatever a power loss takes.
+//! is synced, because entries lost in a power failure can be rebuilt from the heads.
 //!
 //! ```text
 //! {"version":2}

@@ -13,7 +13,7 @@ pub struct LedgerEntry<'job> {
     pub sequel: Option<Sequel<'job>>,
 }
 
-/// What became of the work after its slot was taken.
+/// The fate of the work after its slot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sequel<'job> {
     /// It waits for a slot.

@@ -17,7 +17,7 @@ pub(super) struct Beneficiaries<'a> {
     tree: &'a QueueTree,
     ideal: &'a [Ratio],
     claims: Vec<Claim>,
-    /// What each leaf holds, is promised, and was assigned here.
+    /// Slots of each leaf: held, promised, and assigned here.
     allocated: Vec<u64>,
     assigned: BTreeMap<JobId, u32>,
 }

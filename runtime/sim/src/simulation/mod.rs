@@ -92,7 +92,7 @@ pub struct Simulation {
     marks: Marks,
     /// Attempts that reported completion in this batch, and their work.
     finishing: BTreeMap<AttemptId, u64>,
-    /// When the engine is to be woken.
+    /// The next wake-up of the engine.
     armed: Option<Time>,
     chain_lengths: ChainLengths,
     guard: Guard,

@@ -37,7 +37,7 @@ pub(super) enum Due {
     JobTaskEnds {
         number: u64,
     },
-    /// The engine is to be woken.
+    /// A wake-up of the engine.
     Wake,
     /// All running attempts report progress.
     Tick,

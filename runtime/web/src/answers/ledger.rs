@@ -156,7 +156,7 @@ impl LedgerFilter {
 pub struct PreemptionTotals {
     pub from_millis: u64,
     pub until_millis: u64,
-    /// All requests, whatever their end.
+    /// All requests, with any end.
     pub count: u64,
     /// Requests by which an attempt lost its slot.
     pub taken: u64,
@@ -173,7 +173,7 @@ pub struct PreemptionTotals {
     pub primitives: Vec<PrimitiveTotals>,
     /// Requests that were carried out by another primitive.
     pub converted: Vec<ConvertedWishes>,
-    /// What is not counted, and why.
+    /// Excluded requests, and why.
     pub remarks: Vec<String>,
 }
 

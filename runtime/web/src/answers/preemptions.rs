@@ -28,7 +28,7 @@ pub struct PreemptionAnswer {
     pub used_micros: Option<u64>,
     /// Time that the slot was empty for it.
     pub kept_millis: Option<u64>,
-    /// What became of the work: `waiting`, `resumed`, `restored` or `lost`; `null` if the slot was not taken, or
+    /// The fate of the work: `waiting`, `resumed`, `restored` or `lost`; `null` if the slot was not taken, or
     /// the job ended first.
     pub given_back: Option<&'static str>,
     /// When the process was ordered to resume.

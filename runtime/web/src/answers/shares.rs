@@ -57,7 +57,7 @@ pub struct SharesAnswer {
     pub queues: Vec<QueueSharesAnswer>,
     /// Jobs of the window that are not counted; `remarks` has the reasons.
     pub jobs_left_out: usize,
-    /// What is not counted, and why.
+    /// Excluded data, and why.
     pub remarks: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct SharesOfKind {
     /// Suspended attempts, which hold no slot.
     pub suspended: Vec<f64>,
     /// Further slots that its jobs could have used, sampled every few seconds; `null` for times without samples. Empty
-    /// if there are no samples at all.
+    /// if there are no samples.
     pub wanted: Vec<Option<f64>>,
     /// Guaranteed slots, sampled like `wanted`.
     pub guaranteed: Vec<Option<f64>>,

@@ -27,7 +27,7 @@ pub struct TaskAnswer {
     pub task: String,
     /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
     pub state: String,
-    /// Why it is suspended or checkpointed, and for whom.
+    /// Why and for which job it is suspended or checkpointed.
     pub reason: Option<String>,
     /// Number of launched attempts.
     pub attempts: u32,
@@ -52,7 +52,7 @@ pub struct LiveAnswer {
     pub attempt: String,
     pub worker: String,
     pub state: String,
-    /// Why it lost or is to lose its slot, and for whom.
+    /// Why and for which job it lost or is losing its slot.
     pub reason: Option<String>,
     pub bytes_done: u64,
     /// 0 if unknown.

@@ -28,7 +28,7 @@ struct LedgerWindow {
     queues: HashMap<JobId, String>,
     /// One entry per job.
     ledger: Vec<Arc<Vec<LedgerRow>>>,
-    /// What is left out, and why.
+    /// Items left out, and why.
     remarks: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use super::orders::Ordered;
 use crate::problem::Problem;
 use crate::what_if::{RemoveError, RequestError, WhatIf, WhatIfRequest, WhatIfs, Window};
 
-/// What to simulate.
+/// The simulation to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WhatIfBody {

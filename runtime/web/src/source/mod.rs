@@ -81,7 +81,7 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
         Ok(Arc::new(self.jobs()?.iter().map(of).collect()))
     }
 
-    /// Includes workers that are gone, as far as they are known.
+    /// Includes known workers that were lost or left.
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError>;
 
     /// A history does not know the queues.

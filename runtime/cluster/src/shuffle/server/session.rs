@@ -174,7 +174,7 @@ impl Session<'_> {
         }
     }
 
-    /// Sends a segment's partition or the reason for its absence; returns false if the connection is to end.
+    /// Sends a segment's partition or the reason for its absence; returns false to end the connection.
     fn answer(&mut self, partition: u32, item: FetchItem) -> Result<bool, SessionError> {
         let FetchItem { attempt, from_block } = item;
         match self.find(partition, item) {

@@ -33,7 +33,7 @@ listed! {
         FailedBefore = "failed-before",
         /// Recent preemptions; not a reason to wait.
         Preempted = "preempted",
-        /// What to do so that it continues.
+        /// An action that makes it continue.
         Remedy = "remedy",
         /// Its job is being ended.
         Ending = "ending",

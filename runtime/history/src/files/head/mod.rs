@@ -1,4 +1,4 @@
-//! Heads: one short JSON file per job with everything but its rows. What does not fit a head goes to the
+//! Heads: one short JSON file per job with everything but its rows. Data that does not fit a head goes to the
 //! recording.
 
 mod figures;

@@ -96,7 +96,7 @@ pub(super) fn write_unsynced(
     Ok(())
 }
 
-/// Writes both files under temporary names; the recording is to be renamed before the head.
+/// Writes both files under temporary names; the caller renames the recording before the head.
 fn unfinished(
     directory: &Path,
     job: JobId,

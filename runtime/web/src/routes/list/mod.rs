@@ -31,7 +31,7 @@ pub struct Page<T> {
     /// The value of `after` for the next page; null on the last one.
     pub next: Option<usize>,
     pub as_of_millis: u64,
-    /// What the list leaves out, and why.
+    /// Items left out of the list, and why.
     pub remarks: Vec<String>,
 }
 
