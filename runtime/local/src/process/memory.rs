@@ -97,20 +97,22 @@ impl Cgroup {
     }
 
     fn narrow(&self, machine: SpareMemory) -> SpareMemory {
-        let (available, swap) = match self {
-            // Version 1 limits memory and swap only together; the sum is an upper bound for the swap.
-            Cgroup::First(path) => (
-                spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes"),
-                spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
-            ),
-            Cgroup::Second(path) => (
-                spare(path, "memory.max", "memory.current"),
-                spare(path, "memory.swap.max", "memory.swap.current"),
-            ),
-        };
-        SpareMemory {
-            available: available.map_or(machine.available, |it| it.min(machine.available)),
-            swap_free: swap.map_or(machine.swap_free, |it| it.min(machine.swap_free)),
+        let within = |spare: Option<u64>, free: u64| spare.map_or(free, |spare| spare.min(free));
+        match self {
+            Cgroup::First(path) => {
+                let memory = spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes");
+                let available = within(memory, machine.available);
+                // This limit is for memory and swap together: available memory counts towards it.
+                let both = spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes");
+                let swap = both.map(|both| both.saturating_sub(available));
+                SpareMemory { available, swap_free: within(swap, machine.swap_free) }
+            }
+            Cgroup::Second(path) => {
+                let memory = spare(path, "memory.max", "memory.current");
+                let swap = spare(path, "memory.swap.max", "memory.swap.current");
+                let available = within(memory, machine.available);
+                SpareMemory { available, swap_free: within(swap, machine.swap_free) }
+            }
         }
     }
 }
@@ -223,6 +225,21 @@ mod tests {
         write("memory.usage_in_bytes", "1000\n");
         let group = Cgroup::First(place.path().to_owned());
         assert_eq!(group.narrow(machine), SpareMemory { available: 0, swap_free: 500 });
+    }
+
+    #[test]
+    fn cgroup_limit_of_memory_and_swap_together_includes_available_memory() {
+        let place = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| fs::write(place.path().join(name), text).expect("written");
+        let machine = SpareMemory { available: 1_000, swap_free: 500 };
+        let group = Cgroup::First(place.path().to_owned());
+        write("memory.limit_in_bytes", "900\n");
+        write("memory.usage_in_bytes", "100\n");
+        write("memory.memsw.usage_in_bytes", "150\n");
+        for (limit, swap_free) in [("900\n", 0), ("1150\n", 200), ("9223372036854771712\n", 500)] {
+            write("memory.memsw.limit_in_bytes", limit);
+            assert_eq!(group.narrow(machine), SpareMemory { available: 800, swap_free }, "{limit}");
+        }
     }
 
     #[test]

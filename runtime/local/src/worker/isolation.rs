@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
-use crate::process::{ControlGroup, ControlGroups, OutOfMemory, Processes, TaskProcess};
+use crate::process::{ControlGroup, ControlGroups, OutOfMemory, Processes};
 
 /// Memory limit of an attempt in addition to a multiple of its task memory: the program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
@@ -81,7 +81,8 @@ impl Isolation {
         }
         let factor = self.rules.memory_factor;
         let memory_max = task_memory.saturating_mul(u64::from(factor)).saturating_add(PROGRAM_BYTES);
-        Some(Bounds { task_memory, factor, memory_max, groups: self.groups.clone(), group: None })
+        let groups = self.groups.clone();
+        Some(Bounds { task_memory, factor, memory_max, groups, group: None, is_watched: true })
     }
 }
 
@@ -97,32 +98,36 @@ pub(super) struct Bounds {
     factor: u32,
     memory_max: u64,
     groups: Option<Arc<ControlGroups>>,
-    /// `None` if the process is watched instead.
     group: Option<ControlGroup>,
+    /// Whether the worker compares the memory with the limit, since no group does.
+    is_watched: bool,
 }
 
 impl Bounds {
-    /// Applies the limits to a process and its children. A prestarted process may already be in a group.
-    pub(super) async fn around(mut self, process: &mut dyn TaskProcess) -> Bounds {
-        let mut ahead = process.take_group();
+    /// Applies the limits to a process and its children. A prestarted process may already be in a group,
+    /// `ahead`.
+    pub(super) async fn around(mut self, process: Pid, mut ahead: Option<ControlGroup>) -> Bounds {
         let Some(groups) = self.groups.clone() else { return self };
-        let (memory_max, process) = (self.memory_max, process.id());
-        let is_bounded = |group: &mut ControlGroup| group.is_current() && group.limit_to(memory_max).is_ok();
-        self.group = ahead.take_if(is_bounded);
-        if self.group.is_none() {
-            // Adding a process to a cgroup can block in the kernel.
-            let entering = spawn_blocking(move || {
-                let taken = groups.take(memory_max);
-                match taken.and_then(|group| group.admit(process).map(|()| group)) {
-                    Ok(group) => Some(group),
-                    // Keeps the group of the prestarted process, if any; otherwise the process is watched.
-                    Err(error) => {
-                        tracing::warn!(target: "worker", "no control group for an attempt: {error}");
-                        ahead
-                    }
+        let memory_max = self.memory_max;
+        let is_limited = ahead.as_mut().is_some_and(|group| group.limit_to(memory_max).is_ok());
+        if is_limited && ahead.as_ref().is_some_and(ControlGroup::is_current) {
+            (self.group, self.is_watched) = (ahead, false);
+            return self;
+        }
+        // Adding a process to a cgroup can block in the kernel.
+        let entering = spawn_blocking(move || {
+            let taken = groups.take(memory_max);
+            match taken.and_then(|group| group.admit(process).map(|()| group)) {
+                Ok(group) => (Some(group), false),
+                // Dropping the group of a prestarted process would kill the process.
+                Err(error) => {
+                    tracing::warn!(target: "worker", "no control group for an attempt: {error}");
+                    (ahead, !is_limited)
                 }
-            });
-            self.group = entering.await.ok().flatten();
+            }
+        });
+        if let Ok((group, is_watched)) = entering.await {
+            (self.group, self.is_watched) = (group, is_watched);
         }
         self
     }
@@ -135,15 +140,14 @@ impl Bounds {
     /// Returns the error if the kernel killed a process of the attempt for lack of memory.
     pub(super) fn kernel_kill(&self) -> Option<TaskError> {
         match self.group.as_ref()?.ran_out()? {
-            OutOfMemory::Group => Some(self.error()),
-            OutOfMemory::Elsewhere => Some(self.error_elsewhere()),
+            OutOfMemory::Group if !self.is_watched => Some(self.error()),
+            OutOfMemory::Group | OutOfMemory::Elsewhere => Some(self.error_elsewhere()),
         }
     }
 
-    /// Returns whether a process without a cgroup exceeds its memory limit.
+    /// Returns whether a process that no cgroup limits exceeds its memory limit.
     pub(super) fn are_exceeded_by(&self, processes: &dyn Processes, process: Pid) -> bool {
-        self.group.is_none()
-            && processes.memory_of(process).is_ok_and(|memory| memory.resident > self.memory_max)
+        self.is_watched && processes.memory_of(process).is_ok_and(|memory| memory.resident > self.memory_max)
     }
 
     /// Returns the error for an OOM kill of an attempt within its own limit.
@@ -197,6 +201,19 @@ mod tests {
         assert!(error.message.contains("4 times its task memory of 256 MiB"), "{}", error.message);
         let none = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
         assert!(none.bounds(1).is_none() && none.in_words() == "none");
+    }
+
+    #[tokio::test]
+    async fn process_in_group_without_limit_is_watched() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (groups, ahead) = ControlGroups::without_limits(folder.path());
+        let (task_memory, factor, memory_max) = (1, 4, 4096);
+        let (groups, group, is_watched) = (Some(groups), None, true);
+        let bounds = Bounds { task_memory, factor, memory_max, groups, group, is_watched };
+        let itself = rustix::process::getpid();
+        let bounds = bounds.around(itself, Some(ahead)).await;
+        assert!(bounds.group.is_some(), "dropping the group would kill the process");
+        assert!(bounds.are_exceeded_by(&Spawner::for_one_job(false, 0, 0), itself));
     }
 
     #[test]

@@ -141,6 +141,23 @@ impl ControlGroups {
         Ok(group)
     }
 
+    /// Returns groups in a directory where no limit can be set, and the first of them.
+    #[cfg(test)]
+    pub(crate) fn without_limits(folder: &Path) -> (Arc<ControlGroups>, ControlGroup) {
+        let (membership, hierarchy) = (own_membership(), Hierarchy::Second(folder.to_owned()));
+        let inside = Inside { membership, hierarchy: hierarchy.clone(), made: 1, free: BTreeSet::new() };
+        let groups = Arc::new(ControlGroups { mounted: folder.to_owned(), inside: Mutex::new(inside) });
+        let counts_before = OutOfMemoryCounts::default();
+        let group = ControlGroup {
+            groups: Arc::clone(&groups),
+            hierarchy,
+            number: 0,
+            memory_max: IDLE_MEMORY_MAX,
+            counts_before,
+        };
+        (groups, group)
+    }
+
     /// Locks the state; no panic can leave it half-changed.
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)

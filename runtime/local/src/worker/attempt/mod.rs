@@ -150,7 +150,8 @@ impl Supervision {
         let mut process =
             process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
         if let Some(bounds) = self.bounds.take() {
-            self.bounds = Some(bounds.around(&mut *process).await);
+            let ahead = process.take_group();
+            self.bounds = Some(bounds.around(process.id(), ahead).await);
         }
         self.marks = process.marks().to_vec();
         Ok(Supervised::begin(process, line, self))
