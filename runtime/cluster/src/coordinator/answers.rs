@@ -91,7 +91,7 @@ impl ClusterCoordinator {
             return send(reply, Ok(FromCoordinator::Submitted(job)));
         }
         if self.local.is_claiming_for(token) {
-            return self.local.join_submission(token, client(reply));
+            return self.local.join_submission(token, client(reply, submission.rerun_of.is_some()));
         }
         if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
@@ -99,8 +99,9 @@ impl ClusterCoordinator {
         let job = self.local.next_job();
         let Submission { plan, user, program, files, rerun_of, .. } = submission;
         let claim = ClaimMark::default();
+        let client = client(reply, rerun_of.is_some());
         let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
-        self.local.claim(accepted, client(reply));
+        self.local.claim(accepted, client);
     }
 
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
@@ -312,10 +313,10 @@ impl ClusterCoordinator {
 }
 
 /// A client waiting for its submission to be accepted.
-fn client(reply: Reply) -> Submitter {
-    Submitter::Client(Box::new(|submitted| {
+fn client(reply: Reply, is_rerun: bool) -> Submitter {
+    Submitter::Client(Box::new(move |submitted| {
         let answer = submitted.map(FromCoordinator::Submitted);
-        send(reply, answer.map_err(Refusal::of));
+        send(reply, answer.map_err(if is_rerun { Refusal::of_rerun } else { Refusal::of }));
     }))
 }
 

@@ -61,6 +61,21 @@ impl Refusal {
         Refusal::Submission { status: error.exit_status(), reason: error.to_string() }
     }
 
+    /// Returns the refusal of a rerun, which has the options of its job and can change only the output.
+    pub(crate) fn of_rerun(error: &JobError) -> Refusal {
+        let reason = match error {
+            JobError::OutputExists { path } => {
+                format!("output directory {path}/ exists; choose another with --output")
+            }
+            JobError::OutputUnfinished { path } => format!(
+                "output directory {path}/ contains _temporary of an unfinished run; if that run has ended, \
+                 remove it, or choose another with --output"
+            ),
+            other => other.to_string(),
+        };
+        Refusal::Submission { status: error.exit_status(), reason }
+    }
+
     /// Returns the exit status: 1 for a failure, 2 for a wrong request.
     pub(crate) fn status(&self) -> u8 {
         match self {
