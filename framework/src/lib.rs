@@ -399,10 +399,11 @@ pub use output::Output;
 pub use program::main;
 #[doc(inline)]
 pub use program::{Driver, Program, init};
-
 #[doc(inline)]
 pub use run::{JobRequest, job};
-pub use state::Save;
+#[doc(hidden)]
+pub use state::derive_support as state_support;
+pub use state::{Resumable, Save};
 #[doc(inline)]
 pub use task::{TaskError, TaskInfo};
 pub use user_code::{Mapper, Reducer};

@@ -1,7 +1,11 @@
-//! The result of saving the state of user code for a checkpoint.
+//! The state of user code in a checkpoint.
+
+pub mod derive_support;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
+
+pub use napreduce_derive::Resumable;
 
 /// The result of `save` in a mapper, a reducer or an output format.
 ///
@@ -45,6 +49,70 @@ pub enum Save {
     Saved,
     /// The state cannot be saved, so the task is not checkpointed; the default of the traits.
     Unsupported,
+}
+
+/// A mapper or reducer whose state is saved in checkpoints. `#[derive(Resumable)]` implements it: each field
+/// is saved by its serde type, and `#[resumable(skip)]` leaves one out, such as a cache or a pattern. After a
+/// restore a skipped field has the value of a fresh clone after `setup`.
+///
+/// ```
+/// use napreduce::Resumable;
+///
+/// #[derive(Resumable, Clone, Default)]
+/// struct Longest {
+///     line: String,
+///     lines: u64,
+///     #[resumable(skip)]
+///     cache: Vec<String>,
+/// }
+///
+/// let before = Longest { line: "words".to_owned(), lines: 2, cache: vec!["words".to_owned()] };
+/// let mut saved = Vec::new();
+/// before.save_state(&mut saved)?;
+///
+/// let mut restored = Longest::default();
+/// restored.restore_state(&saved)?;
+/// assert_eq!((restored.line.as_str(), restored.lines, restored.cache.len()), ("words", 2, 0));
+/// # Ok::<(), napreduce::TaskError>(())
+/// ```
+///
+/// The saved bytes begin with the name of the struct and the names and types of its fields. Those of another
+/// struct are refused, and the task starts over:
+///
+/// ```
+/// use napreduce::Resumable;
+///
+/// #[derive(Resumable)]
+/// struct Total(u64);
+///
+/// #[derive(Resumable)]
+/// struct Mean(u64, u64);
+///
+/// let mut saved = Vec::new();
+/// Total(5).save_state(&mut saved)?;
+/// let refused = Mean(0, 0).restore_state(&saved).expect_err("another struct");
+/// assert_eq!(
+///     refused.to_string(),
+///     "the saved state is of `Total v1 { 0: u64 }`, which `Mean v1 { 0: u64, 1: u64 }` cannot restore"
+/// );
+/// # Ok::<(), napreduce::TaskError>(())
+/// ```
+///
+/// A field needs serde's `Serialize` and `Deserialize`; standard types have them, and a type of your own
+/// derives them from the crate `serde`. The two methods can also be written by hand, for a state in another
+/// form.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be saved in a checkpoint",
+    label = "its state is not resumable",
+    note = "write `#[derive(napreduce::Resumable)]` above the struct, and `#[resumable(skip)]` above fields that need not be saved"
+)]
+pub trait Resumable {
+    /// Appends the state to `saved`.
+    fn save_state(&self, saved: &mut Vec<u8>) -> Result<(), TaskError>;
+
+    /// Restores the state that `save_state` appended into a fresh clone, after `setup`. Returns an error for
+    /// other bytes and leaves the state as it was.
+    fn restore_state(&mut self, saved: &[u8]) -> Result<(), TaskError>;
 }
 
 /// Converts an error while saving, for example a full disk: the attempt fails and its task is retried,

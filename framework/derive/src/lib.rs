@@ -1,11 +1,12 @@
-//! `derive(Key)` and `derive(Value)` of napreduce. Fields are encoded one after another, enums with a tag
-//! byte in front.
+//! `derive(Key)`, `derive(Value)` and `derive(Resumable)` of napreduce. Fields are encoded one after another,
+//! enums with a tag byte in front.
 
 mod expand;
 mod field;
 mod methods;
 #[cfg(test)]
 mod refusals;
+mod resumable;
 mod shape;
 
 use proc_macro::TokenStream;
@@ -30,4 +31,16 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 pub fn derive_value(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand::expand(&input, Promise::Value).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Derives `napreduce::Resumable` for the struct of a mapper or reducer: each field is saved by its serde
+/// type, except those marked `#[resumable(skip)]`.
+///
+/// The saved bytes begin with the names and types of the fields, and are refused by another struct.
+/// `#[resumable(version = 2)]` on the struct also refuses those of earlier versions, for a change that names
+/// and types do not show.
+#[proc_macro_derive(Resumable, attributes(resumable))]
+pub fn derive_resumable(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    resumable::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -3,6 +3,7 @@
 use syn::parse_str;
 
 use crate::expand::{Promise, expand};
+use crate::resumable;
 
 fn refusal(item: &str) -> String {
     let input = parse_str(item).expect("the item is Rust");
@@ -61,4 +62,23 @@ fn owned_text_fields_are_rejected() {
     );
     let message = refusal("struct Page<'p> { name: &'p str, body: Vec<u8> }");
     assert!(message.contains("a field of type Vec") && message.contains("write `&'p [u8]`"), "{message}");
+}
+
+#[test]
+fn unsuitable_states_are_rejected() {
+    let refusal = |item: &str| {
+        let input = parse_str(item).expect("the item is Rust");
+        resumable::expand(&input).expect_err("the item cannot be derived").to_string()
+    };
+    let message = "Resumable is derived for structs; make the state a struct with this type as a field";
+    assert_eq!(refusal("enum Phase { Before, After }"), message);
+    assert_eq!(refusal("union Bits { float: f32, int: u32 }"), message);
+    assert_eq!(
+        refusal("#[resumable(skip)] struct Total(u64);"),
+        "expected `version = NUMBER`; `skip` belongs to a field"
+    );
+    assert_eq!(
+        refusal("struct Total(#[resumable(version = 2)] u64);"),
+        "expected `skip`; `version = NUMBER` belongs to the struct"
+    );
 }
