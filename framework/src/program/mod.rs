@@ -95,7 +95,9 @@ pub use napreduce_protocol::ByteSizeError;
 
 #[cfg(feature = "streaming")]
 pub(crate) use side_files::all as all_side_files;
-pub use side_files::side_file;
+#[cfg(any(doc, feature = "testing"))]
+pub(crate) use side_files::set_local as set_side_files;
+pub use side_files::{SideFile, side_file};
 pub use stores::know_stores;
 
 use crate::builder::Pipeline;

@@ -1,10 +1,14 @@
 //! Side files: `--files`, and their lookup with `side_file` in a driver, in an embedded task and on a worker.
+//! A `SideFile` is the content of one, loaded once in a process.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::fmt::{self, Display};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{fs, io};
 
 use napreduce_local::SideFileSource;
 use napreduce_protocol::mark_permanent;
@@ -22,28 +26,23 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
 /// Returns the path of a side file by the name given with `--files PATH[#NAME]`, by default its file name.
 ///
-/// Definitions, maps and reduces may call it, embedded and on a cluster.
+/// Definitions, maps and reduces may call it, embedded and on a cluster. [`SideFile`] also loads the file.
 ///
 /// ```
 /// use napreduce::program::side_file;
 /// use napreduce::{Job, TaskError};
 ///
-/// fn without_stop_words(_: &()) -> Job {
-///     let stop_words = side_file("stop.txt").and_then(std::fs::read_to_string);
-///     Job::text().map_only(move |line, out| -> Result<(), TaskError> {
-///         // Without the file the job fails.
-///         let stop_words = stop_words.as_ref().map_err(|error| TaskError::fatal(error.to_string()))?;
-///         if !stop_words.lines().any(|word| word == line) {
-///             out.emit(line, ());
-///         }
+/// fn with_size(_: &()) -> Job {
+///     Job::text().map_only(|line, out| -> Result<(), TaskError> {
+///         let limits = side_file("limits").and_then(std::fs::metadata);
+///         let limits = limits.map_err(|error| TaskError::fatal(error.to_string()))?;
+///         out.emit(line, limits.len());
 ///         Ok(())
 ///     })
 /// }
 /// # use napreduce::testing::JobTest;
-/// # let failed = std::panic::catch_unwind(|| JobTest::new(|| without_stop_words(&())).input("the\n").run());
-/// # let message = failed.expect_err("no file was passed");
-/// # let message = message.downcast_ref::<String>().expect("a message");
-/// # assert!(message.contains("unknown side file \"stop.txt\"; ship it with --files PATH"), "{message}");
+/// # let test = JobTest::new(|| with_size(&())).input("the\n").side_file("limits", "12345");
+/// # assert_eq!(test.run().text(), "the\t5\n");
 /// ```
 ///
 /// # Errors
@@ -52,6 +51,127 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 pub fn side_file(name: &str) -> io::Result<PathBuf> {
     let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
     find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| mark_permanent(UNKNOWN))
+}
+
+/// The content of a side file, loaded by a function when a task first needs it. All tasks of a process share
+/// it; a file that was replaced meanwhile is loaded again.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use std::io;
+///
+/// use napreduce::Job;
+/// use napreduce::program::SideFile;
+/// use napreduce::testing::JobTest;
+///
+/// /// `unlisted INPUT... --output DIR --files PATH#stop-words`
+/// fn unlisted() -> Job {
+///     let stop_words = SideFile::new("stop-words", |path| -> io::Result<HashSet<String>> {
+///         Ok(std::fs::read_to_string(path)?.lines().map(str::to_owned).collect())
+///     });
+///     Job::text().map_only(move |line, out| {
+///         if !stop_words.get().contains(line) {
+///             out.emit(line, ());
+///         }
+///     })
+/// }
+///
+/// let test = JobTest::new(unlisted).input("the\nowl\n").side_file("stop-words", "a\nthe\n");
+/// assert_eq!(test.run().text(), "owl\n");
+/// ```
+#[must_use = "its content is loaded by `get`"]
+pub struct SideFile<T> {
+    name: String,
+    /// Looked up when the job is defined, since another job of the process may have another file of the name.
+    path: Result<PathBuf, String>,
+    loader: Loader<T>,
+    content: OnceLock<Arc<T>>,
+}
+
+/// The function of a `SideFile`.
+struct Loader<T> {
+    /// Distinguishes functions for one file.
+    address: usize,
+    load: Arc<dyn Fn(&Path) -> Result<T, String> + Send + Sync>,
+}
+
+impl<T: Send + Sync + 'static> SideFile<T> {
+    /// Names a side file of the job and the function that loads it, which can capture nothing. Definitions
+    /// call it; it reads nothing.
+    pub fn new<E: Display + 'static>(name: &str, load: fn(&Path) -> Result<T, E>) -> SideFile<T> {
+        let loader = Loader {
+            address: load as usize,
+            load: Arc::new(move |path| load(path).map_err(|error| error.to_string())),
+        };
+        let path = side_file(name).map_err(|error| error.to_string());
+        SideFile { name: name.to_owned(), path, loader, content: OnceLock::new() }
+    }
+
+    /// Returns the content.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the job has no such file, which fails the job, or if it cannot be loaded, which fails the
+    /// attempt. The message names the file, the cause and the remedy. An `Err` would do less: a map that
+    /// returns [`BadRecord`](crate::builder::BadRecord) would report all its records as bad.
+    #[track_caller]
+    pub fn get(&self) -> &T {
+        if let Some(content) = self.content.get() {
+            return content;
+        }
+        match self.load() {
+            Ok(content) => self.content.get_or_init(|| content),
+            Err(message) => panic!("{message}"),
+        }
+    }
+
+    #[cold]
+    fn load(&self) -> Result<Arc<T>, String> {
+        let path = self.path.as_ref().map_err(String::clone)?;
+        shared(path, &self.loader).map_err(|error| {
+            format!("cannot load the side file {:?} from {}: {error}", self.name, path.display())
+        })
+    }
+}
+
+impl<T> Clone for SideFile<T> {
+    fn clone(&self) -> Self {
+        let loader = Loader { address: self.loader.address, load: Arc::clone(&self.loader.load) };
+        SideFile { name: self.name.clone(), path: self.path.clone(), loader, content: self.content.clone() }
+    }
+}
+
+impl<T> fmt::Debug for SideFile<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SideFile").field("name", &self.name).field("path", &self.path).finish()
+    }
+}
+
+/// Contents by file, function and type. Jobs that run at once may have different files of one name.
+static LOADED: Mutex<BTreeMap<(PathBuf, usize, TypeId), Arc<Slot>>> = Mutex::new(BTreeMap::new());
+
+/// The place of one content; locked while it is loaded.
+type Slot = Mutex<Option<(FileState, Arc<dyn Any + Send + Sync>)>>;
+
+/// Length, modification time and inode of a file.
+type FileState = (u64, i64, i64, u64);
+
+/// Returns the content of a file, which is loaded unless the process has it.
+fn shared<T: Send + Sync + 'static>(path: &Path, loader: &Loader<T>) -> Result<Arc<T>, String> {
+    let key = (path.to_owned(), loader.address, TypeId::of::<T>());
+    let slot = Arc::clone(LOADED.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = fs::metadata(path).map_err(|error| error.to_string())?;
+    let state = (file.len(), file.mtime(), file.mtime_nsec(), file.ino());
+    if let Some((of_state, content)) = &*slot
+        && *of_state == state
+        && let Ok(content) = Arc::clone(content).downcast()
+    {
+        return Ok(content);
+    }
+    let content = Arc::new((loader.load)(path)?);
+    *slot = Some((state, Arc::<T>::clone(&content)));
+    Ok(content)
 }
 
 fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString>) -> io::Result<PathBuf> {
@@ -65,11 +185,16 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
         }
     }
     let known = if here.is_empty() {
-        String::from("ship it with --files PATH")
+        String::new()
     } else {
-        format!("the job has {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+        format!("; the job has {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
     };
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("{UNKNOWN} {name:?}; {known}")))
+    Err(io::Error::new(
+        io::ErrorKind::NotFound,
+        format!(
+            "{UNKNOWN} {name:?}; pass --files PATH#{name}, or call Driver::set_side_file, in a test JobTest::side_file{known}"
+        ),
+    ))
 }
 
 /// Returns all side files of the job by name.
@@ -80,12 +205,12 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
         return Ok(here.iter().map(|(name, path)| (name.into(), path.clone())).collect());
     }
     let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else { return Ok(BTreeMap::new()) };
-    std::fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
+    fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
 }
 
-/// Replaces the files that `side_file` finds in this process.
-pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) {
-    *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
+/// Replaces the files that `side_file` finds in this process; returns the earlier ones.
+pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) -> BTreeMap<String, PathBuf> {
+    std::mem::replace(&mut *HERE.lock().unwrap_or_else(PoisonError::into_inner), files)
 }
 
 /// Returns a file with an explicit name.
@@ -108,7 +233,7 @@ pub(crate) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
                 if is_missing { r"; in a path a comma is written \, and a # is written \#" } else { "" };
             format!("cannot read the side file {shown}: {error}{hint}")
         };
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        if !fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(format!("side file {shown} is not a regular file; name a regular file"));
         }
         let absolute = std::path::absolute(path).map_err(unreadable)?;
@@ -191,6 +316,8 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     #[test]
@@ -215,7 +342,7 @@ mod tests {
         };
         let named = |file: &str, name: &str| (path(file), name.to_owned());
         for name in ["a,b", "a#b", r"a\b", "plain"] {
-            std::fs::write(path(name), name).expect("written");
+            fs::write(path(name), name).expect("written");
             assert_eq!(read(&path(name)), [named(name, name)]);
         }
         let both = format!("{},{}", path(r"a\,b"), path(r"a\#b#a\#\,"));
@@ -224,7 +351,7 @@ mod tests {
             read(&format!("{},{}", path("a#b"), path("plain#a"))),
             [named("a#b", "a#b"), named("plain", "a")]
         );
-        std::fs::write(path("a"), "").expect("written");
+        fs::write(path("a"), "").expect("written");
         assert_eq!(read(&path("a#b")), [named("a", "b")], "a file with a name of its own comes first");
     }
 
@@ -232,7 +359,7 @@ mod tests {
     fn missing_and_duplicate_side_files_are_rejected() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a");
-        std::fs::write(&path, "x").expect("a written file");
+        fs::write(&path, "x").expect("a written file");
         let source =
             |path: &Path, name: &str| SideFileSource { path: path.to_owned(), name: name.to_owned() };
         let files = by_name(&[source(&path, "a"), source(&path, "b")]).expect("two names");
@@ -254,18 +381,100 @@ mod tests {
     #[test]
     fn worker_stores_side_files_per_job() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("a"), "x").expect("a written file");
+        fs::write(folder.path().join("a"), "x").expect("a written file");
         let directory = || Some(folder.path().as_os_str().to_owned());
         let none = BTreeMap::new();
         assert_eq!(find("a", &none, directory()).expect("it is there"), folder.path().join("a"));
         for name in ["b", "../a", "", "."] {
             let error = find(name, &none, directory()).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            assert!(error.to_string().ends_with("ship it with --files PATH"), "{error}");
+            assert!(error.to_string().contains(&format!("; pass --files PATH#{name}, or")), "{error}");
         }
         let here = BTreeMap::from([("words".to_owned(), PathBuf::from("/w"))]);
         assert_eq!(find("words", &here, None).expect("it is known"), Path::new("/w"));
         let error = find("word", &here, None).expect_err("another name").to_string();
-        assert_eq!(error, "unknown side file \"word\"; the job has words");
+        assert_eq!(
+            error,
+            "unknown side file \"word\"; pass --files PATH#word, or call Driver::set_side_file, in a test \
+             JobTest::side_file; the job has words"
+        );
+    }
+
+    fn file_at<T: Send + Sync + 'static, E: Display + 'static>(
+        path: &Path,
+        load: fn(&Path) -> Result<T, E>,
+    ) -> SideFile<T> {
+        SideFile { path: Ok(path.to_owned()), ..SideFile::new("words", load) }
+    }
+
+    fn panic_of<T>(call: impl FnOnce() -> T) -> String {
+        let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)) else {
+            panic!("it returned")
+        };
+        *panic.downcast().expect("a message")
+    }
+
+    #[test]
+    fn content_is_loaded_once_until_file_is_replaced() {
+        static LOADS: AtomicU64 = AtomicU64::new(0);
+        let load = |path: &Path| {
+            LOADS.fetch_add(1, Ordering::Relaxed);
+            fs::read_to_string(path)
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("words");
+        fs::write(&path, "a").expect("a written file");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert_eq!(file_at(&path, load).get(), "a"));
+            }
+        });
+        let before = file_at(&path, load);
+        assert_eq!((before.get().as_str(), LOADS.load(Ordering::Relaxed)), ("a", 1));
+        fs::write(&path, "other").expect("a written file");
+        assert_eq!(file_at(&path, load).get(), "other");
+        assert_eq!((before.get().as_str(), LOADS.load(Ordering::Relaxed)), ("a", 2));
+    }
+
+    #[test]
+    fn files_and_functions_have_contents_of_their_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let paths = ["one", "three"].map(|text| {
+            let path = folder.path().join(text);
+            fs::write(&path, text).expect("a written file");
+            path
+        });
+        let text = |path: &Path| fs::read_to_string(path);
+        let length = |path: &Path| fs::metadata(path).map(|file| file.len());
+        for _ in 0..2 {
+            assert_eq!(paths.each_ref().map(|path| file_at(path, text).get().clone()), ["one", "three"]);
+            assert_eq!(paths.each_ref().map(|path| *file_at(path, length).get()), [3, 5]);
+        }
+    }
+
+    #[test]
+    fn failed_load_names_path_and_cause() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("words");
+        let file = file_at(&path, |path| {
+            let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+            text.parse::<u64>().map_err(|error| format!("line 1: {error}"))
+        });
+        let place = format!("cannot load the side file \"words\" from {}: ", path.display());
+        assert_eq!(panic_of(|| *file.get()), format!("{place}No such file or directory (os error 2)"));
+        fs::write(&path, "x").expect("a written file");
+        assert_eq!(panic_of(|| *file.get()), format!("{place}line 1: invalid digit found in string"));
+        fs::write(&path, "7").expect("a written file");
+        assert_eq!(*file.get(), 7, "a failure is not kept");
+    }
+
+    #[test]
+    fn missing_file_is_named_with_remedy() {
+        let file = SideFile::new("no-such-words", |path| fs::read(path));
+        let message = panic_of(|| file.get().len());
+        assert!(
+            message.starts_with("unknown side file \"no-such-words\"; pass --files PATH#no-such-words"),
+            "{message}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the tasks of a job, attempt by attempt, in the test's own thread. It takes the place of a worker and
 //! a coordinator: task descriptions, file locations, and retries after interruptions.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest, TestInput};
 use crate::builder::Job;
 use crate::input::{InputFile, InputSplit, Split};
+use crate::program::set_side_files;
 use crate::settings::Settings;
 
 /// More than any test needs; detects attempts that make no progress.
@@ -70,9 +72,13 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
         let settings = Settings { bad_rows: test.bad_rows, bad_records: test.bad_records, ..settings };
         let folder = Folder::make();
-        for (number, input) in test.inputs.iter().enumerate() {
-            let path = folder.path().join(test.input_name(number));
-            fs::write(&path, &input.bytes)
+        let inputs = test.inputs.iter().enumerate();
+        let inputs =
+            inputs.map(|(number, input)| (folder.path().join(test.input_name(number)), &input.bytes));
+        let side_files =
+            test.side_files.iter().map(|(name, bytes)| (folder.inner("files").join(name), bytes));
+        for (path, bytes) in inputs.chain(side_files) {
+            fs::write(&path, bytes)
                 .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         }
         Trial { test, settings, folder, boundaries, tamper: None }
@@ -84,7 +90,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     }
 
     pub(super) fn run(mut self, schedule: &Schedule) -> TrialResult {
-        let counted = Counted::begin();
+        let exclusive = Exclusive::begin(!self.test.side_files.is_empty());
         let mut job = self.job();
         let files = self.files(&job);
         let splits = job.pipeline.split(&files, self.test.split_size, &mut self.settings);
@@ -132,13 +138,19 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
                 self.collect(ended, &mut output);
             }
         }
-        drop(counted);
+        drop(exclusive);
         let Progress { counters, boundaries, attempts, complaints, .. } = progress;
         TrialResult { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
     }
 
     /// Builds a new job for each attempt, as in a separate process.
     fn job(&self) -> Job<T> {
+        if !self.test.side_files.is_empty() {
+            let files = self.folder.inner("files");
+            set_side_files(
+                self.test.side_files.keys().map(|name| (name.clone(), files.join(name))).collect(),
+            );
+        }
         let mut job = (self.test.job)();
         job.pipeline.check().unwrap_or_else(|error| panic!("{error}"));
         job.pipeline.set(self.settings.clone());
@@ -337,21 +349,25 @@ fn script(interruptions: &[Interruption]) -> (Script, Option<Preemption>) {
     (Script::new(asks), end)
 }
 
-/// Exclusive use of the global user counters.
-struct Counted {
-    before: CounterValues,
+/// Exclusive use of the user counters and side files, which are global.
+struct Exclusive {
+    counters: CounterValues,
+    /// `None` if the test has no side files.
+    side_files: Option<BTreeMap<String, PathBuf>>,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Counted {
-    fn begin() -> Counted {
+impl Exclusive {
+    fn begin(has_side_files: bool) -> Exclusive {
         let alone = counters_alone();
-        Counted { before: user_counters(), _alone: alone }
+        let side_files = has_side_files.then(|| set_side_files(BTreeMap::new()));
+        Exclusive { counters: user_counters(), side_files, _alone: alone }
     }
 }
 
-impl Drop for Counted {
+impl Drop for Exclusive {
     fn drop(&mut self) {
-        set_user_counters(&self.before);
+        set_user_counters(&self.counters);
+        self.side_files.take().map(set_side_files);
     }
 }

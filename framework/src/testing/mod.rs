@@ -66,6 +66,7 @@ pub struct JobTest<J> {
     settings: Vec<String>,
     bad_rows: BadRows,
     bad_records: BadRows,
+    side_files: BTreeMap<String, Vec<u8>>,
 }
 
 /// A file, and the name of its input if the job has several.
@@ -135,6 +136,7 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             settings: Vec::new(),
             bad_rows: BadRows::default(),
             bad_records: BadRows::default(),
+            side_files: BTreeMap::new(),
         }
     }
 
@@ -241,6 +243,26 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// ```
     pub fn bad_records(mut self, bad_records: BadRows) -> Self {
         self.bad_records = bad_records;
+        self
+    }
+
+    /// Adds a side file of these bytes, as with `--files PATH#NAME`.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::program::SideFile;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let titled = || {
+    ///     let title = SideFile::new("title", |path| std::fs::read_to_string(path));
+    ///     Job::text().map_only(move |line: &str, out| out.emit(title.get(), line))
+    /// };
+    /// let test = JobTest::new(titled).input("to be\n").side_file("title", "Hamlet");
+    /// assert_eq!(test.run().text(), "Hamlet\tto be\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn side_file(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
+        self.side_files.insert(name.to_owned(), bytes.as_ref().to_vec());
         self
     }
 

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::fs;
 
+use napreduce::program::SideFile;
+
 use super::movies::Movie;
 
 pub const CENTROIDS_MAX: usize = 16;
@@ -20,17 +22,11 @@ pub struct Centroids {
 }
 
 impl Centroids {
-    /// The side file `centroids`, which the job was given with `--files PATH#centroids`.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such file, or it is invalid.
-    pub fn of_side_file() -> Result<Centroids, String> {
-        let path = napreduce::program::side_file("centroids")
-            .map_err(|error| format!("{error}; the centroids are --files PATH#centroids"))?;
-        let text = fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read the centroids {}: {error}", path.display()))?;
-        Centroids::parse(&text)
+    /// The side file `centroids`, given with `--files PATH#centroids`.
+    pub fn of_side_file() -> SideFile<Centroids> {
+        SideFile::new("centroids", |path| {
+            Centroids::parse(&fs::read_to_string(path).map_err(|error| error.to_string())?)
+        })
     }
 
     /// The centroids of these lines, which are numbered from 0 on.

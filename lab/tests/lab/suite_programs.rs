@@ -82,7 +82,7 @@ fn centroids_come_as_a_side_file() {
     fs::write(root.path().join("second.txt"), next.join("\n")).unwrap();
     check(root.path(), classification, "movies --files second.txt#centroids", "0\t7\n1\t8\n");
     for program in [classification, kmeans] {
-        check_fails(root.path(), program, "movies", 1, "the centroids are --files PATH#centroids");
+        check_fails(root.path(), program, "movies", 1, "pass --files PATH#centroids");
     }
 }
 

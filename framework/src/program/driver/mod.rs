@@ -208,7 +208,7 @@ impl<'p> Driver<'p> {
     /// use napreduce::program::Error;
     /// use napreduce::Driver;
     ///
-    /// /// The second job finds what the first one wrote by `napreduce::program::side_file("frequent")`.
+    /// /// The second job finds what the first one wrote by `SideFile::new("frequent", load)`.
     /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
     ///     let frequent = driver.intermediate("frequent");
     ///     driver.job("frequent").output(&frequent).reduces(1).run()?;

@@ -7,14 +7,11 @@ use napreduce::{Emit, Job, Program};
 use napreduce_lab::records::{Centroids, Movie};
 
 pub fn classification(_: &()) -> Job {
-    classes(Centroids::of_side_file())
-}
-
-pub fn classes(centroids: Result<Centroids, String>) -> Job {
+    let centroids = Centroids::of_side_file();
     Job::text()
         .map(move |line: &str, out: &mut Emit<u32, String>| {
             let movie = Movie::parse(line)?;
-            let (class, _) = centroids.as_ref().map_err(String::clone)?.nearest(&movie)?;
+            let (class, _) = centroids.get().nearest(&movie)?;
             out.emit(class, movie.id);
             Ok::<(), String>(())
         })

@@ -14,14 +14,10 @@ enum Pass {
 }
 
 pub fn kmeans(_: &()) -> Job {
-    step(Centroids::of_side_file())
-}
-
-pub fn step(centroids: Result<Centroids, String>) -> Job {
+    let centroids = Centroids::of_side_file();
     Job::text()
         .map(move |line: &str, out: &mut Emit<(u32, Pass), (f32, String)>| {
-            let (cluster, similarity) =
-                centroids.as_ref().map_err(String::clone)?.nearest(&Movie::parse(line)?)?;
+            let (cluster, similarity) = centroids.get().nearest(&Movie::parse(line)?)?;
             out.emit((cluster, Pass::Similarity), (similarity, ""));
             out.emit((cluster, Pass::Line), (similarity, line));
             Ok::<(), String>(())

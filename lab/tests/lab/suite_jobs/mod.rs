@@ -24,11 +24,17 @@ fn test<T, J: Fn() -> Job<T>>(job: J, inputs: &[String]) -> JobTest<J> {
 
 /// Checks the output of a job with several splits and numbers of reduces.
 fn check<T>(job: impl Fn() -> Job<T> + Copy, inputs: &[String], expected: &str) {
-    same(&test(job, inputs).run().text(), expected);
+    check_with(&[], job, inputs, expected);
+}
+
+/// As `check`, with side files by name.
+fn check_with<T>(side_files: &[(&str, &str)], job: impl Fn() -> Job<T> + Copy, inputs: &[String], expected: &str) {
+    let test = || side_files.iter().fold(test(job, inputs), |test, (name, text)| test.side_file(name, text));
+    same(&test().run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
-    let cut = test(job, inputs).split_size(bytes as u64 / 5 + 1).setting("combine-files=false");
+    let cut = test().split_size(bytes as u64 / 5 + 1).setting("combine-files=false");
     same(&cut.run().text(), expected);
-    let shared = test(job, inputs).split_size(bytes as u64 / 3 + 1).reduces(3).run().text();
+    let shared = test().split_size(bytes as u64 / 3 + 1).reduces(3).run().text();
     same(&sorted(&shared), &sorted(expected));
 }
 

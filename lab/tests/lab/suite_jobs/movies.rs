@@ -16,10 +16,12 @@ mod kmeans_movies;
 use napreduce::testing::{JobTest, assert_preemption_safe};
 use napreduce_lab::records::Centroids;
 
-use super::{check, data, reference, sizes};
+use super::{check, check_with, data, reference, sizes};
 
 const MOVIES: fn() -> napreduce::Job = || histogram_movies::histogram(&());
 const RATINGS: fn() -> napreduce::Job = || histogram_ratings::histogram(&());
+const CLASSES: fn() -> napreduce::Job = || classification::classification(&());
+const KMEANS: fn() -> napreduce::Job = || kmeans_movies::kmeans(&());
 
 /// Two centroids with raters 1 and 2, and one with a rater that no movie has.
 const CENTROIDS: &str = "0 0 30 2 1_5,2_1\n1 0 20 2 1_1,2_5\n2 0 10 1 99_3\n";
@@ -47,21 +49,19 @@ fn clusters_and_classes_match_the_reference() {
     for bytes in sizes() {
         let texts = data::movies(bytes);
         let centroids = data::centroids(&texts[0]);
-        let parsed = Centroids::parse(&centroids);
-        check(|| kmeans_movies::step(parsed.clone()), &texts, &reference::kmeans(&texts[0], &centroids));
-        let classes = reference::classification(&texts[0], &centroids);
-        check(|| classification::classes(parsed.clone()), &texts, &classes);
+        let files = [("centroids", centroids.as_str())];
+        check_with(&files, KMEANS, &texts, &reference::kmeans(&texts[0], &centroids));
+        check_with(&files, CLASSES, &texts, &reference::classification(&texts[0], &centroids));
     }
 }
 
 #[test]
 fn movie_joins_the_first_of_the_nearest_centroids() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
-    let classes = || classification::classes(Centroids::parse(CENTROIDS));
-    assert_eq!(JobTest::new(classes).input(text).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
-    let step = || kmeans_movies::step(Centroids::parse(CENTROIDS));
+    let test = |job| JobTest::new(job).input(text).side_file("centroids", CENTROIDS);
+    assert_eq!(test(CLASSES).run().text(), "0\t7\n0\t9\n0\t6\n0\t5\n1\t8\n");
     // The mean of cluster 0 is about 0.5, to which 0 is closer than 1; cluster 2 is empty.
-    let output = JobTest::new(step).input(text).run().text();
+    let output = test(KMEANS).run().text();
     assert_eq!(output, reference::kmeans(text, CENTROIDS));
     let centroids: Vec<&str> = output.lines().filter(|line| !line.contains('\t')).collect();
     assert_eq!(centroids.len(), 2, "{output}");
@@ -107,6 +107,7 @@ fn movie_jobs_are_preemption_safe() {
     let text = "7:1_4,2_1\n8:1_2,2_5\n9:50_5\n6:1_3\n5:\n";
     assert_preemption_safe(MOVIES, text);
     assert_preemption_safe(RATINGS, text);
-    assert_preemption_safe(|| classification::classes(Centroids::parse(CENTROIDS)), text);
-    assert_preemption_safe(|| kmeans_movies::step(Centroids::parse(CENTROIDS)), text);
+    for job in [CLASSES, KMEANS] {
+        JobTest::new(job).input(text).side_file("centroids", CENTROIDS).assert_preemption_safe();
+    }
 }

@@ -1,20 +1,20 @@
 //! A chain whose driver reads the output of a round and passes it to the next one as a side file.
 
-use napreduce::program::{Error, side_file};
+use std::fs;
+
+use napreduce::program::{Error, SideFile};
 use napreduce::records::Records;
-use napreduce::{Driver, Emit, Job, TaskError};
+use napreduce::{Driver, Emit, Job};
 
 use crate::Choice;
 
 /// Counts the words that are not in any side file called `known`.
 pub fn unknown_words(_: &Choice) -> Job<(String, u64)> {
+    let known = SideFile::new("known", |path| fs::read_to_string(path));
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), TaskError> {
-            let known = side_file("known").and_then(std::fs::read_to_string);
-            let known = known.map_err(|error| TaskError::fatal(error.to_string()))?;
-            let words = line.split(' ').filter(|word| !known.lines().any(|known| known == *word));
+        .map(move |line: &str, out: &mut Emit<String, u64>| {
+            let words = line.split(' ').filter(|word| !known.get().lines().any(|known| known == *word));
             words.for_each(|word| out.emit(word, 1));
-            Ok(())
         })
         .output(Records::<String, u64>::default())
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
@@ -33,7 +33,7 @@ pub fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     let mut known = String::from("\n");
     for round in 0..=choice.number {
         let list = format!("known-{round}");
-        let written = std::fs::write(&list, &known);
+        let written = fs::write(&list, &known);
         written.map_err(|error| Error::Usage(format!("cannot write {list}: {error}")))?;
         driver.set_side_file("known", &list)?;
         let counts = driver.intermediate(&format!("round-{round}"));

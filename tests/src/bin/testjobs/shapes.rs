@@ -1,6 +1,7 @@
 //! Jobs of every shape that the builder allows, with well-behaved user code.
 
 use napreduce::output::{NamedOutput, Text};
+use napreduce::program::SideFile;
 use napreduce::{Emit, Job, counter};
 
 use crate::Choice;
@@ -143,12 +144,11 @@ pub fn slow_lines(choice: &Choice) -> Job {
 
 /// Lines that are also in the side file `known`; each attempt prints to its logs.
 pub fn known_lines(_: &Choice) -> Job {
-    Job::text().map_only(|line: &str, out| {
+    let known = SideFile::new("known", |path| std::fs::read_to_string(path));
+    Job::text().map_only(move |line: &str, out| {
         println!("looking for {line}");
         eprintln!("not an error: {line}");
-        let known = napreduce::program::side_file("known").expect("it was taken along");
-        let known = std::fs::read_to_string(known).expect("it can be read");
-        if known.lines().any(|name| name == line) {
+        if known.get().lines().any(|name| name == line) {
             out.emit(line, ());
         }
     })
