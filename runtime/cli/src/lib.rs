@@ -5,6 +5,7 @@
 
 mod cluster;
 mod coordinator;
+mod demo;
 #[cfg(test)]
 mod documented;
 mod explaining;
@@ -61,6 +62,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  nap demo                        see a preemption on a small cluster
   nap up --workers 3              run a cluster here until Ctrl-C
   nap status                      workers, slots, jobs, and why jobs wait
   nap job list                    running jobs, then ended ones
@@ -80,6 +82,7 @@ version differs.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Arguments),
     Up(up::Arguments),
     Coordinator(coordinator::Arguments),
     Worker(worker::Arguments),
@@ -104,9 +107,9 @@ enum Command {
 pub fn main() -> ExitCode {
     // A coordinator commits outputs to object stores.
     napreduce::program::know_stores();
-    // Workers run this binary for the tasks of streaming and frames jobs.
+    // Workers run this binary for the tasks of streaming and frames jobs and of the demo.
     if napreduce::program::task_requested() {
-        let program = napreduce::streaming::add_to(napreduce::Program::new());
+        let program = demo::add_to(napreduce::streaming::add_to(napreduce::Program::new()));
         return napreduce::streaming::frames::main(program);
     }
     // These take the options of job programs, some of which have the names of options of `nap`.
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
     match line.next() {
         Some(command) if command == "streaming" => return streaming::run(line),
         Some(command) if command == "frames" => return frames::run(line),
+        Some(command) if command == demo::JOB_COMMAND => return demo::run_job(line),
         Some(command) if command == "hadoop" => return finish(NAME, hadoop::run(line)),
         _ => {}
     }
@@ -145,6 +149,7 @@ fn print_refusal(refused: &clap::Error) -> ExitCode {
 
 fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
     match command {
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Up(arguments) => up::run(arguments, cluster),
         Command::Coordinator(arguments) => coordinator::run(arguments, cluster),
         Command::Worker(arguments) => worker::run(arguments, cluster),

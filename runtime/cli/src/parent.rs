@@ -1,5 +1,5 @@
-//! Ends a process with the program that started it: daemons with `nap up`, simulations with the dashboard. They
-//! receive SIGINT, as from Ctrl-C, and end at once.
+//! Ends a process with the program that started it: daemons with `nap up`, `nap up` with `nap demo`, simulations
+//! with the dashboard. They receive SIGINT, as from Ctrl-C, and end at once.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};

@@ -8,6 +8,7 @@
 mod agreement;
 mod browser;
 mod deadlines;
+mod demo;
 mod driver_reads;
 mod exported;
 mod failures;

@@ -24,6 +24,7 @@ use signal_hook::iterator::Signals;
 
 use crate::cluster::{ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables};
 use crate::failure::usage;
+use crate::parent::end_with_parent;
 use crate::web::Dashboard;
 use crate::worker::{DaemonArguments, LeaveArguments};
 
@@ -89,6 +90,7 @@ enum Event {
 
 /// Runs the cluster until a signal comes.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    end_with_parent()?;
     let Plan { coordinator, workers, web, settings } = Plan::of(arguments, cluster).map_err(usage)?;
     let WorkerConfiguration { map_slots, reduce_slots, leave, .. } = settings.1;
     let directory = cluster.directory()?;

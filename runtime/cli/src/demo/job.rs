@@ -1,0 +1,105 @@
+//! The job of the demonstration: a word count with a pause at each word. It is part of `nap`, so that no other
+//! program is needed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use napreduce::{Driver, Emit, Job, Program, words};
+use serde::{Deserialize, Serialize};
+
+use crate::failure;
+use crate::parent::end_with_parent;
+
+/// The name of the job, and of the command with which `nap demo` runs it.
+pub const NAME: &str = "demo-job";
+const LINES: u32 = 500;
+const WORDS_OF_LINE: u32 = 8;
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+struct Pauses {
+    /// Pause of the reduce at each word, in milliseconds
+    #[arg(long, value_name = "MILLIS")]
+    pause: u64,
+}
+
+fn slow_count(pauses: &Pauses) -> Job {
+    let pause = Duration::from_millis(pauses.pause);
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .combine(|count, more| *count += more)
+        .reduce(move |word, counts, out| {
+            sleep(pause);
+            out.emit(word, counts.sum());
+        })
+}
+
+/// Adds the job to a program, for its tasks.
+pub fn add_to(program: Program) -> Program {
+    program.job(NAME, slow_count)
+}
+
+/// Runs the job, on the arguments after the name of the command.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    if let Err(error) = end_with_parent() {
+        failure::print(&error);
+        return ExitCode::FAILURE;
+    }
+    let program = add_to(Program::new()).about("The job of nap demo").called("nap demo-job", arguments);
+    program
+        .drive(|driver: &mut Driver<'_>, pauses: &Pauses| driver.job(NAME).parameters(pauses).run().map(drop))
+}
+
+/// One run of the job: its input, which is also the name of its queue, and its output.
+pub struct Count {
+    pub name: &'static str,
+    pub output: PathBuf,
+    input: PathBuf,
+    reduces: u32,
+}
+
+impl Count {
+    /// Writes the input, with this number of different words.
+    pub fn write(folder: &Path, name: &'static str, reduces: u32, words: u32) -> Result<Count> {
+        let (input, output) = (folder.join(format!("{name}.txt")), folder.join(name));
+        let mut text = String::new();
+        for index in 0..LINES * WORDS_OF_LINE {
+            let end = if (index + 1).is_multiple_of(WORDS_OF_LINE) { '\n' } else { ' ' };
+            text.push_str(&format!("{name}-{:03}{end}", index % words));
+        }
+        fs::write(&input, text).with_context(|| format!("cannot write {}", input.display()))?;
+        Ok(Count { name, output, input, reduces })
+    }
+
+    /// Returns the arguments of `nap` that run the job.
+    pub fn line(&self, pause: Duration, output: &Path) -> Vec<OsString> {
+        let mut line = vec![NAME.into(), self.input.clone().into(), "--output".into(), output.into()];
+        let reduces = self.reduces.to_string();
+        let pause = pause.as_millis().to_string();
+        line.extend(
+            ["--reduces", &reduces, "--pause", &pause, "--name", self.name, "--quiet"].map(OsString::from),
+        );
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_has_every_word() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, count) in [("research", 140), ("production", 24)] {
+            let written = Count::write(folder.path(), name, 1, count).expect("written");
+            let text = fs::read_to_string(written.input).expect("it is there");
+            let different: std::collections::BTreeSet<&str> = words(&text).collect();
+            assert_eq!(different.len(), count as usize, "{name}");
+        }
+    }
+}
