@@ -88,11 +88,13 @@ pub struct SideFile<T> {
     content: OnceLock<Arc<T>>,
 }
 
+type Load<T> = dyn Fn(&Path) -> Result<T, String> + Send + Sync;
+
 /// The function of a `SideFile`.
 struct Loader<T> {
     /// Distinguishes functions for one file.
     address: usize,
-    load: Arc<dyn Fn(&Path) -> Result<T, String> + Send + Sync>,
+    load: Arc<Load<T>>,
 }
 
 impl<T: Send + Sync + 'static> SideFile<T> {

@@ -28,7 +28,12 @@ fn check<T>(job: impl Fn() -> Job<T> + Copy, inputs: &[String], expected: &str) 
 }
 
 /// As `check`, with side files by name.
-fn check_with<T>(side_files: &[(&str, &str)], job: impl Fn() -> Job<T> + Copy, inputs: &[String], expected: &str) {
+fn check_with<T>(
+    side_files: &[(&str, &str)],
+    job: impl Fn() -> Job<T> + Copy,
+    inputs: &[String],
+    expected: &str,
+) {
     let test = || side_files.iter().fold(test(job, inputs), |test, (name, text)| test.side_file(name, text));
     same(&test().run().text(), expected);
     let bytes: usize = inputs.iter().map(String::len).sum();
