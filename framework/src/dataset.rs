@@ -135,6 +135,15 @@ impl Files {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Returns the token with which a cluster keeps a temporary directory while a job uses it.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn chain(&self) -> Option<u128> {
+        match &self.owner {
+            Owner::Program(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).token(),
+            Owner::Person | Owner::Driver => None,
+        }
+    }
 }
 
 impl<T> Dataset<T> {

@@ -36,8 +36,7 @@ mod report;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 pub(crate) mod side_files;
 mod stores;
-#[cfg(any(feature = "cluster", feature = "guests"))]
-mod typed_paths;
+pub(crate) mod typed_paths;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "cli")]

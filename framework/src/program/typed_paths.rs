@@ -3,24 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::{JobError, JobPlan, StorageScheme};
+#[cfg(any(feature = "cluster", feature = "guests"))]
+use napreduce_protocol::JobError;
+use napreduce_protocol::{JobPlan, StorageScheme};
 
 use super::error::Error;
 
 /// The directory of relative paths.
-pub(super) struct TypedPaths {
+pub(crate) struct TypedPaths {
     here: PathBuf,
 }
 
 impl TypedPaths {
-    pub(super) fn from_here() -> Result<TypedPaths, Error> {
+    pub(crate) fn from_here() -> Result<TypedPaths, Error> {
         let here = std::env::current_dir()
             .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
         Ok(TypedPaths { here })
     }
 
     /// Makes the paths of a plan absolute; returns whether any was relative.
-    pub(super) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
+    pub(crate) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
         let is_relative = |path: &Path| path.is_relative() && StorageScheme::of(path).is_none();
         let relative = is_relative(&plan.output)
             || plan.splits.iter().flat_map(|split| &split.parts).any(|part| is_relative(&part.path));
@@ -37,6 +39,7 @@ impl TypedPaths {
     }
 
     /// Restores the paths in an error as typed, if one was relative.
+    #[cfg(any(feature = "cluster", feature = "guests"))]
     pub(super) fn as_typed(&self, mut error: JobError, relative: bool) -> JobError {
         if !relative || self.here == Path::new("/") {
             return error;

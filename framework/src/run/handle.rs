@@ -22,7 +22,7 @@ use crate::program::Error;
 /// A job that was started and runs while the program does something else. As a future it ends with the job, in any
 /// async runtime.
 ///
-/// Dropping it cancels the job and waits until its tasks have ended.
+/// Dropping it cancels a job on this machine and waits until its tasks have ended; a job on a cluster runs on.
 ///
 /// ```no_run
 /// use napreduce::run::Local;
@@ -44,7 +44,7 @@ use crate::program::Error;
 /// }
 /// # let _ = lengths;
 /// ```
-#[must_use = "dropping a handle cancels its job; call `wait`, or `detach` to let the job run on"]
+#[must_use = "dropping a handle cancels a job on this machine; call `wait`, or `detach` to let it run on"]
 pub struct JobHandle<T> {
     /// Dropped first: it waits for the end of the job.
     started: StartedJob,

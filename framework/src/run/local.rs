@@ -8,7 +8,8 @@ use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded};
 use super::JobRequest;
 use super::handle::JobHandle;
 use crate::dataset::{Dataset, Files};
-use crate::program::plan::Surroundings;
+use crate::program::plan::{Planned, Surroundings};
+use crate::program::typed_paths::TypedPaths;
 use crate::program::{Error, check_initialised};
 
 /// This machine as a place for jobs. By default tasks are processes, as many at once as there are cores.
@@ -89,8 +90,10 @@ impl<T> JobRequest<T> {
                 Files::temporary(chain)
             }
         };
-        let planned = self.plan(&output, true, &mut local.clone())?;
-        let started = start_embedded(planned.plan, &local.embedded())?;
-        Ok(JobHandle::new(started, Arc::new(output), self.files, planned.warnings))
+        let Planned { mut plan, warnings } = self.plan(&output, true, &mut local.clone())?;
+        // The program may change its working directory meanwhile.
+        TypedPaths::from_here()?.make_absolute(&mut plan);
+        let started = start_embedded(plan, &local.embedded())?;
+        Ok(JobHandle::new(started, Arc::new(output), self.files, warnings))
     }
 }

@@ -29,6 +29,8 @@
 //! }
 //! ```
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod handle;
 mod local;
 
@@ -42,6 +44,8 @@ use napreduce_local::check_reads;
 use serde::Serialize;
 use serde_json::Value;
 
+#[cfg(feature = "cluster")]
+pub use cluster::Cluster;
 pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
 
@@ -227,6 +231,14 @@ impl<T> JobRequest<T> {
         self.fault.get_or_insert(fault);
     }
 
+    fn settings(&self) -> Result<Settings, Error> {
+        Ok(Settings {
+            bad_rows: self.arguments.bad_rows,
+            bad_records: self.arguments.bad_records,
+            ..Settings::parse(&self.arguments.conf)?
+        })
+    }
+
     /// Plans the job for tasks that write to `output`. `finds_files` says whether tasks find side files at their paths
     /// on this machine.
     fn plan(
@@ -238,11 +250,7 @@ impl<T> JobRequest<T> {
         if let Some(fault) = &self.fault {
             return Err(Error::Usage(fault.clone()));
         }
-        let settings = Settings {
-            bad_rows: self.arguments.bad_rows,
-            bad_records: self.arguments.bad_records,
-            ..Settings::parse(&self.arguments.conf)?
-        };
+        let settings = self.settings()?;
         let described = Description {
             output: output.path().to_owned(),
             records: self.output.is_none(),
