@@ -2,7 +2,7 @@
 //! runtime.
 //!
 //! They communicate by messages only, as in a cluster. `run_embedded` is for command lines and handles signals to
-//! the program; `start_embedded` is for libraries.
+//! the program; `start_embedded` is for libraries, and `start_on_threads` for tests.
 
 use std::future::pending;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use napreduce_engine::{JobId, Slots, WorkerId};
 use napreduce_protocol::{JobError, JobPlan, JobProgress, JobReport};
-use napreduce_task::{signal_name, task_process_requested};
+use napreduce_task::{Definitions, signal_name, task_process_requested};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -20,7 +20,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::coordinator::{Coordinator, Following, Input, Notices};
-use crate::process::{Interrupts, PauseSignal, Pauses, Spawner, check_kernel, stop_this_process};
+use crate::process::{
+    Interrupts, PauseSignal, Pauses, Processes, Spawner, TaskThreads, check_kernel, stop_this_process,
+};
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::started_job::{JobLink, StartedJob};
 use crate::worker::{Worker, WorkerSettings, cores};
@@ -89,7 +91,35 @@ pub fn start_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<Star
     check(&plan, settings)?;
     let (job, settings) = (next_job(), settings.clone());
     // Dropping the runtime waits for its threads, which close their files.
-    StartedJob::start(job, move |link| runtime()?.block_on(run_started(job, plan, settings, link)))
+    StartedJob::start(job, move |link| {
+        let processes = Arc::new(spawner(&plan, &settings));
+        runtime()?.block_on(run_started(job, plan, settings.slots, processes, link))
+    })
+}
+
+/// Starts a job whose attempts run on threads of this process: for tests and small data, where starting processes
+/// would take longer than the work. Output, errors, retries and counters are those of [`start_embedded`].
+///
+/// `definitions` builds the job of each attempt. A panic of user code fails its attempt and is not printed: the
+/// first such job wraps the panic hook of this process, which gets all other panics. Counts and panics of threads
+/// that user code starts are not those of the attempt. A killed attempt ends at its next boundary (a batch of records,
+/// or a group), so user code that never returns is never ended. An exit, an abort or a lack of memory ends the
+/// program. Attempts have the environment variables of this process, and no others.
+///
+/// # Errors
+///
+/// As [`start_embedded`].
+pub fn start_on_threads(
+    plan: JobPlan,
+    definitions: Arc<dyn Definitions + Send + Sync>,
+    settings: &EmbeddedSettings,
+) -> Result<StartedJob, JobError> {
+    check(&plan, settings)?;
+    let (job, slots) = (next_job(), settings.slots);
+    StartedJob::start(job, move |link| {
+        let processes = Arc::new(TaskThreads::new(definitions));
+        runtime()?.block_on(run_started(job, plan, slots, processes, link))
+    })
 }
 
 fn runtime() -> Result<Runtime, JobError> {
@@ -114,13 +144,20 @@ fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     plan.check().map_err(JobError::Plan)
 }
 
+/// Creates the spawner of a job; it starts processes ahead.
+fn spawner(plan: &JobPlan, settings: &EmbeddedSettings) -> Spawner {
+    let tasks = plan.splits.len() as u64 + u64::from(plan.reduces);
+    Spawner::for_one_job(settings.quiet, settings.slots as usize, tasks)
+}
+
 async fn run_started(
     job: JobId,
     plan: JobPlan,
-    settings: EmbeddedSettings,
+    slots: u32,
+    processes: Arc<dyn Processes>,
     mut link: JobLink,
 ) -> Result<JobReport, JobError> {
-    let (cluster, mut submission) = Cluster::start(job, plan, &settings, Notices::Traced);
+    let (cluster, mut submission) = Cluster::start(job, plan, slots, processes, Notices::Traced);
     let show = |progress: &JobProgress| {
         link.progress.send_replace(*progress);
     };
@@ -140,7 +177,9 @@ async fn run(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport, Jo
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
     let mut pauses = Pauses::install().map_err(unhandled)?;
     let output = plan.output.display().to_string();
-    let (cluster, mut submission) = Cluster::start(next_job(), plan, settings, Notices::Printed);
+    let processes = Arc::new(spawner(&plan, settings));
+    let (cluster, mut submission) =
+        Cluster::start(next_job(), plan, settings.slots, processes, Notices::Printed);
     let mut display = ProgressDisplay::new(settings.progress, settings.quiet);
     let mut rest: Option<Rest> = None;
     let ended = loop {
@@ -221,20 +260,18 @@ impl Cluster {
     fn start(
         job: JobId,
         mut plan: JobPlan,
-        settings: &EmbeddedSettings,
+        slots: u32,
+        processes: Arc<dyn Processes>,
         notices: Notices,
     ) -> (Cluster, Submission) {
         // Start reduces after all maps: earlier they would only hold memory, since segments of this machine are
         // mapped on demand.
         plan.slowstart_permille = 1000;
-        let slots = settings.slots;
-        let tasks = plan.splits.len() as u64 + u64::from(plan.reduces);
-        let spawner = Spawner::for_one_job(settings.quiet, slots as usize, tasks);
         let (to_worker, orders) = unbounded_channel();
         let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
-        let settings = WorkerSettings::embedded(HEARTBEAT, Arc::new(spawner));
+        let settings = WorkerSettings::embedded(HEARTBEAT, processes);
         let worker = tokio::spawn(Worker::run(settings, orders, news_end));
         let told = inputs.clone();
         tokio::spawn(async move {

@@ -18,6 +18,7 @@ mod prestart;
 mod processes;
 mod spawn;
 mod stops;
+mod threads;
 
 pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
@@ -31,3 +32,4 @@ pub use pauses::{PauseSignal, Pauses, stop_this_process};
 pub use processes::{Change, Pending, Processes, TaskProcess};
 pub use spawn::Spawner;
 pub use stops::{Awaited, ChildEvent};
+pub use threads::TaskThreads;

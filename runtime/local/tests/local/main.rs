@@ -7,3 +7,4 @@ mod output;
 mod progress;
 mod scenario;
 mod signals;
+mod threads;

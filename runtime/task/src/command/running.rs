@@ -347,7 +347,7 @@ impl SuspendHooks for RunningCommand {
         }
         self.was_asked_to_stop = true;
         let mut is_in_order = false;
-        while self.presence.is_suspending() && !is_in_order {
+        while self.presence.is_stopping() && !is_in_order {
             let bell = self.presence.bell().map_err(|error| self.broken("wait for", error))?;
             let mut interest = [PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)];
             // An interrupted poll counts as a check.

@@ -6,6 +6,7 @@
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
 //!                        \-> Resume{epoch} before any boundary: Resumed{epoch} at once
 //! Checkpoint     -> asked -> boundary returns Checkpoint
+//! kill           -> asked -> boundary returns an error; only for a task on a thread
 //! question       -> asked -> the work reports its progress and continues
 //! ```
 
@@ -85,6 +86,7 @@ struct Asked {
     /// The epoch for which the work is held at the gate.
     held: Option<u32>,
     checkpoint: bool,
+    killed: bool,
     /// Whether memory is paged out before the process is stopped.
     page_out: bool,
 }
@@ -165,9 +167,10 @@ impl Gate {
         self.ring();
     }
 
-    /// Returns whether the work is suspended or about to be.
-    pub(super) fn is_suspending(&self) -> bool {
-        self.lock().suspend.is_some()
+    /// Returns whether the work must stop now: it is suspended, about to be, or killed.
+    pub(super) fn is_stopping(&self) -> bool {
+        let asked = self.lock();
+        asked.suspend.is_some() || asked.killed
     }
 
     /// Returns the bell that rings on a change of the gate.
@@ -204,6 +207,14 @@ impl Gate {
         self.ring();
     }
 
+    /// Makes the work end with an error at its next boundary. A process is killed by a signal instead.
+    pub fn kill(&self) {
+        self.lock().killed = true;
+        self.set_interrupted(true);
+        self.changed.notify_all();
+        self.ring();
+    }
+
     pub(super) fn pass(&self, hooks: &mut dyn SuspendHooks) -> Result<Boundary, TaskError> {
         if let Some(script) = &self.script {
             return self.follow(script, hooks);
@@ -212,6 +223,7 @@ impl Gate {
             let (epoch, page_out) = {
                 let mut asked = self.lock();
                 match asked.suspend {
+                    _ if asked.killed => return Err(TaskError::retryable("the attempt was killed")),
                     Some(epoch) => (*asked.held.insert(epoch), asked.page_out),
                     None if asked.checkpoint => return Ok(Boundary::Checkpoint),
                     None => return Ok(Boundary::GoOn),
@@ -231,7 +243,7 @@ impl Gate {
 
     fn wait_for_resume(&self, epoch: u32) {
         let mut asked = self.lock();
-        while asked.suspend == Some(epoch) {
+        while asked.suspend == Some(epoch) && !asked.killed {
             asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
         asked.held = None;

@@ -26,14 +26,17 @@ impl Presence {
         &self.counters
     }
 
-    /// Returns whether a suspension is requested.
-    pub fn is_suspending(&self) -> bool {
-        self.gate.is_suspending()
+    /// Returns whether a suspension or the end of the attempt is requested.
+    pub fn is_stopping(&self) -> bool {
+        self.gate.is_stopping()
     }
 
     /// Waits at the gate while a suspension is requested. A checkpoint request is left to the next boundary.
+    ///
+    /// # Errors
+    /// Returns the error of a hook, or an error if the attempt is killed.
     pub fn stand_still(&self, hooks: &mut dyn SuspendHooks) -> Result<(), TaskError> {
-        if !self.gate.is_suspending() {
+        if !self.gate.is_stopping() {
             return Ok(());
         }
         self.gate.pass(hooks).map(drop)

@@ -1,13 +1,14 @@
 //! The task's end of the control channel: one thread that receives messages and reports progress.
 //!
 //! It reports progress about ten times a second and liveness at least every second, samples memory, and ends
-//! this process when the worker closes the channel.
+//! this process when the worker closes the channel. For a task on a thread it ends the work at its next boundary.
 
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use napreduce_protocol::printing::print_error;
@@ -34,6 +35,15 @@ pub(super) struct ControlChannel {
     hearing: Arc<Mutex<Ear>>,
 }
 
+/// Where a task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// A process of its own.
+    Process,
+    /// A thread of the worker's process.
+    Thread,
+}
+
 /// Messages received while waiting for a commit grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
@@ -56,15 +66,18 @@ impl ControlChannel {
         stream: UnixStream,
         context: Arc<TaskContext>,
         inputs: Sender<InputEvent>,
+        home: Home,
     ) -> io::Result<(ControlChannel, Receiver<Word>)> {
-        let stops = StopSignals::install(Signal::TSTP)?;
+        let stops = match home {
+            Home::Process => Some(StopSignals::install(Signal::TSTP)?),
+            Home::Thread => None,
+        };
         let listening = stream.try_clone()?;
         let polled = stream.try_clone()?;
         let (grants, granted) = channel();
         let sending = Arc::new(Mutex::new(stream));
-        let ear = Ear { stream: listening, broken: None, context: Arc::clone(&context), grants, inputs };
+        let ear = Ear { stream: listening, broken: None, context: Arc::downgrade(&context), grants, inputs };
         let channel_end = ControlChannel { sending, hearing: Arc::new(Mutex::new(ear)) };
-        // The context and this channel form a reference cycle; a process runs one attempt and ends with it.
         context.gate().attach(Box::new(channel_end.clone()));
         let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
         std::thread::Builder::new().name("control".into()).spawn(move || {
@@ -74,10 +87,22 @@ impl ControlChannel {
         Ok((channel_end, granted))
     }
 
+    /// Ends the control thread of a task on a thread.
+    pub(super) fn close(&self) {
+        let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        // The worker may have closed it.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+
     pub(super) fn send(&self, message: &FromTask) -> Result<(), WireError> {
         // A panic can leave only whole messages on the channel.
         let stream = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         write_message(&*stream, message)
+    }
+
+    /// Wakes the work if it waits for inputs or a commit grant.
+    fn wake(&self) {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner).wake();
     }
 
     /// Receives all available messages.
@@ -108,7 +133,8 @@ struct Ear {
     stream: UnixStream,
     /// The reason why the channel is unusable.
     broken: Option<String>,
-    context: Arc<TaskContext>,
+    /// The context refers to this channel.
+    context: Weak<TaskContext>,
     grants: Sender<Word>,
     inputs: Sender<InputEvent>,
 }
@@ -134,6 +160,8 @@ impl Ear {
     }
 
     fn follow(&self, message: ToTask, answering: &ControlChannel) -> Result<(), WireError> {
+        // Without its context the attempt has ended.
+        let Some(context) = self.context.upgrade() else { return Ok(()) };
         match message {
             // The work may have ended without waiting; then there is no receiver.
             ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
@@ -144,17 +172,17 @@ impl Ear {
                 return Err(WireError::Io(io::Error::other(reason)));
             }
             ToTask::Suspend { epoch, page_out } => {
-                self.context.gate().suspend(epoch, page_out);
+                context.gate().suspend(epoch, page_out);
                 self.wake();
             }
             ToTask::Resume { epoch, suspended_nanos } => {
-                self.context.clock.set_suspended(suspended_nanos);
-                if self.context.gate().resume(epoch) {
+                context.clock.set_suspended(suspended_nanos);
+                if context.gate().resume(epoch) {
                     answering.send(&FromTask::Resumed { epoch })?;
                 }
             }
             ToTask::Checkpoint => {
-                self.context.gate().checkpoint();
+                context.gate().checkpoint();
                 self.wake();
             }
         }
@@ -172,15 +200,21 @@ impl Ear {
 
 struct Attendant {
     polled: UnixStream,
-    stops: StopSignals,
+    /// Only in a process of its own.
+    stops: Option<StopSignals>,
     channel: ControlChannel,
     context: Arc<TaskContext>,
 }
 
 impl Attendant {
-    /// Runs until the process ends; a channel closed by the worker ends the process.
+    /// Runs until the channel is closed: a process then ends, and the work of a thread ends at its next boundary.
     fn run(self) {
-        if let Err(error) = self.attend() {
+        let attended = self.attend();
+        if self.stops.is_none() {
+            self.context.gate().kill();
+            return self.channel.wake();
+        }
+        if let Err(error) = attended {
             print_error(format_args!("{}: control channel: {error}", self.context.attempt()));
         }
         end_process_group();
@@ -190,15 +224,15 @@ impl Attendant {
         let mut told = Told::default();
         let mut due = Instant::now() + PROGRESS_INTERVAL;
         loop {
-            let mut interest = [
-                PollFd::from_borrowed_fd(self.polled.as_fd(), PollFlags::IN),
-                PollFd::from_borrowed_fd(self.stops.as_fd(), PollFlags::IN),
-            ];
+            let watched = [Some(self.polled.as_fd()), self.stops.as_ref().map(StopSignals::as_fd)];
+            let watched = watched.into_iter().flatten();
+            let mut interest: Vec<PollFd<'_>> =
+                watched.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
             let left = due.saturating_duration_since(Instant::now());
             let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
             match poll(&mut interest, Some(&timeout)) {
                 Ok(_) => {
-                    if self.stops.take() {
+                    if self.stops.as_ref().is_some_and(StopSignals::take) {
                         self.channel.send(&FromTask::StopSignalled)?;
                     }
                     if self.channel.hear()? == ChannelState::Closed {
@@ -218,7 +252,9 @@ impl Attendant {
 
     /// Reports changes since the last report and asks the work for the next one.
     fn tell_progress(&self, told: &mut Told) -> Result<(), WireError> {
-        sample_memory(&self.context);
+        if self.stops.is_some() {
+            sample_memory(&self.context);
+        }
         let now = self.context.progress().signs_of_life();
         told.silent += 1;
         if now != told.signs || told.silent >= SILENT_INTERVALS_MAX {

@@ -1,4 +1,4 @@
-//! The main function of a task process, from `Hello` to exit.
+//! The main function of a task process, from `Hello` to exit, and the same for an attempt on a thread.
 
 mod control;
 mod memory;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use control::{ControlChannel, Word};
+use control::{ControlChannel, Home, Word};
 use memory::sample_memory;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
@@ -26,6 +26,7 @@ use napreduce_protocol::{
 };
 use outfit::put_on_outfit;
 pub use panics::catch_panics;
+use panics::catch_panics_of_thread;
 use promotion::{PartPaths, Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -42,7 +43,7 @@ use crate::marker::{is_idle, parent_of_task_process};
 use crate::proc::has_one_thread;
 use crate::runner::{Definitions, Ended, MapResult};
 use crate::signals::{heed_hang_ups, outlive_terminate};
-use crate::user_counters::user_counters;
+use crate::user_counters::{CountsApart, user_counters};
 
 /// An error that prevents a task process from starting its attempt.
 #[derive(Debug, Error)]
@@ -104,31 +105,69 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
     } else {
         write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
     }
-    let description = match read_message(&stream)? {
-        Some(ToTask::Start(description)) => *description,
-        Some(_) => return Err(TaskProcessError::StartExpected),
-        None => return Err(TaskProcessError::NoStart),
-    };
+    let description = receive_start(&stream)?;
+    run_attempt(stream, &description, definitions, start_fetch, Home::Process)
+}
+
+/// Runs an attempt on this thread of the worker's process, from `Hello` to its outcome. `stream` is the control
+/// channel. User code on this thread has counters and panics of its own; when the worker closes the channel, it
+/// ends at its next boundary.
+///
+/// # Errors
+/// Fails if the channel breaks, or the worker closes it before the attempt is described.
+pub fn run_on_thread(stream: UnixStream, definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
+    write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    let description = receive_start(&stream)?;
+    let _counts = CountsApart::begin();
+    run_attempt(stream, &description, definitions, None, Home::Thread)
+}
+
+fn receive_start(stream: &UnixStream) -> Result<TaskDescription, TaskProcessError> {
+    match read_message(stream)? {
+        Some(ToTask::Start(description)) => Ok(*description),
+        Some(_) => Err(TaskProcessError::StartExpected),
+        None => Err(TaskProcessError::NoStart),
+    }
+}
+
+fn run_attempt(
+    stream: UnixStream,
+    description: &TaskDescription,
+    definitions: &dyn Definitions,
+    start_fetch: Option<StartFetch>,
+    home: Home,
+) -> Result<(), TaskProcessError> {
     let context = Arc::new(TaskContext::new(description.attempt, description.memory));
     let (arrived, arrivals) = channel();
-    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
+    let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone(), home)?;
     let arrivals = (&arrived, &arrivals);
     let surroundings = Surroundings { context: &context, control: &control, arrivals, start_fetch };
-    let worked = catch_panics(&context, || {
-        with_stored_checkpoints(&description, || work(definitions, &description, &surroundings))
-    });
-    let said = match worked {
-        Ok(Ended::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
-        Ok(Ended::Done { part }) => match commit(&description, part, &surroundings, &granted)? {
-            Ok(()) => FromTask::Done { counters: final_counters(millis_of(&description.work), &context) },
-            Err(error) => FromTask::Failed(error),
-        },
-        Err(error) => FromTask::Failed(error.fatal_if_permanent()),
+    let worked = || with_stored_checkpoints(description, || work(definitions, description, &surroundings));
+    let worked = match home {
+        Home::Process => catch_panics(&context, worked),
+        Home::Thread => catch_panics_of_thread(&context, worked),
     };
-    // The attempt is complete even if its log cannot be written.
-    let _ = io::stdout().flush();
-    control.send(&said)?;
-    Ok(())
+    let said = match worked {
+        Ok(Ended::Checkpointed(saved)) => Ok(FromTask::Checkpointed { bytes: saved.bytes }),
+        Ok(Ended::Done { part }) => commit(description, part, &surroundings, &granted).map(|committed| {
+            let millis = millis_of(&description.work);
+            match (committed, home) {
+                (Ok(()), Home::Process) => FromTask::Done { counters: final_counters(millis, &context) },
+                (Ok(()), Home::Thread) => FromTask::Done { counters: thread_counters(millis, &context) },
+                (Err(error), _) => FromTask::Failed(error),
+            }
+        }),
+        Err(error) => Ok(FromTask::Failed(error.fatal_if_permanent())),
+    };
+    if home == Home::Process {
+        // The attempt is complete even if its log cannot be written.
+        let _ = io::stdout().flush();
+    }
+    let sent = said.and_then(|said| Ok(control.send(&said)?));
+    if home == Home::Thread {
+        control.close();
+    }
+    sent
 }
 
 /// Requests SIGKILL for the end of the thread that started this process; fails if it has ended.
@@ -313,9 +352,18 @@ fn millis_of(work: &Work) -> Counter {
 /// Returns all counters of an attempt, including its time and memory.
 pub fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
     sample_memory(context);
+    counters_with_time(millis, context, ClockId::ProcessCPUTime)
+}
+
+/// Returns all counters of an attempt on this thread. Its memory is not known apart from that of the process.
+fn thread_counters(millis: Counter, context: &TaskContext) -> CounterValues {
+    counters_with_time(millis, context, ClockId::ThreadCPUTime)
+}
+
+fn counters_with_time(millis: Counter, context: &TaskContext, processor: ClockId) -> CounterValues {
     let counters = context.counters();
     counters.add(millis, context.active_millis());
-    let processor = clock_gettime(ClockId::ProcessCPUTime);
+    let processor = clock_gettime(processor);
     let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
     counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));
     let mut values = counters.values();
