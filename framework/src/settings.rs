@@ -56,8 +56,8 @@ pub(crate) struct Settings {
     /// Number of splits of each input of the job, in order; empty if there is one input. Not set by `--conf`.
     #[serde(default)]
     pub split_counts: Vec<u32>,
-    /// Whether typed pairs are written as records, which a program or another job reads, and not as lines of text.
-    /// Not set by `--conf`.
+    /// Whether an output of pairs is typed records, for another job or for the program, instead of text. Not set
+    /// by `--conf`.
     #[serde(default)]
     pub records: bool,
 }

@@ -163,6 +163,14 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
         }
     }
 
+    /// Returns the encodings of the next key and value.
+    pub(crate) fn next_encoded(&mut self) -> Option<(&[u8], &[u8])> {
+        if !self.gate.is_open(self.input) {
+            return None;
+        }
+        keep(self.input.next_value().map_err(ValuesError::Input), &mut self.gate.error)?
+    }
+
     /// Returns whether the values ended before the group because the task must stop here. Only a reducer that
     /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees `true`: it returns and is called again for
     /// the rest.

@@ -1,8 +1,11 @@
 //! The inputs of a job in order, each with its format and map behind an untyped interface for a whole split.
 
+use std::sync::Arc;
+
 use napreduce_protocol::TaskError;
 
 use crate::codec::{Key, Value};
+use crate::emit::Emit;
 use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits,
 };
@@ -10,6 +13,7 @@ use crate::settings::Settings;
 use crate::task::map::{OpenMap, TypedMap};
 use crate::user_code::Mapper;
 
+use super::converted::ConvertedMap;
 use super::error::DefinitionError;
 use super::pipeline::{refusals, saves};
 use super::sampling::sample_split;
@@ -22,8 +26,14 @@ pub(crate) trait InputMap<K: Key, V: Value>: OpenMap<K, V> {
     /// As [`Pipeline::refusals`](super::Pipeline::refusals), for the files of this input.
     fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String>;
 
-    /// Returns the encoded keys of the first records of a split, at most `wanted`.
-    fn sample(&self, split: &Split, wanted: usize, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+    /// Emits the first records of a split, about `wanted`, into a sample.
+    fn sample(
+        &self,
+        split: &Split,
+        wanted: usize,
+        memory: u64,
+        out: Emit<K, V>,
+    ) -> Result<Emit<K, V>, TaskError>;
 
     /// Returns whether its mapper can be checkpointed.
     fn saves(&self) -> bool;
@@ -42,8 +52,14 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
         refusals(&self.format, files, split_size)
     }
 
-    fn sample(&self, split: &Split, wanted: usize, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
-        sample_split(self, split, wanted, memory)
+    fn sample(
+        &self,
+        split: &Split,
+        wanted: usize,
+        memory: u64,
+        out: Emit<M::Key, M::Value>,
+    ) -> Result<Emit<M::Key, M::Value>, TaskError> {
+        sample_split(self, split, wanted, memory, out)
     }
 
     fn saves(&self) -> bool {
@@ -79,6 +95,21 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         let map = Box::new(TypedMap { format, mapper, bad_records: BadRows::default() });
         self.list.push(NamedInput { name: name.map(str::to_owned), map });
         self
+    }
+
+    /// Converts each record that a map emits.
+    pub(super) fn convert<L, W, F>(self, convert: F) -> InputMaps<L, W>
+    where
+        L: Key,
+        W: Value,
+        F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
+    {
+        let convert = Arc::new(convert);
+        let list = self.list.into_iter().map(|NamedInput { name, map }| {
+            let map = Box::new(ConvertedMap { map, convert: Arc::clone(&convert) });
+            NamedInput { name, map: map as Box<dyn InputMap<L, W>> }
+        });
+        InputMaps { list: list.collect() }
     }
 
     pub(super) fn names(&self) -> Vec<Option<String>> {

@@ -16,8 +16,11 @@
 //! # let _ = job;
 //! ```
 
+mod converted;
 mod error;
+mod folds;
 mod inputs;
+mod numbers;
 mod pipeline;
 mod sampling;
 mod source;
@@ -26,6 +29,7 @@ mod stages;
 use std::marker::PhantomData;
 
 use self::inputs::InputMaps;
+pub use numbers::{Number, Sum};
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
 pub use stages::MapStage;
@@ -47,7 +51,7 @@ use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
 pub use crate::user_code::{
-    BadRecord, CombineStage, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure,
+    BadRecord, CombineStage, Emitted, FlatMap, Fold, NoCombine, Outcome, ReduceClosure, ResumableClosure,
 };
 pub use crate::values::OwnedValues;
 

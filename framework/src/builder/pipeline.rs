@@ -4,6 +4,7 @@
 use napreduce_protocol::{CheckpointSupport, MapTask, ReduceTask, TaskError};
 use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 
+use crate::emit::Emit;
 use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, combine,
     plan_splits,
@@ -141,7 +142,9 @@ impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
         }
         let counts = &self.settings.split_counts;
         let sample = |index: u32, split: &Split, wanted: usize| {
-            self.inputs.of_split(index, counts)?.sample(split, wanted, memory)
+            let sampled =
+                self.inputs.of_split(index, counts)?.sample(split, wanted, memory, Emit::into_sample())?;
+            Ok(sampled.into_sampled_keys())
         };
         sampling::cuts(sample, self.grouping.prefix_length, splits, partitions)
     }
@@ -155,6 +158,7 @@ impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
 
     fn set(&mut self, settings: Settings) {
         self.inputs.set(&settings);
+        self.output.set(&settings);
         self.settings = settings;
     }
 }
@@ -224,6 +228,7 @@ where
     /// The other settings only affect jobs that sort.
     fn set(&mut self, settings: Settings) {
         self.input.take_bad_rows(settings.bad_rows);
+        self.output.set(&settings);
         self.bad_records = settings.bad_records;
     }
 }

@@ -64,14 +64,14 @@ pub(crate) fn cuts(
     Ok(choose(&keys, partitions))
 }
 
-/// Returns the keys of the first records of a split.
+/// Emits the first records of a split into a sample.
 pub(super) fn sample_split<M: Mapper>(
     TypedMap { format, mapper, bad_records }: &TypedMap<M>,
     split: &Split,
     wanted: usize,
     memory: u64,
-) -> Result<Vec<Vec<u8>>, TaskError> {
-    let mut out = Emit::into_sample();
+    mut out: Emit<M::Key, M::Value>,
+) -> Result<Emit<M::Key, M::Value>, TaskError> {
     let mut mapper = mapper.clone();
     let task = napreduce_engine::TaskId {
         job: napreduce_engine::JobId(0),
@@ -109,7 +109,7 @@ pub(super) fn sample_split<M: Mapper>(
             )));
         }
     }
-    Ok(out.into_sampled_keys())
+    Ok(out)
 }
 
 /// Returns exactly `partitions - 1` keys at equal distances, ascending. A repeated cut leaves the partition

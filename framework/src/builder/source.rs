@@ -9,7 +9,9 @@ use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::{BadRows, InputFormat};
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
-use crate::user_code::{MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumablePartClosure};
+use crate::user_code::{
+    FlatMap, FlatMapper, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumablePartClosure,
+};
 
 use super::Job;
 use super::inputs::InputMaps;
@@ -70,6 +72,44 @@ impl<I: InputFormat> Source<I> {
         R: Outcome,
     {
         self.mapper(MapClosure::new(map))
+    }
+
+    /// Emits all items that a function returns for a record: keys, or pairs of key and value. The types of keys and
+    /// values are those of the items; `&str` counts as `String`.
+    ///
+    /// The function returns an iterator, an `Option`, an array or a `Vec`. The items of a function such as
+    /// [`words`](crate::words) may borrow from the record and are not copied. A closure names the type of its
+    /// parameter and returns items that own what they hold; Rust does not let it return an iterator that borrows
+    /// from its parameter. [`map`](Source::map) has no such limit.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// let wordcount = || Job::text().flat_map(words).count();
+    /// assert_eq!(JobTest::new(wordcount).input("to be or\nnot to be\n").run().text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
+    ///
+    /// let longest = || {
+    ///     Job::text()
+    ///         .flat_map(|line: &str| line.split_once(' ').map(|(name, rest)| (name.to_owned(), rest.len() as u64)))
+    ///         .max()
+    /// };
+    /// assert_eq!(JobTest::new(longest).input("to be or\nnot\nto bring\n").run().text(), "to\t5\n");
+    /// ```
+    ///
+    /// An item may be a `Result`, such as in `Some(parse(line))`. Its error fails the task, or skips the record if
+    /// it is a [`BadRecord`](super::BadRecord).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the function returns a `Result` instead of items: as an iterator it would drop errors.
+    pub fn flat_map<K, V, F>(self, map: F) -> MapStage<K, V, NoCombine, K, Text>
+    where
+        K: Key,
+        V: Value,
+        F: for<'r> FlatMap<'r, I, K, V> + Send + Sync + 'static,
+    {
+        self.mapper(FlatMapper::new(map))
     }
 
     /// Sets a mapper with state, set-up and finish.

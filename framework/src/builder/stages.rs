@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
+use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text, TextField};
+use crate::records::Pairs;
 use crate::settings::Settings;
 use crate::user_code::{
     CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartitionChoice, ReduceClosure,
@@ -129,6 +130,52 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
     {
         MapStage { said: self.said, combine: Fold::new(fold), grouping: self.grouping, output: self.output }
+    }
+}
+
+impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
+    /// Converts each record that a map emits, and the partition of its key.
+    pub(super) fn convert<L, W, F>(
+        self,
+        partition: impl FnOnce(PartitionChoice<K>) -> PartitionChoice<L>,
+        convert: F,
+    ) -> MapStage<L, W, NoCombine, G, Text>
+    where
+        L: Key,
+        W: Value,
+        F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
+    {
+        let Said { inputs, reduces, named, partition: choice } = self.said;
+        let said = Said { inputs: inputs.convert(convert), partition: partition(choice), reduces, named };
+        MapStage { said, combine: NoCombine, grouping: self.grouping, output: Text }
+    }
+}
+
+impl<K: Key, V: Value, F, G: Key> MapStage<K, V, Fold<V, F>, G, Text>
+where
+    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
+{
+    /// Finishes the job with pairs of each group's key and the value into which `combine` has folded all values.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::input::TextLines;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// fn shortest(_: &()) -> Job<(u64, String)> {
+    ///     Job::text()
+    ///         .flat_map(|line: &str| Some((line.len() as u64 % 2, line.to_owned())))
+    ///         .combine(|shortest, more| if more.len() < shortest.len() { *shortest = more })
+    ///         .totals()
+    /// }
+    /// assert_eq!(JobTest::new(|| shortest(&())).input("four\nto\nthree\n").run().text(), "0\tto\n1\tthree\n");
+    /// ```
+    pub fn totals(self) -> Job<(G, V)>
+    where
+        V::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.output(Pairs::<G, V>::default()).reduce_total(|group, total, out| out.emit_owned(group, &total))
     }
 }
 

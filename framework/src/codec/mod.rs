@@ -28,7 +28,9 @@ mod arrays;
 #[doc(hidden)]
 pub mod derive_support;
 mod error;
+mod field;
 mod grouping;
+mod list;
 mod numbers;
 mod option;
 mod reverse;
@@ -56,7 +58,9 @@ pub use bumpalo::Bump as Scratch;
 pub use napreduce_derive::{Key, Value};
 
 pub use self::error::DecodeError;
+pub use self::field::{Field, KeyAlone};
 pub use self::grouping::GroupBy;
+pub use self::list::List;
 pub use self::serde_value::Serde;
 
 /// A type whose values can be encoded, written as a *family*: the type is the name, `Ref<'a>` the value
@@ -126,6 +130,14 @@ pub trait Value: 'static {
 
     /// Copies what `value` borrows.
     fn to_owned(value: Self::Ref<'_>) -> Self::Owned;
+
+    /// Returns the heap memory of a value that a combiner keeps, in bytes. Only types that grow while they are
+    /// folded need it.
+    #[inline]
+    fn heap_bytes(owned: &Self::Owned) -> usize {
+        let _ = owned;
+        0
+    }
 
     /// Returns the length in bytes of the encoding at the front of `bytes`.
     ///

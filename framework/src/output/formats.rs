@@ -4,7 +4,7 @@ use std::io;
 
 use napreduce_protocol::TaskError;
 
-use super::{Output, OutputFormat, TextField};
+use super::{Output, OutputFormat, TextField, write_line};
 use crate::state::Save;
 
 /// Lines of `key TAB value`; a unit value omits the tab. The default format.
@@ -64,14 +64,7 @@ impl Output<Text> {
     /// `()`.
     #[inline]
     pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
-        self.record(|_, buffer| {
-            key.write(buffer);
-            if !V::EMPTY {
-                buffer.push(b'\t');
-                value.write(buffer);
-            }
-            buffer.push(b'\n');
-        });
+        self.record(|_, buffer| write_line(&key, &value, buffer));
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) use named::DeclaredOutput;
 pub use named::NamedOutput;
 use part_writer::{PIECE, PartWriter};
 pub(crate) use resume::OutputDefinition;
-pub use text_field::TextField;
+pub(crate) use text_field::write_line;
+pub use text_field::{TextElement, TextField};
 
 use named::OpenedOutput;
 
@@ -100,6 +101,12 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
     /// The type as which one record is read back: the `T` of a [`Job<T>`](crate::Job) with this format. It is
     /// `()` if nothing reads the records.
     type Item;
+
+    /// Chooses the form of the output: `true` if it is for another job or for the program itself, `false` if it
+    /// is for a person. Ignored by formats of one form.
+    fn take_records(&mut self, records: bool) {
+        let _ = records;
+    }
 
     /// Appends the header of a part file.
     fn begin(&mut self, out: &mut Vec<u8>) {

@@ -10,6 +10,7 @@ use super::error::{OutputError, OutputNameError, PiecesError, ResumeError};
 use super::named::{DeclaredOutput, NamedWriter, OpenedOutput, piece_of, resumed};
 use super::part_writer::PIECE;
 use super::{Output, OutputFormat};
+use crate::settings::Settings;
 
 /// The outputs of a job: the format of its parts, and its named outputs in order.
 pub(crate) struct OutputDefinition<F> {
@@ -43,6 +44,11 @@ impl<F: OutputFormat> OutputDefinition<F> {
     /// Returns whether all formats can be checkpointed.
     pub(crate) fn saves(&self) -> bool {
         super::saves(&self.format) && self.named.iter().all(|output| output.saves())
+    }
+
+    /// Applies the settings of this run.
+    pub(crate) fn set(&mut self, settings: &Settings) {
+        self.format.take_records(settings.records);
     }
 
     pub(crate) fn create(&self, path: &Path) -> Result<Output<F>, OutputError> {

@@ -85,6 +85,17 @@ impl TextField for char {
     }
 }
 
+/// Appends one line: the key, a tab and the value; only the key if the type of the value is empty, like `()`.
+#[inline]
+pub(crate) fn write_line<K: TextField, V: TextField>(key: &K, value: &V, line: &mut Vec<u8>) {
+    key.write(line);
+    if !V::EMPTY {
+        line.push(b'\t');
+        value.write(line);
+    }
+    line.push(b'\n');
+}
+
 macro_rules! text_as_bytes {
     ($([$($generic:tt)*] $type:ty),*) => {$(
         impl<$($generic)*> TextField for $type {
@@ -147,6 +158,48 @@ text_tuple!(A a, B b, C c);
 text_tuple!(A a, B b, C c, D d);
 text_tuple!(A a, B b, C c, D d, E e);
 text_tuple!(A a, B b, C c, D d, E e, F f);
+
+/// A text field that a list can hold: every one but `u8`, since a list of bytes is written as these bytes.
+///
+/// ```
+/// use napreduce::output::TextField;
+///
+/// let mut line = Vec::new();
+/// vec![("to", 2), ("be", 1)].write(&mut line);
+/// assert_eq!(line, b"to\t2\tbe\t1");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a list of `{Self}` cannot be written as text",
+    label = "not an element of a text list",
+    note = "use text, numbers (not `u8`) or tuples of these, or implement `TextElement` for it"
+)]
+pub trait TextElement: TextField {}
+
+macro_rules! text_elements {
+    ($($type:ty)*) => {
+        $(impl TextElement for $type {})*
+    };
+}
+
+text_elements!(str String bool char u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+
+impl<T: TextElement + ?Sized> TextElement for &T {}
+impl<T: TextElement> TextElement for Option<T> {}
+impl<T: TextElement> TextElement for Reverse<T> {}
+impl<A: TextField, B: TextField> TextElement for (A, B) {}
+impl<A: TextField, B: TextField, C: TextField> TextElement for (A, B, C) {}
+
+/// Elements with a TAB between them.
+impl<T: TextElement> TextField for Vec<T> {
+    fn write(&self, out: &mut Vec<u8>) {
+        for (number, element) in self.iter().enumerate() {
+            if number > 0 {
+                out.push(b'\t');
+            }
+            element.write(out);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The layout of blocks of typed records, with checksums and limits.
 
-use crate::codec::{Key, Value};
+use crate::codec::Key;
 
 /// Header of a file: magic and version.
 pub(super) const HEADER_BYTES: usize = 12;
@@ -36,12 +36,19 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Adds a record; moves the block to `out` when it is full.
+    /// Adds a record whose value is what `encode` appends; moves the block to `out` when it is full.
     #[inline]
-    pub(super) fn add<K: Key, V: Value>(&mut self, key: K::Ref<'_>, value: V::Ref<'_>, out: &mut Vec<u8>) {
+    pub(super) fn add<K: Key>(
+        &mut self,
+        key: K::Ref<'_>,
+        encode: impl FnOnce(&mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) {
         let BlockWriter { body, field, .. } = self;
         add_field(K::bytes(key, field), body);
-        add_field(V::bytes(value, field), body);
+        field.clear();
+        encode(field);
+        add_field(field, body);
         self.end_record(out);
     }
 

@@ -18,6 +18,7 @@
 //! ```
 
 mod block;
+mod pairs;
 mod reader;
 
 use std::marker::PhantomData;
@@ -28,6 +29,7 @@ use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use block::BlockWriter;
+pub use pairs::Pairs;
 pub use reader::{RecordsReader, TypedRecords};
 
 /// An output format of typed records, read by a later job with [`Job::records`](crate::Job::records).
@@ -87,11 +89,19 @@ impl<K: Key, V: Value> OutputFormat for Records<K, V> {
     }
 }
 
+impl<K: Key, V: Value> Records<K, V> {
+    /// Adds one record; `encode` appends the encoded value.
+    #[inline]
+    pub(crate) fn add(&mut self, key: K::Ref<'_>, encode: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+        self.block.add::<K>(key, encode, out);
+    }
+}
+
 impl<K: Key, V: Value> Output<Records<K, V>> {
     /// Writes one record.
     #[inline]
     pub fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>) {
-        self.record(|format, out| format.block.add::<K, V>(key, value, out));
+        self.record(|format, out| format.add(key, |out| V::encode(value, true, out), out));
     }
 }
 

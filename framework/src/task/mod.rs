@@ -18,9 +18,9 @@ pub(crate) mod errors;
 mod groups;
 pub(crate) mod map;
 pub(crate) mod map_only;
-mod reading;
+pub(crate) mod reading;
 pub(crate) mod reduce;
-mod saving;
+pub(crate) mod saving;
 
 /// One attempt at a task; it prints as in logs and commands.
 ///

@@ -70,7 +70,8 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
 
     pub(super) fn with_boundaries(test: &'t JobTest<J>, boundaries: &'t [u64]) -> Trial<'t, J> {
         let settings = Settings::parse(&test.settings).unwrap_or_else(|error| panic!("{error}"));
-        let settings = Settings { bad_rows: test.bad_rows, bad_records: test.bad_records, ..settings };
+        let JobTest { bad_rows, bad_records, records, .. } = *test;
+        let settings = Settings { bad_rows, bad_records, records, ..settings };
         let folder = Folder::make();
         let inputs = test.inputs.iter().enumerate();
         let inputs =

@@ -67,6 +67,7 @@ pub struct JobTest<J> {
     bad_rows: BadRows,
     bad_records: BadRows,
     side_files: BTreeMap<String, Vec<u8>>,
+    records: bool,
 }
 
 /// A file, and the name of its input if the job has several.
@@ -137,6 +138,7 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             bad_rows: BadRows::default(),
             bad_records: BadRows::default(),
             side_files: BTreeMap::new(),
+            records: false,
         }
     }
 
@@ -263,6 +265,21 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// ```
     pub fn side_file(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         self.side_files.insert(name.to_owned(), bytes.as_ref().to_vec());
+        self
+    }
+
+    /// Writes an output of pairs as typed records, as for another job, instead of text.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// let counts = JobTest::new(|| Job::text().flat_map(words).count()).input("to be\n").for_next_job().run();
+    /// let shout = || Job::records::<String, u64>().map_only(|(word, count), out| out.emit(word.to_uppercase(), count));
+    /// assert_eq!(JobTest::new(shout).input(&counts.parts[0]).run().text(), "BE\t1\nTO\t1\n");
+    /// ```
+    pub fn for_next_job(mut self) -> Self {
+        self.records = true;
         self
     }
 

@@ -141,4 +141,9 @@ where
     fn decode(&self, bytes: &[u8]) -> Result<V::Owned, String> {
         V::decode_owned(bytes).map_err(|error| error.to_string())
     }
+
+    #[inline]
+    fn heap_bytes(&self, value: &V::Owned) -> usize {
+        V::heap_bytes(value)
+    }
 }

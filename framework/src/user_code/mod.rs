@@ -2,6 +2,7 @@
 //! partitioning of keys.
 
 mod combine;
+mod flat_map;
 mod mapper;
 mod outcome;
 mod part_map;
@@ -11,6 +12,8 @@ mod resumable;
 mod task_info;
 
 pub use combine::{CombineStage, Fold, NoCombine};
+pub(crate) use flat_map::FlatMapper;
+pub use flat_map::{Emitted, FlatMap};
 pub(crate) use mapper::MapClosure;
 pub use mapper::Mapper;
 pub use outcome::{BadRecord, Outcome};

@@ -21,6 +21,17 @@ pub(crate) enum PartitionChoice<K: Key> {
 }
 
 impl<K: Key> PartitionChoice<K> {
+    /// Returns the choice for compound keys that begin with `K`.
+    pub(crate) fn of_first<B: Key>(self) -> PartitionChoice<(K, B)> {
+        match self {
+            PartitionChoice::Hash => PartitionChoice::Hash,
+            PartitionChoice::TotalOrder => PartitionChoice::TotalOrder,
+            PartitionChoice::Custom(choose) => {
+                PartitionChoice::Custom(Arc::new(move |(key, _), partitions| choose(key, partitions)))
+            }
+        }
+    }
+
     /// Returns the partitioner of one map task. Groups by a prefix imply that the prefix alone decides the
     /// partition.
     pub(crate) fn partitioning(

@@ -6,6 +6,8 @@ mod bad_records;
 mod codec_bytes;
 mod codec_derive;
 mod codec_properties;
+mod flat_map;
+mod folds;
 mod frames;
 mod input_compressed;
 mod input_lines;

@@ -1,0 +1,404 @@
+//! Ready folds: methods that finish a job with typed pairs of each group's key and one result.
+
+use std::cmp::Ordering;
+
+use crate::codec::{Field, Key, List, Value};
+use crate::emit::Emit;
+use crate::output::Text;
+use crate::output::{TextElement, TextField};
+use crate::records::Pairs;
+use crate::user_code::{CombineStage, NoCombine, PartitionChoice};
+use crate::values::Values;
+
+use super::Job;
+use super::numbers::{Number, Sum};
+use super::stages::MapStage;
+
+/// Methods that finish the job with one pair for each group. The output is lines of text, or typed records where
+/// another job or the program reads it.
+impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
+    /// Counts the values of each group.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// fn wordcount(_: &()) -> Job<(String, u64)> {
+    ///     Job::text().flat_map(words).count()
+    /// }
+    ///
+    /// let test = JobTest::new(|| wordcount(&())).input("to be or\nnot to be\n");
+    /// assert_eq!(test.run().text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn count(self) -> Job<(G, u64)>
+    where
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.aggregate::<u64, u64>(|_| 1, |count, more| *count += more, |count| count)
+    }
+
+    /// Writes the key of each group once.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// let vocabulary = || Job::text().flat_map(words).distinct();
+    /// assert_eq!(JobTest::new(vocabulary).input("to be or\nnot to be\n").run().text(), "be\nnot\nor\nto\n");
+    /// ```
+    pub fn distinct(self) -> Job<(G, ())>
+    where
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.aggregate::<(), ()>(|_| (), |_, _| (), |()| ())
+    }
+
+    /// Adds up the values of each group. An integer that overflows fails the job. Floats are added in the order of
+    /// the input, so the sum is the same however the input is split.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Order {
+    ///     user: String,
+    ///     price: f64,
+    /// }
+    ///
+    /// # #[cfg(feature = "csv")] {
+    /// let spent = || Job::csv::<Order>().flat_map(|order: Order| Some((order.user, order.price))).sum();
+    /// let test = JobTest::new(spent).input("user,price\nann,1.5\nbob,2\nann,3\n");
+    /// assert_eq!(test.run().text(), "ann\t4.5\nbob\t2.0\n");
+    /// # }
+    /// ```
+    pub fn sum(self) -> Job<(G, V)>
+    where
+        V: Sum + TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        if !V::IS_ORDERED {
+            return self.reduce_by_key(V::add);
+        }
+        self.fold_in_order(V::zero(), V::add, |sum| sum)
+    }
+
+    /// Returns the mean of the values of each group. The sum of integers is exact, and floats are added in the
+    /// order of the input.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let means = || Job::text().flat_map(|line: &str| Some((line.len() as u64 % 2, line.len() as u64))).mean();
+    /// assert_eq!(JobTest::new(means).input("to\nbe\nnone\nnot\n").run().text(), "0\t2.6666666666666665\n1\t3.0\n");
+    /// ```
+    pub fn mean(self) -> Job<(G, f64)>
+    where
+        V: Number,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        let ratio = |(total, count)| V::ratio(total, count);
+        if !V::IS_ORDERED {
+            return self.aggregate::<(V::Total, u64), f64>(
+                |value| (V::to_owned(value).exact(), 1),
+                Sum::add,
+                ratio,
+            );
+        }
+        let add = |sum: &mut (V::Total, u64), value: V| sum.add((value.exact(), 1));
+        self.fold_in_order((V::Total::zero(), 0), add, ratio)
+    }
+
+    /// Returns the least value of each group, in the order of [`Key`].
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let first = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).min();
+    /// assert_eq!(JobTest::new(first).input("to\nbe\nnot\n").run().text(), "2\tbe\n3\tnot\n");
+    /// ```
+    pub fn min(self) -> Job<(G, V)>
+    where
+        V: Key,
+        V::Owned: PartialOrd + TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.reduce_by_key(|least, more| {
+            if order::<V>(&more, least) == Ordering::Less {
+                *least = more;
+            }
+        })
+    }
+
+    /// Returns the greatest value of each group, in the order of [`Key`].
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let longest = || Job::text().flat_map(|line: &str| Some(("longest", line.len() as u64))).max();
+    /// assert_eq!(JobTest::new(longest).input("to\nbe\nnot\n").run().text(), "longest\t3\n");
+    /// ```
+    pub fn max(self) -> Job<(G, V)>
+    where
+        V: Key,
+        V::Owned: PartialOrd + TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.reduce_by_key(|greatest, more| {
+            if order::<V>(&more, greatest) == Ordering::Greater {
+                *greatest = more;
+            }
+        })
+    }
+
+    /// Returns the `n` greatest values of each group, the greatest first. Fewer if the group has fewer.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let longest = || Job::text().flat_map(|line: &str| Some(("lengths", line.len() as u64))).top(2);
+    /// assert_eq!(JobTest::new(longest).input("to\nbring\nmore\nnot\n").run().text(), "lengths\t5\t4\n");
+    /// ```
+    pub fn top(self, n: usize) -> Job<(G, List<V>)>
+    where
+        V: Key,
+        V::Owned: PartialOrd + TextElement,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        let add = move |top: &mut Vec<V::Owned>, more: Vec<V::Owned>| {
+            for value in more {
+                let place = top.partition_point(|greater| order::<V>(greater, &value) != Ordering::Less);
+                if place < n {
+                    top.truncate(n - 1);
+                    top.insert(place, value);
+                }
+            }
+        };
+        self.convert_values::<List<V>>(
+            move |value| if n == 0 { Vec::new() } else { vec![V::to_owned(value)] },
+        )
+        .combine(add)
+        .totals()
+    }
+
+    /// Returns the first value of each group: in the order of the rest of the key after the group, then of the
+    /// input.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let first = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).first();
+    /// assert_eq!(JobTest::new(first).input("to\nbe\nnot\n").run().text(), "2\tto\n3\tnot\n");
+    /// ```
+    pub fn first(self) -> Job<(G, V)>
+    where
+        V::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.output(Pairs::<G, V>::default()).reduce(|group, values, out| {
+            if let Some(first) = values.owned().next() {
+                out.emit_owned(group, &first);
+            }
+        })
+    }
+
+    /// Returns all values of each group as a list: in the order of the rest of the key after the group, then of
+    /// the input. A list is kept in memory while it is written.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let by_length = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).collect();
+    /// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().text(), "2\tto\tbe\n3\tnot\n");
+    /// ```
+    pub fn collect(self) -> Job<(G, List<V>)>
+    where
+        V::Owned: TextElement,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.output(Pairs::<G, List<V>>::default())
+            .reduce(|group, values, out| out.emit_owned(group, &values.owned().collect()))
+    }
+
+    /// Folds the values of each group into one with an associative and commutative function.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let parity = || {
+    ///     Job::text().flat_map(|line: &str| Some(("all", line.len() as u64))).reduce_by_key(|bits, more| *bits ^= more)
+    /// };
+    /// assert_eq!(JobTest::new(parity).input("to\nbe\nnot\n").run().text(), "all\t3\n");
+    /// ```
+    pub fn reduce_by_key<F>(self, fold: F) -> Job<(G, V)>
+    where
+        F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
+        V::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.combine(fold).totals()
+    }
+
+    /// Makes an accumulator of each value, folds those of each group, and finishes the result.
+    fn aggregate<A: Value, X: Value>(
+        self,
+        prepare: impl Fn(V::Ref<'_>) -> A::Owned + Send + Sync + 'static,
+        fold: impl Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
+        finish: impl Fn(A::Owned) -> X::Owned + Send + Sync + 'static,
+    ) -> Job<(G, X)>
+    where
+        X::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.convert_values::<A>(prepare)
+            .combine(fold)
+            .output(Pairs::<G, X>::default())
+            .reduce_total(move |group, total, out| out.emit_owned(group, &finish(total)))
+    }
+
+    /// Folds the values of each group in their order, without a combiner.
+    fn fold_in_order<A: Clone + Send + Sync + 'static, X: Value>(
+        self,
+        start: A,
+        fold: impl Fn(&mut A, V::Owned) + Send + Sync + 'static,
+        finish: impl Fn(A) -> X::Owned + Send + Sync + 'static,
+    ) -> Job<(G, X)>
+    where
+        X::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
+    {
+        self.output(Pairs::<G, X>::default()).reduce(move |group, values, out| {
+            let mut result = start.clone();
+            values.owned().for_each(|value| fold(&mut result, value));
+            out.emit_owned(group, &finish(result));
+        })
+    }
+
+    fn convert_values<A: Value>(
+        self,
+        prepare: impl Fn(V::Ref<'_>) -> A::Owned + Send + Sync + 'static,
+    ) -> MapStage<K, A, NoCombine, G, Text> {
+        self.convert(
+            |partition| partition,
+            move |key, value, out: &mut Emit<K, A>| out.emit_owned(key, prepare(value)),
+        )
+    }
+}
+
+impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
+    /// Counts the different values of each group. Takes constant memory: values are sorted behind their keys.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let visitors = || {
+    ///     Job::text()
+    ///         .flat_map(|line: &str| line.split_once(' ').map(|(page, user)| (page.to_owned(), user.to_owned())))
+    ///         .count_distinct()
+    /// };
+    /// let test = JobTest::new(visitors).input("/a ann\n/b bob\n/a ann\n/a bob\n");
+    /// assert_eq!(test.run().text(), "/a\t2\n/b\t1\n");
+    /// ```
+    pub fn count_distinct(self) -> Job<(K, u64)>
+    where
+        for<'a> K::Ref<'a>: TextField,
+    {
+        let sorted = self.convert(PartitionChoice::of_first, |key, value, out: &mut Emit<(K, V), ()>| {
+            out.emit_fields(key, value, ())
+        });
+        let sorted = sorted.combine(|(), ()| ()).group_by::<K>().output(Pairs::<K, u64>::default());
+        sorted.reduce(|key, values, out| {
+            let (mut before, mut count) = (None::<Vec<u8>>, 0);
+            while let Some((entry, _)) = values.next_encoded() {
+                match &mut before {
+                    Some(before) if before == entry => continue,
+                    Some(before) => entry.clone_into(before),
+                    None => before = Some(entry.to_vec()),
+                }
+                count += 1;
+            }
+            out.emit_owned(key, &count);
+        })
+    }
+}
+
+/// Methods that finish the job with pairs made by a closure.
+impl<K: Key, V: Value, C: CombineStage<V>, G: Key> MapStage<K, V, C, G, Text> {
+    /// Makes one pair of each group. The types of key and value are those that the closure returns.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let longest = || {
+    ///     Job::text()
+    ///         .flat_map(|line: &str| Some((line.len() as u64 % 2, line.to_owned())))
+    ///         .map_groups(|is_odd, lines| (is_odd == 1, lines.owned().max_by_key(String::len)))
+    /// };
+    /// assert_eq!(JobTest::new(longest).input("to\nbring\nmore\n").run().text(), "false\tmore\ntrue\tbring\n");
+    /// ```
+    pub fn map_groups<F, A, B>(self, pair: F) -> Job<(A::Family, B::Family)>
+    where
+        F: Fn(G::Ref<'_>, &mut Values<'_, K, V>) -> (A, B) + Send + Sync + 'static,
+        A: Field<Family: Key> + TextField,
+        B: Field + TextField,
+    {
+        self.flat_map_groups(move |group, values| [pair(group, values)])
+    }
+
+    /// Makes any number of pairs of each group: the closure returns an `Option`, an array, a `Vec` or another
+    /// iterator of pairs that own what they hold.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// let repeated = || {
+    ///     Job::text().flat_map(words).flat_map_groups(|word, ones| {
+    ///         let count = ones.count();
+    ///         (count > 1).then(|| (word.to_owned(), count))
+    ///     })
+    /// };
+    /// assert_eq!(JobTest::new(repeated).input("to be or\nnot to be\n").run().text(), "be\t2\nto\t2\n");
+    /// ```
+    pub fn flat_map_groups<F, I, A, B>(self, pairs: F) -> Job<(A::Family, B::Family)>
+    where
+        F: Fn(G::Ref<'_>, &mut Values<'_, K, V>) -> I + Send + Sync + 'static,
+        I: IntoIterator<Item = (A, B)>,
+        A: Field<Family: Key> + TextField,
+        B: Field + TextField,
+    {
+        self.output(Pairs::<A::Family, B::Family>::default()).reduce(move |group, values, out| {
+            for (key, value) in pairs(group, values) {
+                out.emit(key, value);
+            }
+        })
+    }
+}
+
+/// Compares owned values in the order of their encodings.
+#[inline]
+fn order<V: Key>(one: &V::Owned, other: &V::Owned) -> Ordering
+where
+    V::Owned: PartialOrd,
+{
+    one.partial_cmp(other).unwrap_or_else(|| {
+        // One of them holds a NaN, which is the greatest number.
+        let encoded = |value: &V::Owned| {
+            let mut bytes = Vec::new();
+            V::encode_owned(value, true, &mut bytes);
+            bytes
+        };
+        encoded(one).cmp(&encoded(other))
+    })
+}

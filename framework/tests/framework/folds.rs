@@ -1,0 +1,255 @@
+//! Ready folds equal naive ones, whatever the splits, spills, merges and preemptions.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use napreduce::builder::{MapStage, NoCombine};
+use napreduce::codec::List;
+use napreduce::output::Text;
+use napreduce::records::Records;
+use napreduce::testing::{JobTest, assert_preemption_safe};
+use napreduce::{Emit, Job, Value};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+type Pairs = Vec<(String, i64)>;
+
+/// Lines of KEY NUMBER.
+fn pairs() -> MapStage<String, i64, NoCombine, String, Text> {
+    Job::text().map(|line: &str, out: &mut Emit<String, i64>| {
+        let (key, number) = line.split_once(' ').expect("two fields");
+        out.emit(key, number.parse().expect("a number"));
+    })
+}
+
+/// The same pairs with the number as a float.
+fn floats() -> MapStage<String, f64, NoCombine, String, Text> {
+    Job::text().map(|line: &str, out: &mut Emit<String, f64>| {
+        let (key, number) = line.split_once(' ').expect("two fields");
+        out.emit(key, number.parse::<f64>().expect("a number") / 10.0);
+    })
+}
+
+fn lines(pairs: &[(String, i64)]) -> String {
+    pairs.iter().map(|(key, number)| format!("{key} {number}\n")).collect()
+}
+
+/// The result of each group in memory.
+fn naive<R: Display>(pairs: &[(String, i64)], fold: impl Fn(&[i64]) -> R) -> String {
+    let mut groups: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (key, number) in pairs {
+        groups.entry(key).or_default().push(*number);
+    }
+    groups.iter().map(|(key, numbers)| format!("{key}\t{}\n", fold(numbers))).collect()
+}
+
+fn fields(numbers: impl IntoIterator<Item = i64>) -> String {
+    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join("\t")
+}
+
+fn greatest(numbers: &[i64], n: usize) -> String {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_by_key(|number| Reverse(*number));
+    fields(numbers.into_iter().take(n))
+}
+
+fn some_pairs() -> impl Strategy<Value = Pairs> {
+    vec(("[a-e]", -20..20i64), 0..60)
+}
+
+/// Runs a job in one split, in many, and with several spills and merges.
+fn check<T>(
+    job: fn() -> Job<T>,
+    pairs: &Pairs,
+    split_size: u64,
+    expected: &str,
+) -> Result<(), TestCaseError> {
+    let test = || JobTest::new(job).input(lines(pairs));
+    prop_assert_eq!(test().run().text(), expected);
+    prop_assert_eq!(test().split_size(split_size).run().text(), expected);
+    let merged = test().split_size(split_size).task_memory(1 << 20).setting("fan-in=2").run();
+    prop_assert_eq!(merged.text(), expected);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn folds_equal_naive_folds(pairs_ in some_pairs(), split_size in 1..100u64) {
+        let pairs_ = &pairs_;
+        check(|| pairs().count(), pairs_, split_size, &naive(pairs_, |numbers| numbers.len()))?;
+        check(|| pairs().sum(), pairs_, split_size, &naive(pairs_, |numbers| numbers.iter().sum::<i64>()))?;
+        check(|| pairs().min(), pairs_, split_size, &naive(pairs_, |numbers| numbers.iter().min().copied().unwrap_or(0)))?;
+        check(|| pairs().max(), pairs_, split_size, &naive(pairs_, |numbers| numbers.iter().max().copied().unwrap_or(0)))?;
+        let mean = |numbers: &[i64]| format!("{:?}", numbers.iter().sum::<i64>() as f64 / numbers.len() as f64);
+        check(|| pairs().mean(), pairs_, split_size, &naive(pairs_, mean))?;
+        check(|| pairs().top(3), pairs_, split_size, &naive(pairs_, |numbers| greatest(numbers, 3)))?;
+        check(|| pairs().top(0), pairs_, split_size, &naive(pairs_, |numbers| greatest(numbers, 0)))?;
+        check(|| pairs().collect(), pairs_, split_size, &naive(pairs_, |numbers| fields(numbers.to_vec())))?;
+        check(|| pairs().first(), pairs_, split_size, &naive(pairs_, |numbers| numbers[0]))?;
+        let distinct = |numbers: &[i64]| numbers.iter().collect::<BTreeSet<_>>().len();
+        check(|| pairs().count_distinct(), pairs_, split_size, &naive(pairs_, distinct))?;
+        let keys = naive(pairs_, |_| "").replace('\t', "");
+        check(|| pairs().distinct(), pairs_, split_size, &keys)?;
+        let product = |numbers: &[i64]| numbers.iter().fold(1, |product, number| product ^ number);
+        check(|| pairs().reduce_by_key(|bits, more| *bits ^= more), pairs_, split_size,
+            &naive(pairs_, |numbers| product(numbers) ^ 1))?;
+    }
+
+    #[test]
+    fn float_folds_do_not_depend_on_splits(pairs_ in some_pairs(), split_size in 1..100u64) {
+        let pairs_ = &pairs_;
+        let sum = |numbers: &[i64]| numbers.iter().fold(0.0, |sum, number| sum + *number as f64 / 10.0);
+        check(|| floats().sum(), pairs_, split_size, &naive(pairs_, |numbers| format!("{:?}", sum(numbers))))?;
+        let mean = |numbers: &[i64]| format!("{:?}", sum(numbers) / numbers.len() as f64);
+        check(|| floats().mean(), pairs_, split_size, &naive(pairs_, mean))?;
+    }
+
+    #[test]
+    fn lists_keep_order_and_length(lists in vec(vec("[a-c\0]{0,2}", 0..4), 2..6)) {
+        let encoded = |list: &Vec<String>| {
+            let mut bytes = Vec::new();
+            List::<String>::encode_owned(list, false, &mut bytes);
+            bytes
+        };
+        for one in &lists {
+            prop_assert_eq!(&List::<String>::decode_owned(&encoded(one)).expect("a list"), one);
+            prop_assert_eq!(List::<String>::skip(&encoded(one), false), Ok(encoded(one).len()));
+            for other in &lists {
+                prop_assert_eq!(encoded(one).cmp(&encoded(other)), one.cmp(other));
+            }
+        }
+    }
+}
+
+const INPUT: &str = "b 2\na 1\nb 2\nb 7\nc 3\na 5\n";
+
+#[test]
+fn folds_are_preemption_safe() {
+    assert_preemption_safe(|| pairs().count(), INPUT);
+    assert_preemption_safe(|| pairs().distinct(), INPUT);
+    assert_preemption_safe(|| pairs().sum(), INPUT);
+    assert_preemption_safe(|| floats().sum(), INPUT);
+    assert_preemption_safe(|| pairs().mean(), INPUT);
+    assert_preemption_safe(|| floats().mean(), INPUT);
+    assert_preemption_safe(|| pairs().min(), INPUT);
+    assert_preemption_safe(|| pairs().max(), INPUT);
+    assert_preemption_safe(|| pairs().top(2), INPUT);
+    assert_preemption_safe(|| pairs().first(), INPUT);
+    assert_preemption_safe(|| pairs().collect(), INPUT);
+    assert_preemption_safe(|| pairs().count_distinct(), INPUT);
+    assert_preemption_safe(|| pairs().map_groups(|key, numbers| (key.to_owned(), numbers.sum())), INPUT);
+}
+
+#[test]
+fn records_for_next_job_are_preemption_safe() {
+    JobTest::new(|| pairs().collect()).input(INPUT).for_next_job().assert_preemption_safe();
+}
+
+#[test]
+fn pairs_for_next_job_equal_typed_records() {
+    let by_records = || {
+        pairs()
+            .combine(|sum, more| *sum += more)
+            .output(Records::<String, i64>::default())
+            .reduce_total(|key, sum, out| out.emit(key, sum))
+    };
+    let expected = JobTest::new(by_records).input(INPUT).run();
+    let found = JobTest::new(|| pairs().sum()).input(INPUT).for_next_job().run();
+    assert_eq!(found, expected);
+    let read = || Job::records::<String, i64>().map_only(|(key, sum), out| out.emit(key, sum));
+    assert_eq!(JobTest::new(read).input(&found.parts[0]).run().text(), "a\t6\nb\t11\nc\t3\n");
+}
+
+#[test]
+fn text_of_fold_equals_text_of_reduce() {
+    let by_reduce = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<(Option<String>, bool), f64>| {
+                out.emit((line.strip_prefix('b'), line.len() > 3), line.len() as f64);
+            })
+            .reduce(|key, lengths, out| out.emit(key, lengths.sum()))
+    };
+    let by_fold = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<(Option<String>, bool), f64>| {
+                out.emit((line.strip_prefix('b'), line.len() > 3), line.len() as f64);
+            })
+            .sum()
+    };
+    let input = "to\nbe\nbring\n\nbe\n";
+    assert_eq!(JobTest::new(by_fold).input(input).run(), JobTest::new(by_reduce).input(input).run());
+}
+
+#[test]
+fn groups_by_prefix_are_folded() {
+    let stage = || {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<(String, i64), i64>| {
+                let (key, number) = line.split_once(' ').expect("two fields");
+                let number: i64 = number.parse().expect("a number");
+                out.emit((key, -number), number);
+            })
+            .group_by::<String>()
+    };
+    let text = |output: napreduce::testing::JobOutput| output.text();
+    assert_eq!(text(JobTest::new(|| stage().count()).input(INPUT).run()), "a\t2\nb\t3\nc\t1\n");
+    assert_eq!(text(JobTest::new(|| stage().sum()).input(INPUT).run()), "a\t6\nb\t11\nc\t3\n");
+    assert_eq!(text(JobTest::new(|| stage().collect()).input(INPUT).run()), "a\t5\t1\nb\t7\t2\t2\nc\t3\n");
+    assert_eq!(text(JobTest::new(|| stage().first()).input(INPUT).run()), "a\t5\nb\t7\nc\t3\n");
+}
+
+#[test]
+fn partition_and_total_order_apply_to_converted_keys() {
+    let input = "d 1\na 1\nd 1\nb 2\nc 3\nd 2\n";
+    let by_letter =
+        || pairs().partition_by(|key, partitions| u32::from(key > "b") % partitions).count_distinct();
+    let output = JobTest::new(by_letter).input(input).reduces(2).run();
+    assert_eq!(output.parts, [b"a\t1\nb\t1\n".to_vec(), b"c\t1\nd\t2\n".to_vec()]);
+    for job in [(|| pairs().total_order().count_distinct()) as fn() -> Job<(String, u64)>, || {
+        pairs().total_order().count()
+    }] {
+        let output = JobTest::new(job).input(input).reduces(2).run();
+        assert!(output.parts.iter().all(|part| !part.is_empty()), "{:?}", output.parts);
+        let sorted: Vec<_> = output.text().lines().map(|line| line[..1].to_owned()).collect();
+        assert_eq!(sorted, ["a", "b", "c", "d"]);
+    }
+}
+
+#[test]
+fn nan_is_greatest_float() {
+    let values = || Job::text().flat_map(|line: &str| [("x", line.parse::<f64>().expect("a float"))]);
+    let input = "1.5\nNaN\n-2\n";
+    assert_eq!(JobTest::new(|| values().max()).input(input).run().text(), "x\tNaN\n");
+    assert_eq!(JobTest::new(|| values().min()).input(input).run().text(), "x\t-2.0\n");
+    assert_eq!(JobTest::new(|| values().top(2)).input(input).run().text(), "x\tNaN\t1.5\n");
+}
+
+#[test]
+fn overflow_of_sum_fails_job() {
+    let sums = || Job::text().flat_map(|line: &str| [("x", line.parse::<u8>().expect("a number"))]).sum();
+    let message =
+        std::panic::catch_unwind(|| JobTest::new(sums).input("200\n100\n").run()).expect_err("300 is no u8");
+    let message = message.downcast_ref::<String>().expect("a message");
+    assert!(message.contains("the sum exceeds the range of u8"), "{message}");
+    let means = || Job::text().flat_map(|line: &str| [("x", line.parse::<u8>().expect("a number"))]).mean();
+    assert_eq!(JobTest::new(means).input("200\n100\n").run().text(), "x\t150.0\n");
+}
+
+#[test]
+fn spilled_folds_equal_naive_folds() {
+    let pairs_: Pairs =
+        (0..60_000i64).map(|number| (format!("key-{:05}", number * 7919 % 20_011), number % 13)).collect();
+    let run = |job: fn() -> Job<(String, u64)>| {
+        let output = JobTest::new(job).input(lines(&pairs_)).task_memory(1 << 20).reduces(1).run();
+        assert!(output.counters.get("SPILLED_RECORDS") > output.counters.get("REDUCE_INPUT_RECORDS"));
+        output.text()
+    };
+    assert_eq!(run(|| pairs().count()), naive(&pairs_, |numbers| numbers.len()));
+    let distinct = |numbers: &[i64]| numbers.iter().collect::<BTreeSet<_>>().len();
+    assert_eq!(run(|| pairs().count_distinct()), naive(&pairs_, distinct));
+    let top = JobTest::new(|| pairs().top(2)).input(lines(&pairs_)).task_memory(1 << 20).run();
+    assert_eq!(top.text(), naive(&pairs_, |numbers| greatest(numbers, 2)));
+}
