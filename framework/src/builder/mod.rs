@@ -20,6 +20,7 @@ mod converted;
 mod error;
 mod folds;
 mod inputs;
+mod join;
 mod numbers;
 mod pipeline;
 mod sampling;
@@ -29,6 +30,7 @@ mod stages;
 use std::marker::PhantomData;
 
 use self::inputs::InputMaps;
+pub use join::{Join, JoinLeft, JoinRow, Keyed};
 pub use numbers::{Number, Sum};
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
@@ -237,7 +239,50 @@ impl Job {
     /// # assert_eq!(test.run().text(), "bee\n");
     /// ```
     pub fn inputs<K: Key, V: Value>() -> MapStage<K, V, NoCombine, K, Text> {
-        MapStage::over(InputMaps::none(), Vec::new())
+        MapStage::over(InputMaps::none(), Text, Vec::new())
+    }
+
+    /// Begins a join of two inputs by key: this one is the left input, and [`with`](JoinLeft::with) adds the right
+    /// one. Each has its name, format and a function that returns the key and the row of a record.
+    ///
+    /// A row is any type with serde's `Serialize` and `Deserialize` that owns what it holds.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// # #[cfg(feature = "csv")] {
+    /// use napreduce::rows::CsvRows;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct User {
+    ///     id: u64,
+    ///     name: String,
+    /// }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Order {
+    ///     user: u64,
+    ///     amount: f64,
+    /// }
+    ///
+    /// /// `orders users=PATH... orders=PATH... --output DIR`
+    /// fn orders(_: &()) -> Job<(String, f64)> {
+    ///     Job::join("users", CsvRows::<User>::default(), |user| (user.id, user))
+    ///         .with("orders", CsvRows::<Order>::default(), |order| (order.user, order))
+    ///         .inner(|_, user, order, out| out.emit(&user.name, order.amount))
+    /// }
+    /// # let test = napreduce::testing::JobTest::new(|| orders(&()));
+    /// # let test = test.input_named("users", "id,name\n1,ann\n2,bob\n").input_named("orders", "user,amount\n2,1.5\n");
+    /// # assert_eq!(test.run().text(), "bob\t1.5\n");
+    /// # }
+    /// ```
+    pub fn join<I, F, T>(name: &str, format: I, keyed: F) -> JoinLeft<I, F>
+    where
+        I: InputFormat,
+        F: Fn(I::Record<'_>) -> T + Send + Sync + 'static,
+        T: Keyed<Row: JoinRow>,
+    {
+        JoinLeft::new(name, format, keyed)
     }
 
     /// Reads a custom input format.

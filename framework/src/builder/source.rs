@@ -29,16 +29,19 @@ use super::stages::MapStage;
 /// # let _ = (upper_case, halves);
 /// ```
 #[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]
-pub struct Source<I> {
+pub struct Source<I, O = Text> {
     input: I,
+    output: O,
     named: Vec<Arc<dyn DeclaredOutput>>,
 }
 
 impl<I: InputFormat> Source<I> {
     pub(crate) fn new(input: I) -> Self {
-        Source { input, named: Vec::new() }
+        Source { input, output: Text, named: Vec::new() }
     }
+}
 
+impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     /// Declares a named output for the closure of a job without reduce, or for the reduce.
     ///
     /// ```
@@ -61,10 +64,25 @@ impl<I: InputFormat> Source<I> {
         self
     }
 
+    /// Sets another output format than text.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::records::Records;
+    ///
+    /// fn lengths(_: &()) -> Job<(String, u64)> {
+    ///     Job::text().output(Records::default()).map_only(|line: &str, out| out.emit(line, line.len() as u64))
+    /// }
+    /// # let _ = lengths(&());
+    /// ```
+    pub fn output<P: OutputFormat>(self, format: P) -> Source<I, P> {
+        Source { input: self.input, output: format, named: self.named }
+    }
+
     /// Emits any number of records for each record of the input.
     ///
     /// The types of the second parameter set the key and value types: `out: &mut Emit<String, u64>`.
-    pub fn map<K, V, F, R>(self, map: F) -> MapStage<K, V, NoCombine, K, Text>
+    pub fn map<K, V, F, R>(self, map: F) -> MapStage<K, V, NoCombine, K, O>
     where
         K: Key,
         V: Value,
@@ -103,7 +121,7 @@ impl<I: InputFormat> Source<I> {
     /// # Panics
     ///
     /// Panics if the function returns a `Result` instead of items: as an iterator it would drop errors.
-    pub fn flat_map<K, V, F>(self, map: F) -> MapStage<K, V, NoCombine, K, Text>
+    pub fn flat_map<K, V, F>(self, map: F) -> MapStage<K, V, NoCombine, K, O>
     where
         K: Key,
         V: Value,
@@ -113,30 +131,27 @@ impl<I: InputFormat> Source<I> {
     }
 
     /// Sets a mapper with state, set-up and finish.
-    pub fn mapper<M: Mapper<Input = I>>(
-        self,
-        mapper: M,
-    ) -> MapStage<M::Key, M::Value, NoCombine, M::Key, Text> {
-        MapStage::over(InputMaps::none().with(None, self.input, mapper), self.named)
+    pub fn mapper<M: Mapper<Input = I>>(self, mapper: M) -> MapStage<M::Key, M::Value, NoCombine, M::Key, O> {
+        MapStage::over(InputMaps::none().with(None, self.input, mapper), self.output, self.named)
     }
 
-    /// Finishes a job without reduce that writes lines of text; part files are in the order of the input.
-    pub fn map_only<F, R>(self, map: F) -> Job
+    /// Finishes a job without reduce; part files are in the order of the input.
+    pub fn map_only<F, R>(self, map: F) -> Job<O::Item>
     where
-        F: Fn(I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
-        R: Outcome,
-    {
-        self.map_only_to(Text, map)
-    }
-
-    /// Finishes a job without reduce that writes another format than text.
-    pub fn map_only_to<O, F, R>(self, output: O, map: F) -> Job<O::Item>
-    where
-        O: OutputFormat,
         F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        self.part_map(output, PartClosure::new(map))
+        self.part_map(PartClosure::new(map))
+    }
+
+    /// Finishes a job without reduce that writes another format than text: `output` and `map_only` in one call.
+    pub fn map_only_to<P, F, R>(self, output: P, map: F) -> Job<P::Item>
+    where
+        P: OutputFormat,
+        F: Fn(I::Record<'_>, &mut Output<P>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.output(output).map_only(map)
     }
 
     /// As [`map_only`](Source::map_only), with a state that is saved in checkpoints by its serde type. It is
@@ -160,18 +175,18 @@ impl<I: InputFormat> Source<I> {
     /// assert_eq!(test.run().text(), "to\nbe\nto\n");
     /// test.assert_preemption_safe();
     /// ```
-    pub fn map_only_resumable<S, F, R>(self, start: S, map: F) -> Job
+    pub fn map_only_resumable<S, F, R>(self, start: S, map: F) -> Job<O::Item>
     where
         S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
-        F: Fn(&mut S, I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
+        F: Fn(&mut S, I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        self.part_map(Text, ResumablePartClosure::new(start, map))
+        self.part_map(ResumablePartClosure::new(start, map))
     }
 
     /// Finishes a job without reduce whose map has set-up, finish and hooks.
-    pub(crate) fn part_map<O: OutputFormat>(self, output: O, map: impl PartMap<I, O>) -> Job<O::Item> {
-        let output = OutputDefinition::new(output, self.named);
+    pub(crate) fn part_map(self, map: impl PartMap<I, O>) -> Job<O::Item> {
+        let output = OutputDefinition::new(self.output, self.named);
         Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })
     }
 }

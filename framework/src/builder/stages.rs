@@ -55,69 +55,10 @@ struct Said<K: Key, V: Value> {
     named: Vec<Arc<dyn DeclaredOutput>>,
 }
 
-impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
-    pub(super) fn over(inputs: InputMaps<K, V>, named: Vec<Arc<dyn DeclaredOutput>>) -> Self {
+impl<K: Key, V: Value, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
+    pub(super) fn over(inputs: InputMaps<K, V>, output: O, named: Vec<Arc<dyn DeclaredOutput>>) -> Self {
         let said = Said { inputs, partition: PartitionChoice::Hash, reduces: None, named };
-        MapStage { said, combine: NoCombine, grouping: Grouping::whole_key(), output: Text }
-    }
-
-    /// Adds an input with its own format and map; its paths are given as `NAME=PATH`. All maps of a job emit
-    /// the same types.
-    ///
-    /// ```
-    /// use napreduce::input::{ByteLines, TextLines};
-    /// use napreduce::testing::JobTest;
-    /// use napreduce::{Emit, Job};
-    ///
-    /// /// How many lines there are of each length: `lengths text=PATH... raw=PATH... --output DIR`.
-    /// let lengths = || {
-    ///     Job::inputs()
-    ///         .add("text", TextLines, |line: &str, out: &mut Emit<u64, u64>| out.emit(line.chars().count() as u64, 1))
-    ///         .add("raw", ByteLines, |line: &[u8], out| out.emit(line.len() as u64, 1))
-    ///         .combine(|count, more| *count += more)
-    ///         .reduce_total(|length, count, out| out.emit(length, count))
-    /// };
-    /// let test = JobTest::new(lengths).input_named("text", "é\nto\n").input_named("raw", b"\xff\n");
-    /// assert_eq!(test.run().text(), "1\t2\n2\t1\n");
-    /// test.assert_preemption_safe();
-    /// ```
-    pub fn add<I, F, R>(self, name: &str, format: I, map: F) -> Self
-    where
-        I: InputFormat,
-        F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
-        R: Outcome,
-    {
-        self.add_mapper(name, format, MapClosure::new(map))
-    }
-
-    /// As [`add`](MapStage::add), for a mapper with state, set-up and finish.
-    ///
-    /// ```
-    /// use napreduce::input::TextLines;
-    /// # use napreduce::{Emit, Job, Mapper, TaskError};
-    /// # #[derive(Clone)]
-    /// # struct Longest;
-    /// # impl Mapper for Longest {
-    /// #     type Input = TextLines;
-    /// #     type Key = u64;
-    /// #     type Value = String;
-    /// #     fn map(&mut self, line: &str, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
-    /// #         out.emit(line.len() as u64, line);
-    /// #         Ok(())
-    /// #     }
-    /// # }
-    /// let job = Job::inputs()
-    ///     .add_mapper("texts", TextLines, Longest)
-    ///     .add("words", TextLines, |word: &str, out| out.emit(0, word))
-    ///     .reduce(|length, lines, out| out.emit(length, lines.count()));
-    /// # let _ = job;
-    /// ```
-    pub fn add_mapper<M>(mut self, name: &str, format: M::Input, mapper: M) -> Self
-    where
-        M: Mapper<Key = K, Value = V>,
-    {
-        self.said.inputs = self.said.inputs.with(Some(name), format, mapper);
-        self
+        MapStage { said, combine: NoCombine, grouping: Grouping::whole_key(), output }
     }
 }
 
@@ -216,6 +157,65 @@ where
 }
 
 impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, V, C, G, O> {
+    /// Adds an input with its own format and map; its paths are given as `NAME=PATH`. All maps of a job emit
+    /// the same types.
+    ///
+    /// ```
+    /// use napreduce::input::{ByteLines, TextLines};
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job};
+    ///
+    /// /// How many lines there are of each length: `lengths text=PATH... raw=PATH... --output DIR`.
+    /// let lengths = || {
+    ///     Job::inputs()
+    ///         .add("text", TextLines, |line: &str, out: &mut Emit<u64, u64>| out.emit(line.chars().count() as u64, 1))
+    ///         .add("raw", ByteLines, |line: &[u8], out| out.emit(line.len() as u64, 1))
+    ///         .combine(|count, more| *count += more)
+    ///         .reduce_total(|length, count, out| out.emit(length, count))
+    /// };
+    /// let test = JobTest::new(lengths).input_named("text", "é\nto\n").input_named("raw", b"\xff\n");
+    /// assert_eq!(test.run().text(), "1\t2\n2\t1\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn add<I, F, R>(self, name: &str, format: I, map: F) -> Self
+    where
+        I: InputFormat,
+        F: Fn(I::Record<'_>, &mut Emit<K, V>) -> R + Send + Sync + 'static,
+        R: Outcome,
+    {
+        self.add_mapper(name, format, MapClosure::new(map))
+    }
+
+    /// As [`add`](MapStage::add), for a mapper with state, set-up and finish.
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// # use napreduce::{Emit, Job, Mapper, TaskError};
+    /// # #[derive(Clone)]
+    /// # struct Longest;
+    /// # impl Mapper for Longest {
+    /// #     type Input = TextLines;
+    /// #     type Key = u64;
+    /// #     type Value = String;
+    /// #     fn map(&mut self, line: &str, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
+    /// #         out.emit(line.len() as u64, line);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    /// let job = Job::inputs()
+    ///     .add_mapper("texts", TextLines, Longest)
+    ///     .add("words", TextLines, |word: &str, out| out.emit(0, word))
+    ///     .reduce(|length, lines, out| out.emit(length, lines.count()));
+    /// # let _ = job;
+    /// ```
+    pub fn add_mapper<M>(mut self, name: &str, format: M::Input, mapper: M) -> Self
+    where
+        M: Mapper<Key = K, Value = V>,
+    {
+        self.said.inputs = self.said.inputs.with(Some(name), format, mapper);
+        self
+    }
+
     /// Chooses the partition (from 0) of each key; the second argument is the number of partitions.
     pub fn partition_by<F>(mut self, choose: F) -> Self
     where

@@ -14,7 +14,6 @@ use super::mapper::{CommandMapper, CommandPart, TAB};
 use super::reducer::CommandReducer;
 use super::shipping::{ship_program, warn_of_unshipped_file};
 use crate::builder::Job;
-use crate::output::Text;
 use crate::program::{Driver, Error, Program};
 
 /// The name of the job in programs that have it.
@@ -199,7 +198,7 @@ fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> Comm
 /// # let _ = errors;
 /// ```
 pub fn map_only(command: impl Into<String>) -> Job {
-    Job::bytes().part_map(Text, CommandPart::new(command.into()))
+    Job::bytes().part_map(CommandPart::new(command.into()))
 }
 
 /// Adds the job to a program under the name `streaming`, to be called with [`Commands`].

@@ -37,7 +37,6 @@ pub struct TaskInfo<'a> {
     attempt: AttemptId,
     input: Option<&'a Path>,
     /// `None` while the input is sampled.
-    #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]
     pub(crate) context: Option<&'a TaskContext>,
     /// The attempt's own directory; it is removed when the attempt ends.
     #[cfg_attr(not(feature = "streaming"), expect(dead_code, reason = "commands alone need it"))]

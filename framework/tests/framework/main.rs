@@ -13,6 +13,7 @@ mod input_compressed;
 mod input_lines;
 mod input_places;
 mod input_records;
+mod joins;
 mod key_vectors;
 mod named_outputs;
 mod preemption;

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-use napreduce::records::TypedRecords;
+use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLines};
+use napreduce::records::{Records, TypedRecords};
+use napreduce::testing::JobTest;
+use napreduce::{Emit, Job};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -128,4 +130,28 @@ fn records_of_other_type_are_rejected() {
     let error =
         reader.read_batch(&mut |_| -> Result<(), InputError> { Ok(()) }).expect_err("8 bytes are no u32");
     assert!(error.to_string().contains("a value does not match the job's type"), "{error}");
+}
+
+#[test]
+fn output_and_inputs_are_chosen_anywhere_in_chain() {
+    let ones = |line: &str, out: &mut Emit<String, u64>| out.emit(line, 1);
+    let first = move || {
+        Job::inputs()
+            .add("one", TextLines, ones)
+            .combine(|sum, more| *sum += more)
+            .output(Records::<String, u64>::default())
+            .add("other", TextLines, ones)
+            .reduces(1)
+            .reduce_total(|line, sum, out| out.emit(line, sum))
+    };
+    let written = JobTest::new(first).input_named("one", "a\n").input_named("other", "a\nb\n").run();
+    let before_map = || {
+        Job::records::<String, u64>()
+            .output(Records::<u64, String>::default())
+            .map(|(line, count), out: &mut Emit<u64, String>| out.emit(count, line))
+            .reduce(|count, lines, out| lines.owned().for_each(|line| out.emit(count, &line)))
+    };
+    let swapped = JobTest::new(before_map).input(&written.parts[0]).run();
+    let read = || Job::records::<u64, String>().map_only(|(count, line), out| out.emit(count, line));
+    assert_eq!(JobTest::new(read).input(&swapped.parts[0]).run().text(), "1\tb\n2\ta\n");
 }

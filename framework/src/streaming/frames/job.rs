@@ -85,7 +85,7 @@ where
 {
     let Description { reduce, combine: combined, grouped, .. } = program.description;
     match (combined, grouped) {
-        _ if !reduce => source.part_map(Text, FramesPart::new(program)),
+        _ if !reduce => source.part_map(FramesPart::new(program)),
         (None, false) => {
             let stage = source.mapper(FramesMapper::<I, Vec<u8>, Vec<u8>>::new(program, ()));
             reduced(stage, program)
