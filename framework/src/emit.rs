@@ -193,6 +193,11 @@ impl<K: Key, V: Value> Emit<K, V> {
         self.input.clone().expect("a map emits when it has begun to read")
     }
 
+    /// Returns the place of the current record, if records are being read.
+    pub(crate) fn place(&self) -> Option<&InputPlace> {
+        self.input.as_ref()
+    }
+
     pub(crate) fn enter(&mut self, place: InputPlace) {
         self.input = Some(place);
     }

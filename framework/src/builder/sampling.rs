@@ -18,12 +18,13 @@ const SAMPLED_SPLITS: usize = 10;
 /// The reason to stop reading before the end of a split.
 enum Stop {
     Enough,
+    Input(InputError),
     Failed(TaskError),
 }
 
 impl From<InputError> for Stop {
     fn from(error: InputError) -> Stop {
-        Stop::Failed(error.into())
+        Stop::Input(error)
     }
 }
 
@@ -95,6 +96,7 @@ pub(super) fn sample_split<M: Mapper>(
             match batch {
                 Ok(true) => {}
                 Ok(false) | Err(Stop::Enough) => return Ok(()),
+                Err(Stop::Input(error)) => return Err(error.in_line(|offset| place.line_of(offset)).into()),
                 Err(Stop::Failed(error)) => return Err(error),
             }
         }
@@ -102,10 +104,10 @@ pub(super) fn sample_split<M: Mapper>(
     match sampled {
         Ok(result) => result?,
         Err(_) => {
+            let record =
+                place.describe().unwrap_or_else(|| format!("{} {}", split.path.display(), reader.place()));
             return Err(TaskError::task(format!(
-                "the map function panicked while the input was sampled, reading {} {}",
-                split.path.display(),
-                reader.place()
+                "the map function panicked while the input was sampled, reading {record}"
             )));
         }
     }

@@ -163,14 +163,18 @@ pub enum InputError {
     },
     /// A text job met bytes that are not text.
     #[error(
-        "{} has invalid UTF-8 at byte {offset}; convert it, or read lines of bytes (Job::bytes())",
-        path.display()
+        "{} has invalid UTF-8 at byte {offset}{}; convert the file, read lines of bytes (Job::bytes()), or replace invalid \
+         bytes (Job::lossy_text())",
+        path.display(),
+        line.map_or_else(String::new, |line| format!(", in line {line}"))
     )]
     NotText {
         /// The file.
         path: PathBuf,
         /// Offset of the first invalid byte in the decompressed file.
         offset: u64,
+        /// Its line, from 1, if it is known.
+        line: Option<u64>,
     },
     /// A text job met a file that begins with the byte order mark of another encoding.
     #[error(
@@ -338,6 +342,16 @@ impl InputError {
                 damaged(owned, offset, format!("{what} is larger than the memory; raise --task-memory"))
             }
             ReadError::Damaged { offset, reason } => damaged(owned, offset, reason),
+        }
+    }
+
+    /// Adds the line of invalid text; `of_byte` returns the line of a byte, if it is known.
+    pub(crate) fn in_line(self, of_byte: impl FnOnce(u64) -> Option<u64>) -> Self {
+        match self {
+            InputError::NotText { path, offset, line: None } => {
+                InputError::NotText { path, offset, line: of_byte(offset) }
+            }
+            other => other,
         }
     }
 

@@ -212,7 +212,11 @@ impl LineBlocks {
 
     #[cold]
     pub(crate) fn not_text(&self, at: usize) -> InputError {
-        InputError::NotText { path: self.source.path().to_owned(), offset: self.window.offset() + at as u64 }
+        InputError::NotText {
+            path: self.source.path().to_owned(),
+            offset: self.window.offset() + at as u64,
+            line: None,
+        }
     }
 }
 

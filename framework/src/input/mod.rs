@@ -45,7 +45,6 @@ pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::open_input;
 pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
-#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub(crate) use self::place::quoted;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;

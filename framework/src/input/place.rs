@@ -19,8 +19,10 @@ const COUNTED_BYTES: usize = 64 << 10;
 #[cfg(feature = "streaming")]
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of a record that are quoted.
-const QUOTED_BYTES: usize = 200;
+/// Characters of a record that are quoted.
+const QUOTED_CHARS: usize = 120;
+/// Bytes that have more characters than that.
+const QUOTED_BYTES: usize = 4 * (QUOTED_CHARS + 1);
 
 /// The position of the current record of a map, returned by `out.input()`. It prints as `logs/a.txt line 3`,
 /// or with the byte if the line is not known.
@@ -89,7 +91,14 @@ impl InputPlace {
     /// assert_eq!(test.split_size(4).run().text(), "1\n2\n\n\n");
     /// ```
     pub fn line(&self) -> Option<u64> {
-        let offset = self.offset().filter(|_| self.file.split.offset == 0)?;
+        self.line_of(self.offset()?)
+    }
+
+    /// Returns the line of a byte.
+    pub(crate) fn line_of(&self, offset: u64) -> Option<u64> {
+        if self.file.split.offset > 0 {
+            return None;
+        }
         // A file that cannot be read a second time has no line numbers; this is not an error.
         self.file.lines.borrow_mut().count_to(offset, &self.file).ok().map(|newlines| newlines + 1)
     }
@@ -122,6 +131,15 @@ impl InputPlace {
         Some(self.line().map_or_else(|| format!("byte {offset}"), |line| format!("line {line}")))
     }
 
+    /// Returns the position and the beginning of the record for the error of a map, as in `data/a.txt line 3;
+    /// the record begins with "x"`. `None` if there is no [`offset`](InputPlace::offset).
+    pub(crate) fn describe(&self) -> Option<String> {
+        self.in_file()?;
+        let quote =
+            self.quote().map_or_else(String::new, |quote| format!("; the record begins with {quote}"));
+        Some(format!("{self}{quote}"))
+    }
+
     /// Returns the first line of the record, quoted and shortened; `None` if it cannot be read again.
     pub(crate) fn quote(&self) -> Option<String> {
         let offset = self.offset()?;
@@ -143,9 +161,11 @@ impl InputPlace {
 
 /// Returns the beginning of a record as text on one line.
 pub(crate) fn quoted(record: &[u8]) -> String {
-    let cut = &record[..record.len().min(QUOTED_BYTES)];
-    let dots = if cut.len() < record.len() { "..." } else { "" };
-    format!("{:?}{dots}", String::from_utf8_lossy(cut))
+    let text = String::from_utf8_lossy(&record[..record.len().min(QUOTED_BYTES)]);
+    match text.char_indices().nth(QUOTED_CHARS) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
 }
 
 impl fmt::Display for InputPlace {

@@ -267,6 +267,7 @@ impl TextRecordReader {
         std::str::from_utf8(bytes).map_err(|error| InputError::NotText {
             path: self.source.path().to_owned(),
             offset: base + error.valid_up_to() as u64,
+            line: None,
         })
     }
 }

@@ -252,6 +252,11 @@ impl<F: OutputFormat> Output<F> {
             .expect("only a map has an input; emit the place with the record for a reduce to see it")
     }
 
+    /// Returns the place of the current record, if a map writes.
+    pub(crate) fn place(&self) -> Option<&InputPlace> {
+        self.input.as_ref()
+    }
+
     pub(crate) fn enter(&mut self, place: InputPlace) {
         for opened in &mut self.named {
             opened.writer.enter(place.clone());

@@ -11,9 +11,13 @@ use napreduce_task::{Boundary, SuspendHooks, TaskContext};
 use super::errors::{reduce_error, values_error};
 use super::saving::UserState;
 use crate::codec::{Scratch, Value};
+use crate::input::quoted;
 use crate::output::Output;
 use crate::user_code::{Grouping, Reducer};
 use crate::values::{GroupGate, Values};
+
+/// Bytes of a key in an error.
+const KEY_BYTES_SHOWN: usize = 40;
 
 /// Groups between two checks of progress and output errors.
 const GROUPS_PER_CHECK: u64 = 1024;
@@ -178,7 +182,27 @@ impl<'a> GroupLoop<'a> {
         if error.is_located {
             return error;
         }
-        TaskError { message: format!("{}, reducing group {}", error.message, self.count - 1), ..error }
+        TaskError { message: format!("{}, reducing {}", error.message, self.place()), ..error }
+    }
+
+    /// Returns the partition, number and key of the current group.
+    pub(crate) fn place(&self) -> String {
+        let (partition, group) = (self.task.partition, self.count.saturating_sub(1));
+        format!("partition {partition} group {group}, key {}", shown_key(&self.group))
+    }
+}
+
+/// Returns an encoded key as text, or as bytes in the notation of Rust; shortened.
+fn shown_key(key: &[u8]) -> String {
+    // A text that is not the last field of its key ends with two zeros.
+    let text = key.strip_suffix(&[0, 0]).unwrap_or(key);
+    match std::str::from_utf8(text) {
+        Ok(text) if !text.contains('\0') => quoted(text.as_bytes()),
+        _ => {
+            let cut = &key[..key.len().min(KEY_BYTES_SHOWN)];
+            let dots = if cut.len() < key.len() { "..." } else { "" };
+            format!("b\"{}\"{dots}", cut.escape_ascii())
+        }
     }
 }
 

@@ -147,22 +147,25 @@ fn read_part<I: InputFormat, S: RecordSink<I>>(
     context.progress().set_reading(before, reader.position());
     let place = InputPlace::new(part, reader.byte_position(), context.memory() as usize);
     loop_state.input = Some(place.clone());
-    sink.enter(place);
+    sink.enter(place.clone());
     loop {
         let batch = catch_unwind(AssertUnwindSafe(|| {
             reader.read_batch(&mut |record: I::Record<'_>| loop_state.pass::<I, S>(record, sink))
         }));
         let more = match batch {
             Ok(Ok(more)) => more,
-            Ok(Err(Stop::Input(error))) => return Err(error.into()),
-            Ok(Err(Stop::User(error))) => return Err(located(error, part, &reader.place())),
+            Ok(Err(Stop::Input(error))) => return Err(error.in_line(|offset| place.line_of(offset)).into()),
+            Ok(Err(Stop::User(error))) => return Err(located(error, &place, &reader.place())),
             Ok(Err(Stop::Checkpoint)) => {
                 sink.check()?;
                 return Ok(Some(loop_state.at(&reader)));
             }
             Err(panic) => {
                 // A panic message includes the record at which it happened.
-                context.position().at(reader.offset());
+                match place.describe() {
+                    Some(record) => context.position().set_text(record),
+                    None => context.position().at(reader.offset()),
+                }
                 resume_unwind(panic)
             }
         };
@@ -259,10 +262,11 @@ impl RecordLoop<'_> {
     }
 }
 
-fn located(error: TaskError, split: &Split, place: &str) -> TaskError {
+/// Adds the record to an error; `of_reader` is its place in a format without positions.
+fn located(error: TaskError, place: &InputPlace, of_reader: &str) -> TaskError {
     if error.is_located {
         return error;
     }
-    let message = format!("{}, reading {} {place}", error.message, split.path.display());
-    TaskError { message, ..error }
+    let record = place.describe().unwrap_or_else(|| format!("{} {of_reader}", place.path().display()));
+    TaskError { message: format!("{}, reading {record}", error.message), ..error }
 }

@@ -64,7 +64,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         let reduced = match looped {
             Ok(reduced) => reduced?,
             Err(panic) => {
-                context.position().at(groups.count.saturating_sub(1));
+                context.position().set_text(groups.place());
                 resume_unwind(panic)
             }
         };

@@ -10,7 +10,7 @@ use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::state::Save;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, about_record};
 use super::task_info::TaskInfo;
 
 /// A map with state. A closure passed to `map` is the simple form.
@@ -220,7 +220,7 @@ where
 
     #[inline]
     fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
-        (self.closure)(record, out).outcome()
+        (self.closure)(record, out).outcome().map_err(|error| about_record(error, out.place()))
     }
 
     /// A closure cannot change its captures, except through interior mutability.

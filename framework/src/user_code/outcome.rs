@@ -3,8 +3,10 @@
 use std::any::Any;
 use std::fmt::{self, Display};
 
-use napreduce_engine::FaultPlace;
+use napreduce_engine::{FailureClass, FaultPlace};
 use napreduce_protocol::TaskError;
+
+use crate::input::InputPlace;
 
 /// The return type of `map` and `reduce` closures: `()`, or `Result<(), E>` with any printable error.
 ///
@@ -147,6 +149,21 @@ impl fmt::Debug for BadRecord {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         Display::fmt(self, formatter)
     }
+}
+
+/// Adds to the error of a map closure the record and the remedy. Bad records are described when it is known
+/// that they are not skipped; a `TaskError` that is not the task's own fault is not about a record.
+#[cold]
+pub(super) fn about_record(error: TaskError, place: Option<&InputPlace>) -> TaskError {
+    if error.class != FailureClass::Task || error.is_located {
+        return error;
+    }
+    let Some(record) = place.and_then(InputPlace::describe) else { return error };
+    let message = format!(
+        "{}, reading {record}; fix the record, or return builder::BadRecord for it and pass --bad-records skip",
+        error.message
+    );
+    TaskError { message, ..error }.located()
 }
 
 #[cold]

@@ -11,7 +11,7 @@ use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, about_record};
 use super::resumable::{restore_serde, save_serde};
 use super::task_info::TaskInfo;
 
@@ -74,7 +74,7 @@ where
 {
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
-        (self.0)(record, out).outcome()
+        (self.0)(record, out).outcome().map_err(|error| about_record(error, out.place()))
     }
 
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -110,7 +110,8 @@ where
 {
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
-        (self.closure)(&mut self.state, record, out).outcome()
+        let outcome = (self.closure)(&mut self.state, record, out).outcome();
+        outcome.map_err(|error| about_record(error, out.place()))
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napreduce::builder::BadRecord;
-use napreduce::input::{BadRows, TextRecords, WholeFile};
+use napreduce::input::{BadRows, TextLines, TextRecords, WholeFile};
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job};
+use napreduce::{Emit, Job, Mapper, TaskError};
 
 /// Doubles numbers; output before a bad record stays.
 fn doubled() -> Job {
@@ -52,7 +52,10 @@ fn bad_record_fails_job_with_line_and_remedy() {
 fn bad_record_quote_is_truncated() {
     let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
     let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
-    assert!(message.contains("ééé\u{fffd}\"...; fix the record") && message.len() < 700, "{message}");
+    assert!(
+        message.contains(&format!("with \"\\u{{feff}}{}\"...; fix the record", "é".repeat(119))),
+        "{message}"
+    );
     // A byte order mark is not part of the first record.
     let message = refused(JobTest::new(doubled as fn() -> Job).input("\u{feff}x\r\n"));
     assert!(message.contains(" at line 1: ") && message.contains("begins with \"x\";"), "{message}");
@@ -114,6 +117,82 @@ fn other_errors_are_not_skipped() {
     }
     let message = refused(JobTest::new(wrong as fn() -> Job).input("a\n").bad_records(BadRows::Skip));
     assert!(message.contains("refused: a"), "{message}");
+}
+
+#[test]
+fn closure_error_names_record_and_remedy() {
+    fn parsed() -> Job {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, ()>| -> Result<(), std::num::ParseIntError> {
+                out.emit(line.parse()?, ());
+                Ok(())
+            })
+            .reduce(|number, _, out| out.emit(number, ()))
+    }
+    let message = refused(JobTest::new(parsed as fn() -> Job).input("17\n\t1 2\n"));
+    assert!(message.contains("failed, undisturbed: invalid digit found in string, reading /"), "{message}");
+    let end = "input-0000 line 2; the record begins with \"\\t1 2\"; fix the record, or return builder::BadRecord for it and \
+               pass --bad-records skip";
+    assert!(message.ends_with(end), "{message}");
+}
+
+#[test]
+fn error_of_mapper_names_record() {
+    #[derive(Clone)]
+    struct Closed;
+    impl Mapper for Closed {
+        type Input = TextLines;
+        type Key = u64;
+        type Value = ();
+
+        fn map(&mut self, line: &str, _: &mut Emit<u64, ()>) -> Result<(), TaskError> {
+            if line == "b" { Err(TaskError::retryable("the lookup service is closed")) } else { Ok(()) }
+        }
+    }
+    fn closed() -> Job {
+        Job::text().mapper(Closed).reduce(|number, _, out| out.emit(number, ()))
+    }
+    let message = refused(JobTest::new(closed as fn() -> Job).input("a\nb\n"));
+    assert!(message.contains("the lookup service is closed, reading /"), "{message}");
+    assert!(message.ends_with("input-0000 line 2; the record begins with \"b\""), "{message}");
+}
+
+#[test]
+fn error_of_reduce_names_group_and_key() {
+    fn negative() -> Job {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<(String, i64), ()>| out.emit((line, -1), ()))
+            .group_by::<String>()
+            .reduce(|name, _, _| if name == "b\tc" { Err("the balance is negative") } else { Ok(()) })
+    }
+    let message = refused(JobTest::new(negative as fn() -> Job).input("a\nb\tc\n"));
+    let end = "the balance is negative, reducing partition 0 group 1, key \"b\\tc\"";
+    assert!(message.ends_with(end), "{message}");
+    fn refusing() -> Job {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, ()>| out.emit(line.len() as u64, ()))
+            .reduce(|_, _, _| Err::<(), _>("no"))
+    }
+    let message = refused(JobTest::new(refusing as fn() -> Job).input("to be\n"));
+    let end = "no, reducing partition 0 group 0, key b\"\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x05\"";
+    assert!(message.ends_with(end), "{message}");
+}
+
+#[test]
+fn invalid_text_names_line_and_remedy() {
+    for total_order in [false, true] {
+        let job = move || {
+            let mapped = Job::text().map(|line: &str, out: &mut Emit<String, ()>| out.emit(line, ()));
+            let mapped = if total_order { mapped.total_order() } else { mapped };
+            mapped.reduce(|line, _, out| out.emit(line, ()))
+        };
+        let test = JobTest::new(job).input(b"fine\nnot \xff fine\n").reduces(2);
+        let ran = catch_unwind(AssertUnwindSafe(|| test.run()));
+        let message = ran.expect_err("it fails").downcast_ref::<String>().expect("a message").clone();
+        let end = "input-0000 has invalid UTF-8 at byte 9, in line 2; convert the file, read lines of bytes (Job::bytes()), or \
+                   replace invalid bytes (Job::lossy_text())";
+        assert!(message.ends_with(end), "{message}");
+    }
 }
 
 #[test]

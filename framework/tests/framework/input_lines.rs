@@ -270,7 +270,8 @@ fn invalid_utf8_is_named_by_file_offset() {
     content[500_002] = 0xFF;
     let file = TestFile::new(&content);
     let message = format!(
-        "{} has invalid UTF-8 at byte 500002; convert it, or read lines of bytes (Job::bytes())",
+        "{} has invalid UTF-8 at byte 500002; convert the file, read lines of bytes (Job::bytes()), or replace invalid bytes \
+         (Job::lossy_text())",
         file.path().display()
     );
     let error = |split: &Split, memory| {

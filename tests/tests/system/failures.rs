@@ -21,8 +21,15 @@ fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
 fn panic_in_map_reports_message_location_and_input() {
     let folder = Folder::new();
     folder.write("in", "good\nbad\n");
-    job(&folder, "panic-in-map", &[])
-        .failed(1, &["job_0001_m_0000 failed 4 times", "bad row", "misbehaving.rs:", "reading in byte 5"]);
+    job(&folder, "panic-in-map", &[]).failed(
+        1,
+        &[
+            "job_0001_m_0000 failed 4 times",
+            "panicked at 'bad row', ",
+            "misbehaving.rs:",
+            "reading in line 2; the record begins with \"bad\"",
+        ],
+    );
     assert!(!folder.has("out"));
 }
 
@@ -47,15 +54,24 @@ fn panic_in_combine_reports_message_location_and_input() {
 fn panic_in_reduce_reports_message_location_and_group() {
     let folder = Folder::new();
     folder.write("in", "a\nb\nbad\nc\n");
-    job(&folder, "panic-in-reduce", &["--reduces", "1"])
-        .failed(1, &["job_0001_r_0000 failed 4 times", "bad group", "misbehaving.rs:", "group 2"]);
+    job(&folder, "panic-in-reduce", &["--reduces", "1"]).failed(
+        1,
+        &[
+            "job_0001_r_0000 failed 4 times",
+            "bad group",
+            "misbehaving.rs:",
+            "partition 0 group 2, key \"bad\"",
+        ],
+    );
 }
 
 #[test]
 fn map_error_reports_message_and_input_position() {
     let folder = Folder::new();
     folder.write("in", "17\nx\n");
-    job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", "reading in byte 3"]);
+    let place =
+        "reading in line 2; the record begins with \"x\"; fix the record, or return builder::BadRecord";
+    job(&folder, "error-in-map", &[]).failed(1, &["invalid digit found in string", place]);
 }
 
 #[test]

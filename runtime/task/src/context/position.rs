@@ -21,7 +21,8 @@ listed! {
 /// The input that an attempt reads now. An update is two relaxed stores, cheap enough for every record.
 #[derive(Debug, Default)]
 pub struct Position {
-    source: Mutex<Option<(String, PositionUnit)>>,
+    /// Without a unit the text is the whole position.
+    source: Mutex<Option<(String, Option<PositionUnit>)>>,
     start: AtomicU64,
     end: AtomicU64,
 }
@@ -29,8 +30,13 @@ pub struct Position {
 impl Position {
     /// Sets the name of the input, such as a path, and the unit of its positions; starts at 0.
     pub fn enter(&self, source: impl Into<String>, unit: PositionUnit) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((source.into(), unit));
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((source.into(), Some(unit)));
         self.at(0);
+    }
+
+    /// Sets the whole position, such as `data/a.log line 3`, until the next input is entered.
+    pub fn set_text(&self, position: impl Into<String>) {
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some((position.into(), None));
     }
 
     /// Clears the position.
@@ -55,6 +61,7 @@ impl Position {
     pub fn describe(&self) -> Option<String> {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, unit) = source.as_ref()?;
+        let Some(unit) = unit else { return Some(name.clone()) };
         let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         Some(if end > start.saturating_add(1) {
             format!("{name} {unit}s {start}..{end}")
