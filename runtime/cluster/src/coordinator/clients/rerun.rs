@@ -1,16 +1,15 @@
 //! Reruns a job from the definition and blobs that the coordinator keeps.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_local::coordinator::Accepted;
 use napreduce_protocol::requests::RerunJob;
-use napreduce_protocol::{Blob, Submission};
+use napreduce_protocol::{Blob, JobPlan, Submission};
 
 use super::{Client, Parting, Refusal};
 use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Request;
-
-const NO_PROGRAM: &str = "it has no stored program";
 
 impl Client {
     /// Reruns a job; the answer is that of a submission.
@@ -21,7 +20,7 @@ impl Client {
         let prepared = tokio::task::spawn_blocking(move || {
             let wanted = definition.program.into_iter().chain(definition.files.iter().map(|file| file.blob));
             let pins = wanted.map(|blob| pin(&blobs, blob)).collect::<Result<Vec<_>, _>>();
-            pins.and_then(|pins| Ok((prepare(*definition, architecture_of(&pins)?, asked)?, pins)))
+            pins.and_then(|pins| Ok((prepare(*definition, &pins, asked)?, pins)))
         });
         let prepared = prepared.await.map_err(|error| Parting::Source(error.to_string()))?;
         let (submission, pins) =
@@ -38,50 +37,37 @@ fn pin(blobs: &Arc<crate::blobs::BlobStore>, blob: Blob) -> Result<(Blob, Pinned
     Ok((blob, pinned))
 }
 
-/// Returns the architecture of the program, which is pinned first.
-fn architecture_of(pins: &[(Blob, PinnedBlob)]) -> Result<String, String> {
-    let (_, program) = pins.first().ok_or(NO_PROGRAM)?;
-    Ok(program_architecture(&program.path()).map_err(|error| error.to_string())?.to_owned())
+fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -> Result<Submission, String> {
+    let RerunJob { token, of, output } = asked;
+    let Accepted { plan, user, program, files, .. } = definition;
+    let plan = plan_again(plan, output)?;
+    let program = program.ok_or("it has no stored program")?;
+    let (_, pinned) = pins.first().ok_or("it has no stored program")?;
+    let architecture = program_architecture(&pinned.path()).map_err(|error| error.to_string())?.to_owned();
+    Ok(Submission { token, plan, user, program, architecture, files, rerun_of: Some(of) })
 }
 
-fn prepare(definition: Accepted, architecture: String, asked: RerunJob) -> Result<Submission, String> {
-    let RerunJob { token, of, output } = asked;
-    let Accepted { mut plan, user, program, files, .. } = definition;
+/// Returns the plan of a rerun: that of the job, possibly with another output.
+fn plan_again(mut plan: JobPlan, output: Option<PathBuf>) -> Result<JobPlan, String> {
     if plan.chain.is_some() {
         return Err("it is one of several jobs of a program; rerun the program".to_owned());
     }
-    let program = program.ok_or(NO_PROGRAM)?;
     plan.output = output.unwrap_or(plan.output);
-    Ok(Submission { token, plan, user, program, architecture, files, rerun_of: Some(of) })
+    Ok(plan)
 }
 
 #[cfg(test)]
 mod tests {
-    use napreduce_engine::JobId;
-    use napreduce_local::output::ClaimMark;
-    use napreduce_protocol::{CheckpointSupport, Digest, JobPlan, RerunOf};
+    use napreduce_protocol::CheckpointSupport;
 
     use super::*;
 
     #[test]
     fn rerun_to_store_saves_state_like_its_job() {
         let checkpoint = CheckpointSupport { map: true, reduce: false };
-        let definition = Accepted {
-            job: JobId(1),
-            token: 1,
-            plan: JobPlan { checkpoint, ..JobPlan::new("count", "s3://bucket/out") },
-            user: "ada".to_owned(),
-            program: Some(Blob { digest: Digest([7; 32]), bytes: 1 }),
-            files: Vec::new(),
-            claim: ClaimMark::default(),
-            rerun_of: None,
-        };
-        for output in [None, Some("s3://bucket/again".into()), Some("/again".into())] {
-            let of = RerunOf { job: JobId(1), reason: "a test".to_owned() };
-            let asked = RerunJob { token: 2, of, output: output.clone() };
-            let again = prepare(definition.clone(), "x86_64".to_owned(), asked).expect("it can be rerun");
-            assert_eq!(again.plan.checkpoint, checkpoint);
-            assert_eq!(again.plan.output, output.unwrap_or_else(|| "s3://bucket/out".into()));
-        }
+        let plan = JobPlan { checkpoint, ..JobPlan::new("count", "s3://bucket/out") };
+        assert_eq!(plan_again(plan.clone(), None), Ok(plan.clone()));
+        let again = plan_again(plan, Some("s3://bucket/again".into())).expect("it can be rerun");
+        assert_eq!((again.checkpoint, again.output), (checkpoint, "s3://bucket/again".into()));
     }
 }
