@@ -7,10 +7,10 @@ use napreduce_protocol::{IoResult, JobError, StorageScheme};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::bucket::{Bucket, look};
+use super::bucket::{Bucket, look as look_in_store};
 use super::layout::TEMPORARY;
 use super::places::{Surroundings, check_place};
-use super::trouble::{Trouble, refused};
+use super::trouble::{ClaimError, Trouble};
 
 /// Rejects an output directory that is not empty, unless it may be overwritten, or that another run writes
 /// to. Blocking.
@@ -23,23 +23,25 @@ use super::trouble::{Trouble, refused};
 /// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     check_place(output, &Surroundings::default())?;
+    look(output, overwrite).map_err(|error| error.of(output))
+}
+
+fn look(output: &Path, overwrite: bool) -> Result<(), ClaimError> {
     if StorageScheme::of(output).is_some() {
-        let bucket = Bucket::of(output).map_err(|reason| refused(output, Trouble::Final(reason)))?;
-        return look(&bucket, output, overwrite);
+        let bucket = Bucket::of(output).map_err(Trouble::Final)?;
+        return look_in_store(&bucket, overwrite);
     }
-    let path = || output.display().to_string().trim_end_matches('/').to_owned();
-    let unusable = |source| JobError::OutputUnusable { path: path(), source };
-    let Some(entries) = fs::read_dir(output).if_there().map_err(unusable)? else { return Ok(()) };
+    let Some(entries) = fs::read_dir(output).if_there()? else { return Ok(()) };
     let mut occupied = false;
     for entry in entries {
-        let entry = entry.map_err(unusable)?;
+        let entry = entry?;
         if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
             occupied = true;
         } else if is_locked(&entry.path()) {
-            return Err(JobError::OutputInUse { path: path() });
+            return Err(ClaimError::InUse);
         }
     }
-    if occupied && !overwrite { Err(JobError::OutputExists { path: path() }) } else { Ok(()) }
+    if occupied && !overwrite { Err(ClaimError::Exists) } else { Ok(()) }
 }
 
 /// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.

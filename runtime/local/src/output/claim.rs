@@ -15,7 +15,7 @@ use super::record::{ClaimRecord, Step};
 use super::removal::remove_retired;
 use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::{Disk, Locked, Storage};
-use super::trouble::Trouble;
+use super::trouble::{ClaimError, Trouble};
 use super::whose::{Whose, whose};
 use crate::process::ProcessIdentity;
 
@@ -37,8 +37,11 @@ pub struct DirectoryClaim {
 impl DirectoryClaim {
     /// Claims the output directory and creates the job's directories. Fails if existing content forbids it.
     pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<DirectoryClaim, JobError> {
-        let made = make_directories(disk, request)?;
-        claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
+        let made = make_directories(disk, request).map_err(ClaimError::from);
+        let claim = made.and_then(|made| {
+            claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
+        });
+        claim.map_err(|error| error.of(request.output))
     }
 
     /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates
@@ -49,8 +52,7 @@ impl DirectoryClaim {
         mark: ClaimMark,
     ) -> Result<Resumed<DirectoryClaim>, Trouble> {
         let output = request.output;
-        let failed = |error| Trouble::io(format!("open {}", output.display()), &error);
-        let storage = disk.open(output, request.durable).map_err(failed)?;
+        let storage = disk.open(output, request.durable)?;
         let paths = JobPaths::new(output, request.job, mark.token, request.extension);
         let mut record = match whose(&storage, &paths, mark.token)? {
             Whose::Own(record) => record,
@@ -58,7 +60,7 @@ impl DirectoryClaim {
                 tidy(&storage, request, 0);
                 return Ok(Resumed::Settled);
             }
-            Whose::Gone if storage.identity().map_err(failed)? == mark.root => {
+            Whose::Gone if storage.identity()? == mark.root => {
                 tidy(&storage, request, mark.made);
                 return Ok(Resumed::Gone);
             }
@@ -71,11 +73,11 @@ impl DirectoryClaim {
             }
         };
         let temporary = Path::new(TEMPORARY);
-        let doing = || format!("lock {}", storage.shown(temporary));
-        let lock = match storage.lock(temporary).map_err(|error| Trouble::io(doing(), &error))? {
+        let lock = match storage.lock(temporary)? {
             Locked::Now(lock) => lock,
             Locked::Busy => {
-                let what = format!("cannot {}: another process holds the lock", doing());
+                let what =
+                    format!("cannot lock {}: another process holds the lock", storage.shown(temporary));
                 return Err(Trouble::Passing { what, away: false });
             }
         };
@@ -128,7 +130,7 @@ impl DirectoryClaim {
             _ if self.storage.is_removed() => {
                 return Err(Trouble::Final(format!("{output} was removed while the job ran")));
             }
-            Err(error) => return Err(Trouble::io(format!("open {output}"), &error)),
+            Err(error) => return Err(error.into()),
             Ok(false) => {
                 let what =
                     format!("{output} is no longer the claimed directory; check that its storage is mounted");
@@ -188,14 +190,14 @@ impl DirectoryLease {
     }
 
     /// Renews the lease; must be called periodically.
-    pub(crate) fn renew(&self) -> io::Result<()> {
+    pub(crate) fn renew(&self) -> Result<(), Trouble> {
         let storage = self.disk.open(&self.output, false)?;
         let path = claim_in(Path::new(TEMPORARY));
-        let text = storage.read(&path)?.unwrap_or_default();
-        match ClaimRecord::parse(&text, &path)?.token == self.token {
-            true => storage.touch(&path),
-            false => Ok(()),
+        let record = ClaimRecord::read(&storage, &path)?;
+        if record.is_some_and(|record| record.token == self.token) {
+            storage.touch(&path)?;
         }
+        Ok(())
     }
 }
 
@@ -206,18 +208,15 @@ fn tidy(storage: &Storage, request: &ClaimRequest<'_>, made: u32) {
 }
 
 fn write_record(storage: &Storage, record: &ClaimRecord) -> Result<(), Trouble> {
-    let path = claim_in(Path::new(TEMPORARY));
-    let written = record.text().and_then(|text| storage.replace(&path, &text));
-    written.map_err(|error| Trouble::io(format!("write {}", storage.shown(&path)), &error))
+    Ok(storage.replace(&claim_in(Path::new(TEMPORARY)), &record.text()?)?)
 }
 
 /// Creates the output directory and its parents; returns how many it created.
-fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
+fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> io::Result<u32> {
     let output = request.output;
-    let failed = |source| JobError::OutputUnusable { path: output.display().to_string(), source };
     let mut missing = Vec::new();
     for directory in output.ancestors().take_while(|directory| !directory.as_os_str().is_empty()) {
-        if disk.has_root(directory).map_err(failed)? {
+        if disk.has_root(directory)? {
             break;
         }
         missing.push(directory);
@@ -231,7 +230,7 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobE
         // Another process may create the same directories concurrently.
         if let Err(error) = result.unless_there() {
             remove_made(disk, directory, made + 1);
-            return Err(failed(error));
+            return Err(error);
         }
     }
     Ok(u32::try_from(missing.len()).unwrap_or(u32::MAX))
@@ -246,14 +245,13 @@ fn remove_made(disk: &Disk, output: &Path, made: u32) {
     }
 }
 
-fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<DirectoryClaim, JobError> {
-    let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
-    let storage = disk.open(request.output, request.durable).map_err(failed)?;
+fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<DirectoryClaim, ClaimError> {
+    let storage = disk.open(request.output, request.durable)?;
     let made = made.max(make_way(&storage, request)?);
-    let token = ClaimToken::draw().map_err(failed)?;
-    let holder = ProcessIdentity::this().map_err(failed)?;
+    let token = ClaimToken::draw()?;
+    let holder = ProcessIdentity::this()?;
     let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, made);
-    let mark = ClaimMark { token, made, root: storage.identity().map_err(failed)? };
+    let mark = ClaimMark { token, made, root: storage.identity()? };
     let paths = JobPaths::new(request.output, request.job, token, request.extension);
     let holding = Holding::new(token);
     let lock = put_in_place(&storage, &paths, &record).inspect_err(|_| {
@@ -274,32 +272,30 @@ pub(super) fn put_in_place(
     storage: &Storage,
     paths: &JobPaths,
     record: &ClaimRecord,
-) -> Result<File, JobError> {
-    let path = || storage.path().display().to_string();
-    let failed = |source| JobError::OutputUnusable { path: path(), source };
+) -> Result<File, ClaimError> {
     let staged = staged(record.submission);
-    storage.make_directory(&staged).map_err(failed)?;
-    let text = record.text().map_err(failed)?;
-    storage.write_new(&claim_in(&staged), &text).map_err(failed)?;
-    let lock = match storage.lock(&staged).map_err(failed)? {
+    storage.make_directory(&staged)?;
+    storage.write_new(&claim_in(&staged), &record.text()?)?;
+    let lock = match storage.lock(&staged)? {
         Locked::Now(lock) => lock,
-        Locked::Busy => return Err(JobError::OutputInUse { path: path() }),
+        Locked::Busy => return Err(ClaimError::InUse),
     };
     let folders = paths.folders(&staged);
     for folder in &folders {
-        storage.make_directory(folder).map_err(failed)?;
+        storage.make_directory(folder)?;
     }
     for folder in [&folders[0], &staged, Path::new("")] {
-        storage.sync_directory(folder).map_err(failed)?;
+        storage.sync_directory(folder)?;
     }
     match storage.rename(&staged, Path::new(TEMPORARY)) {
         // Another run was faster; its claim is in the directory.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) =>
         {
-            Err(JobError::OutputInUse { path: path() })
+            return Err(ClaimError::InUse);
         }
-        Err(source) => Err(failed(source)),
-        Ok(()) => storage.sync_directory(Path::new("")).map_err(failed).map(|()| lock),
+        renamed => renamed?,
     }
+    storage.sync_directory(Path::new(""))?;
+    Ok(lock)
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::claim::DirectoryClaim;
-use super::intent::{INTENT_VERSION, IntendedPart, Intent, failed, missing, read_success, roll_forward};
+use super::intent::{INTENT_VERSION, IntendedPart, Intent, missing, roll_forward};
 use super::layout::{SUCCESS, is_part, is_remains, is_unfinished_success};
 use super::manifest::{Manifest, Written};
 use super::places::{FileId, file_id};
@@ -39,19 +39,17 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     for part in &manifest.parts {
         let (from, to) = (paths.waiting_name(part), part.report.name.clone());
         let place = paths.committed().join(&from);
-        let found = storage.find(&place).map_err(|error| failed("find", storage, &place, &error))?;
+        let found = storage.find(&place)?;
         match found.filter(|found| found.is_file && found.bytes == part.report.bytes) {
             Some(Found { bytes, inode, .. }) => parts.push(IntendedPart { from, to, bytes, inode }),
             None => return Err(missing(storage, &place, part.report.bytes, found)),
         }
     }
-    let names =
-        storage.names(Path::new("")).map_err(|error| failed("list", storage, Path::new(""), &error))?;
+    let names = storage.names(Path::new(""))?;
     let names: BTreeSet<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
     let places = parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]);
     for place in places.filter(|place| names.contains(*place)).map(Path::new) {
-        let found = storage.find(place).map_err(|error| failed("find", storage, place, &error))?;
-        if found.is_some_and(|found| found.is_directory) {
+        if storage.find(place)?.is_some_and(|found| found.is_directory) {
             let place = storage.shown(place);
             return Err(Trouble::Final(format!("cannot move a part to {place}: it is a directory")));
         }
@@ -66,11 +64,9 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
-    let committed = paths.committed();
-    storage.sync_directory(&committed).map_err(|error| failed("sync", storage, &committed, &error))?;
-    for (path, bytes) in [(paths.staged_success(), text), (paths.intent(), intent)] {
-        storage.replace(&path, &bytes).map_err(|error| failed("write", storage, &path, &error))?;
-    }
+    storage.sync_directory(&paths.committed())?;
+    storage.replace(&paths.staged_success(), &text)?;
+    storage.replace(&paths.intent(), &intent)?;
     claim.verify()?;
     claim.advance()
 }
@@ -90,7 +86,7 @@ fn check_replaced<'a>(
                 "{name} appeared while the job ran; move it away, or replace it with --overwrite"
             )));
         }
-        let found = storage.find(name).map_err(|error| failed("find", storage, name, &error))?;
+        let found = storage.find(name)?;
         replaced.extend(found.map(|found| ((found.device, found.inode), name)));
     }
     if replaced.is_empty() {
@@ -114,7 +110,7 @@ fn older_files(
     names: BTreeSet<String>,
     parts: &[IntendedPart],
 ) -> Result<Vec<String>, Trouble> {
-    let listed = read_success(storage)?.into_iter().flat_map(Written::files);
+    let listed = Written::read(storage)?.into_iter().flat_map(Written::files);
     let listed: BTreeSet<String> = listed.collect();
     let new: BTreeSet<&str> = parts.iter().map(|part| part.to.as_str()).collect();
     let goes = |name: &String| {
@@ -123,9 +119,7 @@ fn older_files(
     };
     let mut older = Vec::new();
     for name in names.into_iter().filter(goes) {
-        let path = Path::new(&name);
-        let found = storage.find(path).map_err(|error| failed("find", storage, path, &error))?;
-        if found.is_some_and(|found| !found.is_directory) {
+        if storage.find(Path::new(&name))?.is_some_and(|found| !found.is_directory) {
             older.push(name);
         }
     }

@@ -16,7 +16,7 @@ use super::places::{Surroundings, check_place, files_read};
 use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
-use super::trouble::{Trouble, refused};
+use super::trouble::{ClaimError, Trouble};
 use crate::random::random_u128;
 
 /// Maximum time for retrying a commit, and the backoff.
@@ -64,10 +64,8 @@ impl GuestOutput {
     /// Creates the directory in which guests write their parts; returns its path for tasks.
     pub fn make_parts(&self) -> Result<PathBuf, JobError> {
         let (storage, guests) = (self.claim.storage(), self.claim.paths().guests());
-        let made = storage.make_directory(&guests);
-        made.map_err(|error| {
-            refused(storage.path(), Trouble::io(format!("make {}", storage.shown(&guests)), &error))
-        })?;
+        let made = storage.make_directory(&guests).map_err(Trouble::from);
+        made.map_err(|trouble| ClaimError::from(trouble).of(storage.path()))?;
         Ok(storage.path().join(guests))
     }
 
@@ -173,18 +171,11 @@ fn promote_guest(
 
 fn promote(claim: &DirectoryClaim, from: &Path, to: &Path, bytes: u64) -> Result<(), Trouble> {
     let storage = claim.storage();
-    let is_there = |path: &Path| {
-        let found = storage.find(path);
-        found.map_err(|error| Trouble::io(format!("find {}", storage.shown(path)), &error))
-    };
-    match is_there(from)? {
+    match storage.find(from)? {
         Some(found) if found.is_file && found.bytes == bytes => {}
         // Moved by an earlier try.
-        None if is_there(to)?.is_some_and(|found| found.is_file && found.bytes == bytes) => return Ok(()),
+        None if storage.find(to)?.is_some_and(|found| found.is_file && found.bytes == bytes) => return Ok(()),
         found => return Err(missing(storage, from, bytes, found)),
     }
-    let moved = storage.rename(from, to);
-    moved.map_err(|error| {
-        Trouble::io(format!("move {} to {}", storage.shown(from), storage.shown(to)), &error)
-    })
+    Ok(storage.rename(from, to)?)
 }

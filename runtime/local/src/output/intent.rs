@@ -40,36 +40,30 @@ pub(super) struct IntendedPart {
 /// Carries out the remaining steps of a claim's recorded intent.
 pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     let (here, success) = (Path::new(""), Path::new(SUCCESS));
-    let written = read_success(storage)?;
+    let written = Written::read(storage)?;
     if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
         // `_SUCCESS` is written last, so the commit is complete.
-        return sync(storage);
+        return Ok(storage.sync_directory(here)?);
     }
     let intent = read_intent(storage, paths, token)?;
     verify(storage, paths, token)?;
     if written.is_some() {
-        storage.remove_file(success).map_err(|error| failed("remove", storage, success, &error))?;
-        sync(storage)?;
+        storage.remove_file(success)?;
+        storage.sync_directory(here)?;
     }
     let share = share_of(intent.parts.len(), MOVES_MIN);
     let moved = in_shares(&intent.parts, share, |parts| {
         parts.iter().try_for_each(|part| place(storage, paths, token, part))
     });
     moved.into_iter().collect::<Result<(), Trouble>>()?;
-    for name in intent.removed.iter().map(Path::new) {
-        storage.remove_file(name).map_err(|error| failed("remove", storage, name, &error))?;
+    for name in &intent.removed {
+        storage.remove_file(Path::new(name))?;
     }
-    storage.sync_directory(&paths.committed()).map_err(|error| failed("sync", storage, here, &error))?;
-    sync(storage)?;
+    storage.sync_directory(&paths.committed())?;
+    storage.sync_directory(here)?;
     verify(storage, paths, token)?;
-    let staged = paths.staged_success();
-    storage.rename(&staged, success).map_err(|error| failed("write", storage, success, &error))?;
-    sync(storage)
-}
-
-fn sync(storage: &Storage) -> Result<(), Trouble> {
-    let here = Path::new("");
-    storage.sync_directory(here).map_err(|error| failed("sync", storage, here, &error))
+    storage.rename(&paths.staged_success(), success)?;
+    Ok(storage.sync_directory(here)?)
 }
 
 /// Checks that the claim still belongs to this run.
@@ -87,7 +81,7 @@ fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result
     let unusable = |what: String| {
         Trouble::Final(format!("cannot continue the commit in {}: {what}", storage.shown(&path)))
     };
-    let Some(text) = read(storage, &path)? else {
+    let Some(text) = storage.read(&path)? else {
         // The file may be missing because another run took the claim or the storage is unreachable.
         verify(storage, paths, token)?;
         return Err(unusable("the file is missing".to_owned()));
@@ -115,32 +109,16 @@ fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &Intended
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
-    let moving = || {
-        let doing = format!("move {} to {}", storage.shown(&from), storage.shown(&to));
-        Trouble::io(doing, &error)
-    };
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(moving());
+        return Err(error.into());
     }
     verify(storage, paths, token)?;
-    let still = storage.find(&from).map_err(|error| failed("find", storage, &from, &error))?;
-    let there = storage.find(&to).map_err(|error| failed("find", storage, &to, &error))?;
-    Err(if still.is_some() { moving() } else { missing(storage, &to, part.bytes, there) })
+    let still = storage.find(&from)?;
+    let there = storage.find(&to)?;
+    Err(if still.is_some() { error.into() } else { missing(storage, &to, part.bytes, there) })
 }
 
 pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
     let found = found.map_or_else(|| "missing".to_owned(), |found| format!("{} bytes long", found.bytes));
     Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
-}
-
-pub(super) fn read_success(storage: &Storage) -> Result<Option<Written>, Trouble> {
-    Written::read(storage).map_err(|error| failed("read", storage, Path::new(SUCCESS), &error))
-}
-
-fn read(storage: &Storage, path: &Path) -> Result<Option<Vec<u8>>, Trouble> {
-    storage.read(path).map_err(|error| failed("read", storage, path, &error))
-}
-
-pub(super) fn failed(doing: &str, storage: &Storage, path: &Path, error: &std::io::Error) -> Trouble {
-    Trouble::io(format!("{doing} {}", storage.shown(path)), error)
 }

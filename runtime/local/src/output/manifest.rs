@@ -1,7 +1,6 @@
 //! `_SUCCESS`: the parts of an output and the claim that committed it.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use napreduce_protocol::{
 use serde::{Deserialize, Serialize};
 
 use super::layout::{JobPaths, SUCCESS};
-use super::storage::Storage;
+use super::storage::{Storage, StorageError};
 use super::trouble::Trouble;
 
 /// Version of the text of `_SUCCESS`.
@@ -147,7 +146,7 @@ struct WrittenPart {
 impl Written {
     /// Reads the `_SUCCESS` of an output directory; `None` if there is none. An entry that is not a regular
     /// file, such as a symbolic link, is not followed or read and lists no files.
-    pub(super) fn read(storage: &Storage) -> io::Result<Option<Written>> {
+    pub(super) fn read(storage: &Storage) -> Result<Option<Written>, StorageError> {
         let success = Path::new(SUCCESS);
         match storage.find(success)? {
             Some(found) if found.is_file => Ok(storage.read(success)?.map(|text| Written::parse(&text))),

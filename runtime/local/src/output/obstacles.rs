@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use napreduce_protocol::{ClaimToken, IoResult, JobError};
+use napreduce_protocol::ClaimToken;
 
 use super::holder::life_of;
 use super::intent::roll_forward;
@@ -12,8 +12,8 @@ use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::request::ClaimRequest;
-use super::storage::{Locked, Storage};
-use super::trouble::{Trouble, refused};
+use super::storage::{Locked, Storage, StorageError};
+use super::trouble::{ClaimError, Trouble};
 use crate::process::Life;
 
 /// A holder on another host that has not renewed its claim for this time has lost it. In seconds.
@@ -37,11 +37,12 @@ fn standing(
     storage: &Storage,
     temporary: &Path,
     request: &ClaimRequest<'_>,
-) -> io::Result<Option<OlderClaim>> {
-    let lock = match storage.lock(temporary).if_there()? {
-        Some(Locked::Now(lock)) => lock,
-        Some(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
-        None => return Ok(None),
+) -> Result<Option<OlderClaim>, ClaimError> {
+    let lock = match storage.lock(temporary) {
+        Ok(Locked::Now(lock)) => lock,
+        Ok(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
     let path = claim_in(temporary);
     let text = storage.read(&path)?;
@@ -57,7 +58,7 @@ fn standing(
 
 /// Returns the age of a claim's last renewal in seconds, by the storage's clock: the clocks of two hosts may
 /// differ.
-fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io::Result<i64> {
+fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> Result<i64, StorageError> {
     let probe = staged(request.submission);
     storage.make_directory(&probe)?;
     let now = storage.find(&probe);
@@ -68,16 +69,13 @@ fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io:
 
 /// Makes room for a claim, or returns the reason why it cannot. Returns how many directories an older claim
 /// had created, which this one must remove.
-pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
-    let path = || storage.path().display().to_string().trim_end_matches('/').to_owned();
-    let unusable = |source| JobError::OutputUnusable { path: path(), source };
-    let in_use = || JobError::OutputInUse { path: path() };
-    let names = storage.names(Path::new("")).map_err(unusable)?;
+pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, ClaimError> {
+    let names = storage.names(Path::new(""))?;
     for name in names.iter().map(Path::new).filter(|name| is_remains(name.as_os_str())) {
-        match standing(storage, name, request).map_err(unusable)? {
+        match standing(storage, name, request)? {
             // Another process is removing it.
             Some(OlderClaim::InUse) if name.extension().is_some_and(|old| old == "old") => {}
-            Some(OlderClaim::InUse) => return Err(in_use()),
+            Some(OlderClaim::InUse) => return Err(ClaimError::InUse),
             // Unused or complete. A failed removal is harmless.
             Some(OlderClaim::Left { .. }) => drop(storage.remove_tree(name)),
             None => {}
@@ -85,19 +83,19 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     }
     let mut made = 0;
     let mut unfinished = false;
-    match standing(storage, Path::new(TEMPORARY), request).map_err(unusable)? {
+    match standing(storage, Path::new(TEMPORARY), request)? {
         None => {}
-        Some(OlderClaim::InUse) => return Err(in_use()),
+        Some(OlderClaim::InUse) => return Err(ClaimError::InUse),
         Some(OlderClaim::Left { lock, record }) => match may_go(record.as_ref(), request) {
             true => made = settle_left(storage, request, record, lock)?,
             false => unfinished = true,
         },
     }
     let is_foreign = |name: &std::ffi::OsString| *name != *TEMPORARY && !is_remains(name);
-    let occupied = storage.names(Path::new("")).map_err(unusable)?.iter().any(is_foreign);
+    let occupied = storage.names(Path::new(""))?.iter().any(is_foreign);
     match (occupied && !request.overwrite, unfinished) {
-        (true, _) => Err(JobError::OutputExists { path: path() }),
-        (false, true) => Err(JobError::OutputUnfinished { path: path() }),
+        (true, _) => Err(ClaimError::Exists),
+        (false, true) => Err(ClaimError::Unfinished),
         (false, false) => Ok(made),
     }
 }
@@ -116,19 +114,19 @@ fn settle_left(
     request: &ClaimRequest<'_>,
     record: Option<ClaimRecord>,
     _lock: File,
-) -> Result<u32, JobError> {
+) -> Result<u32, Trouble> {
     if let Some(record) = record.as_ref().filter(|record| record.step == Step::Intent) {
         let paths = JobPaths::new(storage.path(), record.job, record.token, "");
         match roll_forward(storage, &paths, record.token) {
             // The files to be moved no longer exist, so the commit cannot be finished.
             Ok(()) | Err(Trouble::Final(_)) => {}
-            Err(trouble) => return Err(refused(storage.path(), trouble)),
+            Err(trouble) => return Err(trouble),
         }
     }
     let token = record.as_ref().map(|record| record.token);
-    let removed = set_aside(storage, token, request.submission)
-        .and_then(|()| remove_retired(storage, request.submission).or(Ok(())));
-    removed.map_err(|trouble| refused(storage.path(), trouble))?;
+    set_aside(storage, token, request.submission)?;
+    // The output does not depend on what is left.
+    let _ = remove_retired(storage, request.submission);
     Ok(record.map_or(0, |record| record.made))
 }
 
@@ -140,18 +138,18 @@ pub(super) fn set_aside(
     submission: u128,
 ) -> Result<(), Trouble> {
     let (temporary, retired) = (Path::new(TEMPORARY), retired(submission));
-    let failed = |error: io::Error| Trouble::io(format!("remove {}", storage.shown(temporary)), &error);
     // From an interrupted earlier try.
-    storage.remove_tree(&retired).map_err(failed)?;
-    if storage.rename(temporary, &retired).if_there().map_err(failed)?.is_none() {
-        return Ok(());
+    storage.remove_tree(&retired)?;
+    match storage.rename(temporary, &retired) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        renamed => renamed?,
     }
     let path = claim_in(&retired);
-    let found = storage.read(&path).map_err(failed)?;
+    let found = storage.read(&path)?;
     let found = found.and_then(|text| ClaimRecord::parse(&text, &path).ok());
     match found {
         Some(other) if Some(other.token) != token => {
-            storage.rename(&retired, temporary).map_err(failed)?;
+            storage.rename(&retired, temporary)?;
             Err(Trouble::Taken { by: other.to_string() })
         }
         _ => Ok(()),

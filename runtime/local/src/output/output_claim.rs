@@ -12,7 +12,7 @@ use super::manifest::Manifest;
 use super::record::Owner;
 use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::Disk;
-use super::trouble::{Trouble, refused};
+use super::trouble::{ClaimError, Trouble};
 
 /// An output claimed for this run.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl OutputClaim {
         match in_store(request.output) {
             None => DirectoryClaim::take(disk, request).map(OutputClaim::Directory),
             Some(bucket) => {
-                let bucket = bucket.map_err(|trouble| refused(request.output, trouble));
+                let bucket = bucket.map_err(|trouble| ClaimError::from(trouble).of(request.output));
                 let claim = bucket.and_then(|bucket| BucketClaim::take(bucket, request));
                 claim.map(OutputClaim::Store).map_err(|error| said_by_coordinator(error, request.owner))
             }

@@ -7,6 +7,8 @@ use napreduce_engine::JobId;
 use napreduce_protocol::ClaimToken;
 use serde::{Deserialize, Serialize};
 
+use super::storage::{Storage, StorageError};
+use super::trouble::Trouble;
 use crate::process::ProcessIdentity;
 
 /// Version of the file.
@@ -70,10 +72,18 @@ impl ClaimRecord {
         }
     }
 
-    pub(super) fn text(&self) -> io::Result<Vec<u8>> {
-        let mut text = serde_json::to_vec_pretty(self)?;
+    pub(super) fn text(&self) -> Result<Vec<u8>, Trouble> {
+        let text = serde_json::to_vec_pretty(self);
+        let mut text = text.map_err(|error| Trouble::Final(format!("cannot encode the claim: {error}")))?;
         text.push(b'\n');
         Ok(text)
+    }
+
+    /// Reads a claim; `None` if it is missing.
+    pub(super) fn read(storage: &Storage, path: &Path) -> Result<Option<ClaimRecord>, StorageError> {
+        let Some(text) = storage.read(path)? else { return Ok(None) };
+        let record = ClaimRecord::parse(&text, path);
+        record.map(Some).map_err(|error| storage.failure("read", path, error))
     }
 
     /// Parses a file; `path` is for messages.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{io, thread};
 
 use super::layout::retired;
-use super::storage::Storage;
+use super::storage::{Storage, StorageError};
 use super::trouble::Trouble;
 
 /// Maximum threads. More do not help: they contend in the file system.
@@ -32,8 +32,7 @@ pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), 
             files.iter().for_each(|file| drop(storage.remove_file(file)));
         });
     }
-    remove_tree(storage, &retired)
-        .map_err(|error| Trouble::io(format!("remove {}", storage.shown(&retired)), &error))
+    Ok(remove_tree(storage, &retired)?)
 }
 
 /// Returns how many of `count` items each thread processes, at least `at_least`.
@@ -59,7 +58,7 @@ pub(super) fn in_shares<T: Sync, R: Send>(
 
 /// Removes a directory. Retries if a process that opened the old path before the rename adds files to a
 /// directory that was already listed.
-fn remove_tree(storage: &Storage, directory: &Path) -> io::Result<()> {
+fn remove_tree(storage: &Storage, directory: &Path) -> Result<(), StorageError> {
     let mut tries = 0;
     loop {
         match storage.remove_tree(directory) {

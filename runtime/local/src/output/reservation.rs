@@ -11,7 +11,7 @@ use super::places::{Surroundings, check_place};
 use super::record::Owner;
 use super::request::ClaimRequest;
 use super::storage::Disk;
-use super::trouble::refused;
+use super::trouble::ClaimError;
 use crate::random::random_u128;
 
 /// The job id in the record of a reservation.
@@ -53,7 +53,7 @@ impl OutputReservation {
     /// Fails if a file of the reservation cannot be removed.
     pub fn give_back(mut self) -> Result<(), JobError> {
         let Some(claim) = self.claim.take() else { return Ok(()) };
-        claim.discard().map_err(|trouble| refused(&self.output, trouble))
+        claim.discard().map_err(|trouble| ClaimError::from(trouble).of(&self.output))
     }
 }
 

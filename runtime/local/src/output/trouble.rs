@@ -1,8 +1,11 @@
 //! Failures of claim and commit steps: transient, caused by another run, or permanent.
 
 use std::io;
+use std::path::Path;
 
 use napreduce_protocol::JobError;
+
+use super::storage::StorageError;
 
 /// A failed step.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ impl Trouble {
     }
 
     /// Describes why the job has no output.
-    pub(crate) fn in_words(&self, output: &std::path::Path) -> String {
+    pub(crate) fn in_words(&self, output: &Path) -> String {
         match self {
             Trouble::Passing { what, .. } | Trouble::Final(what) => what.clone(),
             Trouble::Taken { by } => format!("output directory {} was taken by {by}", output.display()),
@@ -38,8 +41,15 @@ impl Trouble {
     }
 }
 
+impl From<StorageError> for Trouble {
+    fn from(error: StorageError) -> Trouble {
+        let what = error.to_string();
+        Trouble::Passing { what, away: is_away(&error.into_system()) }
+    }
+}
+
 /// Returns whether an error means that the whole storage is unavailable.
-pub(super) fn is_away(error: &io::Error) -> bool {
+fn is_away(error: &io::Error) -> bool {
     let Some(code) = error.raw_os_error() else { return error.kind() == io::ErrorKind::NotFound };
     let away = [
         libc::EIO,
@@ -61,13 +71,50 @@ pub(super) fn is_away(error: &io::Error) -> bool {
     away.contains(&code)
 }
 
-/// Returns the error for a failed claim.
-pub(super) fn refused(path: &std::path::Path, trouble: Trouble) -> JobError {
-    let path = path.display().to_string();
-    match trouble {
-        Trouble::Taken { .. } => JobError::OutputInUse { path },
-        Trouble::Passing { what, .. } | Trouble::Final(what) => {
-            JobError::OutputUnusable { path, source: io::Error::other(what) }
+/// The reason why an output cannot be claimed.
+#[derive(Debug)]
+pub(super) enum ClaimError {
+    /// It is not empty and must not be overwritten.
+    Exists,
+    /// Another run writes to it.
+    InUse,
+    /// It contains the work of a dead holder.
+    Unfinished,
+    Unusable(io::Error),
+}
+
+impl ClaimError {
+    /// Returns the error for the user.
+    pub(super) fn of(self, output: &Path) -> JobError {
+        let path = output.display().to_string().trim_end_matches('/').to_owned();
+        match self {
+            ClaimError::Exists => JobError::OutputExists { path },
+            ClaimError::InUse => JobError::OutputInUse { path },
+            ClaimError::Unfinished => JobError::OutputUnfinished { path },
+            ClaimError::Unusable(source) => JobError::OutputUnusable { path, source },
+        }
+    }
+}
+
+impl From<io::Error> for ClaimError {
+    fn from(error: io::Error) -> ClaimError {
+        ClaimError::Unusable(error)
+    }
+}
+
+impl From<StorageError> for ClaimError {
+    fn from(error: StorageError) -> ClaimError {
+        ClaimError::Unusable(error.into_system())
+    }
+}
+
+impl From<Trouble> for ClaimError {
+    fn from(trouble: Trouble) -> ClaimError {
+        match trouble {
+            Trouble::Taken { .. } => ClaimError::InUse,
+            Trouble::Passing { what, .. } | Trouble::Final(what) => {
+                ClaimError::Unusable(io::Error::other(what))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use napreduce_protocol::ClaimToken;
 
-use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in};
+use super::layout::{JobPaths, TEMPORARY, claim_in};
 use super::manifest::Written;
 use super::record::ClaimRecord;
 use super::storage::Storage;
@@ -24,19 +24,16 @@ pub(super) enum Whose {
 /// Reads the claim again and interprets a missing one.
 pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
     let path = claim_in(Path::new(TEMPORARY));
-    let failed = |path: &Path, error: &io::Error| Trouble::io(format!("read {}", storage.shown(path)), error);
-    if let Some(text) = storage.read(&path).map_err(|error| failed(&path, &error))? {
-        let record = ClaimRecord::parse(&text, &path).map_err(|error| failed(&path, &error))?;
+    if let Some(record) = ClaimRecord::read(storage, &path)? {
         return match record.token == token {
             true => Ok(Whose::Own(record)),
             false => Err(Trouble::Taken { by: record.to_string() }),
         };
     }
-    let missing = |error| failed(paths.work(), &error);
-    if storage.find(paths.work()).map_err(missing)?.is_some() {
-        return Err(failed(&path, &io::ErrorKind::NotFound.into()));
+    if storage.find(paths.work())?.is_some() {
+        return Err(storage.failure("read", &path, io::ErrorKind::NotFound.into()).into());
     }
-    match Written::read(storage).map_err(|error| failed(Path::new(SUCCESS), &error))? {
+    match Written::read(storage)? {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
         Some(written) => Err(Trouble::Taken { by: written.writer() }),

@@ -16,7 +16,7 @@ use super::super::layout::{JobPaths, SUCCESS};
 use super::super::manifest::Written;
 use super::super::record::{ClaimRecord, Owner, Step};
 use super::super::request::{ClaimMark, ClaimRequest, Resumed};
-use super::super::trouble::{Trouble, refused};
+use super::super::trouble::{ClaimError, Trouble};
 use super::super::whose::Whose;
 use super::obstacles::{is_occupied, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
@@ -70,13 +70,7 @@ fn parse(bucket: &Bucket, text: &[u8]) -> Result<ClaimRecord, Trouble> {
 impl BucketClaim {
     /// Claims an output; fails if existing content forbids it.
     pub(crate) fn take(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, JobError> {
-        let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
-        let token = ClaimToken::draw().map_err(failed)?;
-        let holder = ProcessIdentity::this().map_err(failed)?;
-        let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, 0);
-        let holding = Holding::new(token);
-        make_way(&bucket, request, &record)?;
-        let claim = BucketClaim::hold(bucket, request, record, holding);
+        let claim = BucketClaim::put(bucket, request).map_err(|error| error.of(request.output))?;
         match claim.settle_in(request) {
             Ok(()) => Ok(claim),
             Err(error) => {
@@ -85,6 +79,14 @@ impl BucketClaim {
                 Err(error)
             }
         }
+    }
+
+    fn put(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, ClaimError> {
+        let (token, holder) = (ClaimToken::draw()?, ProcessIdentity::this()?);
+        let record = ClaimRecord::new(token, request.submission, request.job, request.owner, holder, 0);
+        let holding = Holding::new(token);
+        make_way(&bucket, request, &record)?;
+        Ok(BucketClaim::hold(bucket, request, record, holding))
     }
 
     fn hold(
@@ -98,15 +100,9 @@ impl BucketClaim {
         BucketClaim { bucket, paths, record, _holding: holding, _work: work }
     }
 
-    /// Checks again for content that appeared between the first check and the claim.
+    /// Prepares a claimed output.
     fn settle_in(&self, request: &ClaimRequest<'_>) -> Result<(), JobError> {
-        let path = || request.output.display().to_string().trim_end_matches('/').to_owned();
-        let in_store = |trouble| refused(request.output, trouble);
-        if !request.overwrite && is_occupied(&self.bucket).map_err(in_store)? {
-            return Err(JobError::OutputExists { path: path() });
-        }
-        // No other run writes parts here now.
-        self.sweep().map_err(in_store)?;
+        self.look_again(request).map_err(|error| error.of(request.output))?;
         if request.owner == Owner::Program {
             let work = self.paths.local_work();
             let made = DirBuilder::new()
@@ -116,6 +112,15 @@ impl BucketClaim {
             made.map_err(|error| JobError::io(format!("create {}", work.display()), error))?;
         }
         Ok(())
+    }
+
+    /// Checks again for content that appeared between the first check and the claim. No other run writes
+    /// parts now.
+    fn look_again(&self, request: &ClaimRequest<'_>) -> Result<(), ClaimError> {
+        if !request.overwrite && is_occupied(&self.bucket)? {
+            return Err(ClaimError::Exists);
+        }
+        Ok(self.sweep()?)
     }
 
     /// Resumes a claim of an earlier process, or of this one before the store was unreachable.
@@ -209,8 +214,7 @@ fn rewrite(
             return Err(Trouble::Taken { by: record.to_string() });
         }
         change(&mut record);
-        let text = record.text().map_err(|error| Trouble::io("write a claim", &error))?;
-        if bucket.put(CLAIM, &text, PutCondition::Version(&found.version))?.is_some() {
+        if bucket.put(CLAIM, &record.text()?, PutCondition::Version(&found.version))?.is_some() {
             return Ok(record);
         }
     }

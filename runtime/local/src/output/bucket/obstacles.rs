@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use napreduce_protocol::{JobError, PutCondition};
+use napreduce_protocol::PutCondition;
 
 use super::super::holder::life_of;
 use super::super::layout::JobPaths;
 use super::super::obstacles::{LEASE_SECONDS, may_go};
 use super::super::record::{ClaimRecord, Owner, Step};
 use super::super::request::ClaimRequest;
-use super::super::trouble::{Trouble, refused};
+use super::super::trouble::{ClaimError, Trouble};
 use super::commit::roll_forward;
 use super::place::{Bucket, CLAIM, PROBE, is_remains, is_temporary};
 use crate::process::Life;
@@ -25,20 +25,15 @@ pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
 
 /// Rejects an output that is not empty, unless it may be overwritten, or that a run of this host writes to.
 /// Changes nothing.
-pub(crate) fn look(bucket: &Bucket, output: &Path, overwrite: bool) -> Result<(), JobError> {
-    let path = || output.display().to_string().trim_end_matches('/').to_owned();
-    let in_store = |trouble| refused(output, trouble);
-    let record = bucket.get(CLAIM).map_err(in_store)?.and_then(|(text, _)| parse(&text));
+pub(crate) fn look(bucket: &Bucket, overwrite: bool) -> Result<(), ClaimError> {
+    let record = bucket.get(CLAIM)?.and_then(|(text, _)| parse(&text));
     // A holder on another host is checked only when the output is claimed.
     let lives =
         |record: ClaimRecord| life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive);
     if record.is_some_and(lives) {
-        return Err(JobError::OutputInUse { path: path() });
+        return Err(ClaimError::InUse);
     }
-    match !overwrite && is_occupied(bucket).map_err(in_store)? {
-        true => Err(JobError::OutputExists { path: path() }),
-        false => Ok(()),
-    }
+    if !overwrite && is_occupied(bucket)? { Err(ClaimError::Exists) } else { Ok(()) }
 }
 
 /// Writes a claim, or returns the reason why it cannot.
@@ -46,48 +41,42 @@ pub(super) fn make_way(
     bucket: &Bucket,
     request: &ClaimRequest<'_>,
     record: &ClaimRecord,
-) -> Result<(), JobError> {
-    let path = || request.output.display().to_string().trim_end_matches('/').to_owned();
-    let in_store = |trouble| refused(request.output, trouble);
-    let unwritten = |source| JobError::OutputUnusable { path: path(), source };
-    let text = record.text().map_err(unwritten)?;
+) -> Result<(), ClaimError> {
+    let text = record.text()?;
     for _ in 0..TRIES_MAX {
-        let put = match bucket.get(CLAIM).map_err(in_store)? {
+        let put = match bucket.get(CLAIM)? {
             None => {
-                let objects = bucket.objects().map_err(in_store)?;
+                let objects = bucket.objects()?;
                 if !request.overwrite && objects.iter().any(|(name, _)| !is_temporary(name)) {
-                    return Err(JobError::OutputExists { path: path() });
+                    return Err(ClaimError::Exists);
                 }
                 if !request.overwrite && objects.iter().any(|(name, _)| !is_remains(name)) {
-                    return Err(JobError::OutputUnfinished { path: path() });
+                    return Err(ClaimError::Unfinished);
                 }
                 bucket.put(CLAIM, &text, PutCondition::Absent)
             }
             Some((older, found)) => {
                 let older = parse(&older);
                 if let Some(known) = &older
-                    && is_in_use(bucket, request, known, found.modified).map_err(in_store)?
+                    && is_in_use(bucket, request, known, found.modified)?
                 {
-                    return Err(JobError::OutputInUse { path: path() });
+                    return Err(ClaimError::InUse);
                 }
                 if !may_go(older.as_ref(), request) {
-                    let occupied = is_occupied(bucket).map_err(in_store)?;
-                    return Err(match occupied && !request.overwrite {
-                        true => JobError::OutputExists { path: path() },
-                        false => JobError::OutputUnfinished { path: path() },
-                    });
+                    let exists = is_occupied(bucket)? && !request.overwrite;
+                    return Err(if exists { ClaimError::Exists } else { ClaimError::Unfinished });
                 }
                 if let Some(known) = &older {
-                    finish(bucket, request, known).map_err(in_store)?;
+                    finish(bucket, request, known)?;
                 }
                 bucket.put(CLAIM, &text, PutCondition::Version(&found.version))
             }
         };
-        if put.map_err(in_store)?.is_some() {
+        if put?.is_some() {
             return Ok(());
         }
     }
-    Err(JobError::OutputInUse { path: path() })
+    Err(ClaimError::InUse)
 }
 
 /// Parses a claim; `None` if it is not readable.

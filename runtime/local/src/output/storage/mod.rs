@@ -4,6 +4,7 @@
 //! `ENOENT`. In tests a script makes any call fail, or ends the run at it.
 
 mod beneath;
+mod error;
 mod locks;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod script;
@@ -16,6 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use beneath::open_beneath;
+pub(super) use error::StorageError;
 pub(super) use locks::Locked;
 use napreduce_protocol::IoResult;
 use rustix::fs::{
@@ -133,9 +135,11 @@ impl Disk {
 
     /// Opens an output directory. Its path may contain symbolic links; paths beneath it may not. Syncs take
     /// effect only if it is `durable`.
-    pub(super) fn open(&self, path: &Path, durable: bool) -> io::Result<Storage> {
+    pub(super) fn open(&self, path: &Path, durable: bool) -> Result<Storage, StorageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?))?;
+        let opened = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?));
+        let failed = |error| StorageError::new("open", path.display().to_string(), error);
+        let root = opened.map_err(failed)?;
         Ok(Storage { disk: self.clone(), root, path: path.to_owned(), durable })
     }
 }
@@ -153,16 +157,37 @@ impl Storage {
 
     /// Returns the path of a file in it for messages.
     pub(super) fn shown(&self, path: &Path) -> String {
-        self.path.join(path).display().to_string()
+        let whole = if path.as_os_str().is_empty() { self.path.clone() } else { self.path.join(path) };
+        whole.display().to_string()
+    }
+
+    /// Returns the error of an operation on a file in it.
+    pub(super) fn failure(&self, verb: &'static str, path: &Path, error: io::Error) -> StorageError {
+        StorageError::new(verb, self.shown(path), error)
+    }
+
+    fn moving(&self, from: &Path, to: &Path, error: io::Error) -> StorageError {
+        StorageError::new("move", format!("{} to {}", self.shown(from), self.shown(to)), error)
+    }
+
+    /// Makes one call; an error has the operation and the path.
+    fn call<T>(
+        &self,
+        verb: &'static str,
+        path: &Path,
+        call: Call<'_>,
+        real: impl FnOnce() -> io::Result<T>,
+    ) -> Result<T, StorageError> {
+        self.disk.call(call, real).map_err(|error| self.failure(verb, path, error))
     }
 
     /// Returns the directory's inode.
-    pub(super) fn identity(&self) -> io::Result<u64> {
-        self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_ino))
+    pub(super) fn identity(&self) -> Result<u64, StorageError> {
+        self.call("open", Path::new(""), Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_ino))
     }
 
     /// Returns whether the path still leads to this directory.
-    pub(super) fn is_there(&self) -> io::Result<bool> {
+    pub(super) fn is_there(&self) -> Result<bool, StorageError> {
         Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
     }
 
@@ -172,8 +197,8 @@ impl Storage {
         links.is_ok_and(|links| links == 0)
     }
 
-    pub(super) fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
-        self.disk.call(Call::Look, || {
+    pub(super) fn names(&self, directory: &Path) -> Result<Vec<OsString>, StorageError> {
+        self.call("list", directory, Call::Look, || {
             let mut names = Vec::new();
             for entry in Dir::new(self.directory(directory)?)? {
                 let entry = entry?;
@@ -187,7 +212,7 @@ impl Storage {
     }
 
     /// Returns the entry at a path, which may be a symbolic link; `None` if there is none.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    pub(super) fn find(&self, path: &Path) -> Result<Option<Found>, StorageError> {
         let look = || {
             let stat = self.within(path, |parent, name| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW))?;
             let kind = FileType::from_raw_mode(stat.st_mode);
@@ -200,11 +225,12 @@ impl Storage {
                 modified: stat.st_mtime,
             })
         };
-        look_twice(|| self.disk.call(Call::Look, look))
+        let found = look_twice(|| self.disk.call(Call::Look, look));
+        found.map_err(|error| self.failure("find", path, error))
     }
 
     /// Reads a small file; `None` if it does not exist.
-    pub(super) fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
         let read = || {
             let mut bytes = Vec::new();
             let file =
@@ -212,25 +238,23 @@ impl Storage {
             File::from(file).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
-        look_twice(|| self.disk.call(Call::Look, read))
+        let text = look_twice(|| self.disk.call(Call::Look, read));
+        text.map_err(|error| self.failure("read", path, error))
     }
 
     /// Creates a file, writes and syncs it. Fails if it exists.
-    pub(super) fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let file = self.disk.call(Call::Create(path), || {
+    pub(super) fn write_new(&self, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+        let file = self.call("write", path, Call::Create(path), || {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
             let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
             Ok(File::from(open_beneath(self.root.as_fd(), path, flags, mode)?))
         })?;
-        self.disk.call(Call::Write(path, bytes), || (&file).write_all(bytes))?;
-        match self.durable {
-            true => self.disk.sync(Call::SyncFile(path), || file.sync_all()),
-            false => Ok(()),
-        }
+        self.call("write", path, Call::Write(path, bytes), || (&file).write_all(bytes))?;
+        self.sync(path, Call::SyncFile(path), || file.sync_all())
     }
 
     /// Replaces a file atomically and syncs its directory.
-    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".unfinished");
         let unfinished = Path::new(&unfinished);
@@ -241,14 +265,16 @@ impl Storage {
     }
 
     /// Renames a file or directory, replacing a file at the target.
-    pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let found = self.find(from)?.ok_or(io::ErrorKind::NotFound)?;
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> Result<(), StorageError> {
+        let Some(found) = self.find(from)? else {
+            return Err(self.moving(from, to, io::ErrorKind::NotFound.into()));
+        };
         self.rename_known(from, to, found)
     }
 
     /// Renames a known entry. "Not found" may be the answer to a request that the network repeated after it
     /// was carried out; then the target is the known entry.
-    pub(super) fn rename_known(&self, from: &Path, to: &Path, known: Found) -> io::Result<()> {
+    pub(super) fn rename_known(&self, from: &Path, to: &Path, known: Found) -> Result<(), StorageError> {
         let renamed = self.disk.call(Call::Rename(from, to), || {
             let (source, target) = (self.parent(from)?, self.parent(to)?);
             Ok(renameat(source.as_fd(), name_of(from)?, target.as_fd(), name_of(to)?)?)
@@ -256,20 +282,21 @@ impl Storage {
         match renamed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => match self.find(to)? {
                 Some(found) if found.is(known) => Ok(()),
-                _ => Err(error),
+                _ => Err(self.moving(from, to, error)),
             },
-            renamed => renamed,
+            renamed => renamed.map_err(|error| self.moving(from, to, error)),
         }
     }
 
-    pub(super) fn make_directory(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn make_directory(&self, path: &Path) -> Result<(), StorageError> {
         let mode = Mode::from_raw_mode(0o777);
-        self.disk
-            .call(Call::MakeDirectory(path), || self.within(path, |parent, name| mkdirat(parent, name, mode)))
+        self.call("create", path, Call::MakeDirectory(path), || {
+            self.within(path, |parent, name| mkdirat(parent, name, mode))
+        })
     }
 
     /// Removes a file. Succeeds if there is none; a directory stays.
-    pub(super) fn remove_file(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn remove_file(&self, path: &Path) -> Result<(), StorageError> {
         let removed = self.disk.call(Call::RemoveFile(path), || {
             self.within(path, |parent, name| unlinkat(parent, name, AtFlags::empty()))
         });
@@ -277,44 +304,53 @@ impl Storage {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
                 Ok(())
             }
-            removed => removed,
+            removed => removed.map_err(|error| self.failure("remove", path, error)),
         }
     }
 
     /// Removes an empty directory.
-    pub(super) fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        self.disk.call(Call::RemoveDirectory(path), || {
+    pub(super) fn remove_directory(&self, path: &Path) -> Result<(), StorageError> {
+        self.call("remove", path, Call::RemoveDirectory(path), || {
             self.within(path, |parent, name| unlinkat(parent, name, AtFlags::REMOVEDIR))
         })
     }
 
     /// Removes an entry of the output directory recursively. Succeeds if there is none. Links are not
     /// followed.
-    pub(super) fn remove_tree(&self, name: &Path) -> io::Result<()> {
+    pub(super) fn remove_tree(&self, name: &Path) -> Result<(), StorageError> {
         let removed = self.disk.call(Call::RemoveTree(name), || fs::remove_dir_all(self.path.join(name)));
-        removed.if_there().map(drop)
+        removed.if_there().map(drop).map_err(|error| self.failure("remove", name, error))
     }
 
     /// Syncs the entries of a directory, if syncing is enabled.
-    pub(super) fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        match self.durable {
-            true => self.disk.sync(Call::SyncDirectory(path), || Ok(fsync(self.directory(path)?)?)),
-            false => Ok(()),
+    pub(super) fn sync_directory(&self, path: &Path) -> Result<(), StorageError> {
+        self.sync(path, Call::SyncDirectory(path), || Ok(fsync(self.directory(path)?)?))
+    }
+
+    fn sync(
+        &self,
+        path: &Path,
+        call: Call<'_>,
+        real: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), StorageError> {
+        if !self.durable {
+            return Ok(());
         }
+        self.disk.sync(call, real).map_err(|error| self.failure("sync", path, error))
     }
 
     /// Sets a file's access and modification times to the current time of the storage.
-    pub(super) fn touch(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn touch(&self, path: &Path) -> Result<(), StorageError> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
-        self.disk.call(Call::Touch, || {
+        self.call("touch", path, Call::Touch, || {
             self.within(path, |parent, name| utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW))
         })
     }
 
     /// Locks a directory, unless another process holds the lock.
-    pub(super) fn lock(&self, directory: &Path) -> io::Result<Locked> {
-        self.disk.call(Call::Lock, || locks::lock(File::from(self.directory(directory)?)))
+    pub(super) fn lock(&self, directory: &Path) -> Result<Locked, StorageError> {
+        self.call("lock", directory, Call::Lock, || locks::lock(File::from(self.directory(directory)?)))
     }
 
     fn directory(&self, path: &Path) -> io::Result<OwnedFd> {

@@ -2,6 +2,7 @@
 
 use super::super::layout::{claim_in, retired, staged};
 use super::super::record::ClaimRecord;
+use super::super::trouble::ClaimError;
 use super::*;
 
 /// A submission other than [`FIRST`].
@@ -245,6 +246,6 @@ fn of_two_that_found_the_directory_free_the_later_one_takes_nothing_away() {
     record["submission"] = format!("{:032x}", 2).into();
     let record = ClaimRecord::parse(record.to_string().as_bytes(), Path::new("")).expect("a claim");
     let refused = super::super::claim::put_in_place(first.storage(), first.paths(), &record);
-    assert!(matches!(refused, Err(JobError::OutputInUse { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ClaimError::InUse)), "{refused:?}");
     first.verify().expect("it is still its own");
 }

@@ -2,6 +2,7 @@
 
 use super::super::super::holder::life_of;
 use super::super::super::record::ClaimRecord;
+use super::super::super::trouble::ClaimError;
 use super::super::obstacles::look;
 use super::super::place::CLAIM;
 use super::*;
@@ -31,8 +32,8 @@ fn of_two_claims_one_holds_and_leaves_nothing_when_it_is_given_back() {
     for asking in [FIRST, AGAIN, Asking { submission: 2, ..AGAIN }] {
         assert!(matches!(refused(&stores, asking), JobError::OutputInUse { .. }));
     }
-    let looked = look(&bucket(stores.process(None)), Path::new(OUT), true);
-    assert!(matches!(looked, Err(JobError::OutputInUse { .. })), "{looked:?}");
+    let looked = look(&bucket(stores.process(None)), true);
+    assert!(matches!(looked, Err(ClaimError::InUse)), "{looked:?}");
     claim.discard().expect("it is ours");
     assert_eq!(stores.files(), BTreeMap::new());
     drop(take(stores.process(None), FIRST).expect("it is free again"));
@@ -44,9 +45,9 @@ fn an_output_that_exists_is_refused_and_nothing_is_written() {
     fill(&stores);
     let before = stores.files();
     assert!(matches!(refused(&stores, FIRST), JobError::OutputExists { .. }));
-    let looked = look(&bucket(stores.process(None)), Path::new(OUT), false);
-    assert!(matches!(looked, Err(JobError::OutputExists { .. })), "{looked:?}");
-    look(&bucket(stores.process(None)), Path::new(OUT), true).expect("it may be overwritten");
+    let looked = look(&bucket(stores.process(None)), false);
+    assert!(matches!(looked, Err(ClaimError::Exists)), "{looked:?}");
+    look(&bucket(stores.process(None)), true).expect("it may be overwritten");
     assert_eq!(stores.files(), before);
     let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
     claim.discard().expect("it is ours");
