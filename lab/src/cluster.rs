@@ -28,12 +28,12 @@ const UP_MAX: Duration = Duration::from_secs(60);
 const END_MAX: Duration = Duration::from_secs(40);
 /// Between two polls of a job, a task or a daemon.
 const POLL: Duration = Duration::from_millis(5);
-/// Below the folder of a report, a folder for each of its clusters.
+/// Folder of a report with a folder for each of its clusters.
 pub const RECORDINGS: &str = "recordings";
 /// Holds the process that the daemons of nap end with.
 const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
-/// Where an experiment starts its clusters. The guard removes everything at the end, unless it is to be kept.
+/// The place where an experiment starts its clusters. The guard removes everything at the end, unless `keep` is set.
 #[derive(Debug)]
 pub struct Bench<'s> {
     pub session: &'s Session,
@@ -55,7 +55,7 @@ impl<'s> Bench<'s> {
         Ok(Bench { session, work, guard, nap, rounds_per_second: None })
     }
 
-    /// Rounds of arithmetic that this machine does in a second; measured once.
+    /// Rounds of arithmetic per second on this machine; measured once.
     pub fn rounds_per_second(&mut self) -> u64 {
         *self.rounds_per_second.get_or_insert_with(|| {
             self.session.say("measuring how fast this machine is");
@@ -261,7 +261,7 @@ fn connect(
 /// killed.
 #[derive(Debug)]
 struct Daemons {
-    /// It holds their logs.
+    /// Contains their logs.
     folder: PathBuf,
     running: Vec<(String, Child)>,
 }

@@ -43,7 +43,7 @@ pub fn generate(
             tera::generate(&settings).map_err(anyhow::Error::from)
         }
     };
-    // An interrupt is reported as such, whichever call noticed it.
+    // Report an interrupt as such, regardless of the call that noticed it.
     interrupt.check()?;
     let written = made?;
     match written.files.as_slice() {

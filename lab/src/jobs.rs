@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace::write;
 
-/// The binary of this process, which becomes the job program, a guard or the bare sort when it is called so.
+/// The binary of this process; called by another name, it is the job program, a guard or the bare sort.
 pub(crate) fn own_binary() -> PathBuf {
-    // Without /proc nothing of this would run.
+    // The experiment does not run without /proc.
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
@@ -43,12 +43,12 @@ pub fn job_program() -> ExitCode {
         .drive(|_: &mut Driver<'_>, _: &()| Ok::<(), Error>(()))
 }
 
-/// How many rounds the speed of this machine is measured with, and how often: the best counts, since other load
-/// can only slow it down.
+/// Rounds and repetitions of the speed measurement: the best result counts, because other load only slows it
+/// down.
 const MEASURED_ROUNDS: u64 = 20_000_000;
 const MEASUREMENTS: u32 = 7;
 
-/// Rounds of arithmetic that a compiler cannot shorten: each needs the one before.
+/// Rounds of arithmetic that a compiler cannot shorten: each depends on the previous one.
 fn turn(mut state: u64, rounds: u64) -> u64 {
     state = state.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for _ in 0..rounds {
@@ -59,7 +59,7 @@ fn turn(mut state: u64, rounds: u64) -> u64 {
     state
 }
 
-/// How many rounds this machine does in a second of processor time.
+/// Rounds that this machine computes in a second of processor time.
 pub fn rounds_per_second() -> f64 {
     let processor_seconds = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -80,12 +80,12 @@ const LATE_MAX: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 struct Pace {
-    /// Microseconds that are still to be slept; less than none after a sleep that was late.
+    /// Remaining microseconds to sleep; negative after a late sleep.
     owed: Mutex<i64>,
 }
 
 impl Pace {
-    /// Sleeps for so long, less what earlier sleeps were late.
+    /// Sleeps for this time minus the lateness of earlier sleeps.
     fn pass(&self, time: Duration) {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         *owed += micros(time);
@@ -97,7 +97,7 @@ impl Pace {
         }
     }
 
-    /// Time in which something else was done counts as slept.
+    /// Counts time spent on other work as slept.
     fn credit(&self, time: Duration) {
         *self.owed.lock().unwrap_or_else(PoisonError::into_inner) -= micros(time);
     }
@@ -145,7 +145,7 @@ impl Ballast {
         }
     }
 
-    /// Whether every word that was filled in reads back.
+    /// Whether every filled word reads back unchanged.
     fn reads_back(&self) -> bool {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         words.iter().zip(self.contents()).all(|(word, expected)| *word == expected)
@@ -162,11 +162,11 @@ pub const STEPS: u64 = 50;
 pub const GROUP: Duration = Duration::from_millis(5);
 /// A record is the number of its map and that of the step.
 const RECORD_BYTES: u64 = 16;
-/// Rounds of the number that a step leaves in the output.
+/// Rounds for the number that a step writes to the output.
 const MARK_ROUNDS: u64 = 16;
 
 listed! {
-    /// How the time of a task passes.
+    /// The work of a task.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
     #[serde(rename_all = "kebab-case")]
     pub enum TaskBody {
@@ -186,7 +186,7 @@ listed! {
 pub struct TimedTasks {
     /// `None` makes the same output at once.
     pub body: Option<TaskBody>,
-    /// Rounds of arithmetic that this machine does in a second.
+    /// Rounds of arithmetic per second on this machine.
     pub rounds_per_second: u64,
     /// Memory that each task fills before its first step and reads back in its last.
     pub fill_mib: u64,
@@ -216,7 +216,7 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Writes the input of jobs of up to so many maps.
+    /// Writes the input of jobs with up to this many maps.
     pub fn write(path: PathBuf, maps: u64, steps: u64) -> Result<RecordFile> {
         write(&path, records(maps, steps))?;
         Ok(RecordFile { path, maps, steps })
@@ -235,7 +235,7 @@ fn records(maps: u64, steps: u64) -> Vec<u8> {
 }
 
 impl TimedTasks {
-    /// The plan of a job with these tasks. Its memory is at least what they fill.
+    /// The plan of a job with these tasks. Its memory is at least the memory that they fill.
     pub fn plan(&self, name: &str, records: &RecordFile, output: PathBuf) -> Result<JobPlan> {
         let parameters = encode_parameters(self).map_err(|error| anyhow!("job {name}: {error}"))?;
         let definition = if self.reduces.is_empty() { MAPS_ALONE } else { WITH_REDUCES };
@@ -367,7 +367,7 @@ impl Passing {
         Ok(())
     }
 
-    /// Writes so many bytes to a file that has no name, and reads them back.
+    /// Writes this many bytes to an unnamed file, and reads them back.
     fn move_bytes(&self, bytes: u64) -> std::io::Result<()> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *scratch {

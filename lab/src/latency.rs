@@ -1,6 +1,6 @@
 //! How long preemption takes on an otherwise idle cluster: from the coordinator's decision to the slot verified free
 //! (suspend, checkpoint), to the task running again (resume) and to its first new output (restore). One reduce with
-//! many small groups is preempted repeatedly. Times are those that the coordinator records, so that polling does not
+//! many small groups is preempted repeatedly. The coordinator records the times, so polling does not
 //! change them.
 
 use std::path::PathBuf;
@@ -27,13 +27,13 @@ use crate::workspace::remove;
 
 /// Time of one group of the reduce.
 const GROUP_MICROS: u64 = 200;
-/// What one sample takes of a job, and how long a job may be: several of them see the task at several ages.
+/// Work per sample, and maximum length of a job: several samples see the task at different ages.
 const SAMPLE_SECONDS: f64 = 0.15;
 const JOB_SECONDS_LEAST: f64 = 3.0;
 const JOB_SECONDS_MOST: f64 = 20.0;
-/// Between two preemptions: the task works again and is at another place each time.
+/// Between two preemptions: the task works and makes progress.
 const PAUSE_MILLIS: std::ops::Range<u64> = 20..60;
-/// A job whose reduce has done this share is left to end.
+/// A job whose reduce has done this share may finish.
 const ENOUGH: f64 = 0.9;
 const HEARTBEAT: Duration = Duration::from_millis(200);
 const LIMIT: Duration = Duration::from_secs(120);
@@ -220,7 +220,7 @@ pub struct LatencyReport {
     pub restore: Latencies,
     /// Whether every preempted job had the output of an undisturbed one.
     pub identical: bool,
-    /// Preemptions that ended otherwise, and restored attempts that started from scratch.
+    /// Preemptions with another end, and restored attempts that started from scratch.
     pub otherwise: usize,
 }
 
@@ -228,7 +228,7 @@ pub struct LatencyReport {
 pub struct Latencies {
     pub samples: usize,
     pub p50_ms: Option<f64>,
-    /// Of a hundred samples or more.
+    /// `None` with fewer than a hundred samples.
     pub p99_ms: Option<f64>,
     pub max_ms: Option<f64>,
     pub p50_bound_ms: Option<f64>,
@@ -302,7 +302,7 @@ impl Latencies {
 }
 
 impl Report for LatencyReport {
-    /// Whether every bound is kept and every output right.
+    /// Whether every bound is kept and every output correct.
     fn succeeded(&self) -> bool {
         let all = [&self.suspend, &self.resume, &self.checkpoint, &self.restore];
         self.identical && all.iter().all(|one| one.is_kept())

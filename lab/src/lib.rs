@@ -1,5 +1,5 @@
-//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting, what
-//! preemption costs.
+//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting, the
+//! cost of preemption.
 //!
 //! Jobs are measured as whole programs, from start to exit.
 //!

@@ -1,5 +1,5 @@
-//! The check that tasks keep to their memory budget however large the input is: by the anonymous memory of each task
-//! process, without mapped files, which are page cache.
+//! Checks that tasks keep to their memory budget on inputs of any size: the anonymous memory of each task process,
+//! without mapped files, which are page cache.
 
 use anyhow::Result;
 use clap::Args;

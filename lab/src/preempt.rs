@@ -27,7 +27,7 @@ use crate::session::Session;
 use crate::workspace::RawFile;
 
 listed! {
-    /// What happens to the low job when the high one is submitted.
+    /// The treatment of the low job when the high one is submitted.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
     #[serde(rename_all = "lowercase")]
     pub enum Strategy {
@@ -44,7 +44,7 @@ listed! {
     pub enum JobWeight {
         /// Next to no memory
         Light = "light",
-        /// So much memory that two do not fit
+        /// Memory of which two tasks do not fit
         Hungry = "hungry",
     }
 }
@@ -80,7 +80,7 @@ pub struct PreemptSettings {
     /// Memory of the tasks
     #[arg(long = "tasks", value_name = "NAME,...", value_delimiter = ',', default_value = "light,hungry")]
     pub weights: Vec<JobWeight>,
-    /// What the two jobs consist of
+    /// Kind of the two jobs
     #[arg(long = "kind", value_name = "KIND", default_value = "map")]
     pub form: TaskForm,
     /// How long a task takes alone
@@ -141,13 +141,13 @@ fn make_report_folder(settings: &PreemptSettings) -> Result<PathBuf> {
 /// two of them. A reduce reports once in about a thousand groups.
 const STEPS_PER_SECOND: f64 = 1_000.0;
 const GROUP_MICROS: u64 = 50;
-/// How often workers report: frequently, so that per cents are met closely.
+/// The report interval of workers: short, so that the planned progress is met closely.
 const HEARTBEAT: Duration = Duration::from_millis(50);
-/// A job may take so many times its expected time, and this much more.
+/// A job may take this many times its expected time, plus this much.
 const PATIENCE: f64 = 20.0;
 const PATIENCE_LEAST: Duration = Duration::from_secs(60);
 
-/// A run that is to be made.
+/// A planned run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
     number: u32,

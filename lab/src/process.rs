@@ -1,8 +1,8 @@
 //! Runs other programs: start, wait for the exact end, measure, and end early on Ctrl-C. Every program of an experiment
 //! is started by [`run`] or [`spawn`], so that none outlives an interrupted experiment.
 //!
-//! The process library of task processes does not fit: a measurement includes every descendant, also those whose parent
-//! has ended.
+//! It does not use the process library of task processes, because a measurement includes every descendant, also after
+//! its parent has ended.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -130,7 +130,7 @@ pub enum Sampling {
 pub struct Usage {
     /// From just before the start to just after the exit.
     pub wall_seconds: f64,
-    /// Of the program and its descendants, to 10 ms; without sampling, of those that were waited for.
+    /// Of the program and its descendants, to 10 ms; without sampling, only of reaped descendants.
     pub user_seconds: f64,
     pub system_seconds: f64,
     /// Absent without sampling, or if the kernel does not list children.
@@ -359,7 +359,7 @@ impl Drop for Adoption {
 /// Peaks of anonymous memory in a process tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryPeak {
-    /// Of all processes together.
+    /// Peak of all processes together.
     pub tree_bytes: u64,
     /// Of any one process below the first: for a job, of a task process.
     pub descendant_bytes: u64,

@@ -47,7 +47,7 @@ pub struct SpeedSettings {
     pub resources: Resources,
 }
 
-/// What a reader needs to repeat the comparison.
+/// The information needed to repeat the comparison.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Conditions {
     /// Measured runs of each contender.

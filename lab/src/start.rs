@@ -38,7 +38,7 @@ pub struct StartReport {
     pub machine: Machine,
     #[serde(flatten)]
     pub resources: Resources,
-    /// Of the tiny job.
+    /// Runs of the tiny job.
     pub command: String,
     /// Wall seconds of each run of the tiny job.
     pub tiny_seconds: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Files of an experiment: its work folder, which is removed at the end unless it is to be kept, and the file of raw
+//! Files of an experiment: its work folder, which is removed at the end unless `keep` is set, and the file of raw
 //! measurements, one line of JSON each.
 
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub struct WorkSettings {
     pub keep: bool,
 }
 
-/// The folder of one experiment, removed on drop unless it is to be kept.
+/// The folder of one experiment, removed on drop unless `keep` is set.
 #[derive(Debug)]
 pub struct WorkFolder {
     folder: TempDir,

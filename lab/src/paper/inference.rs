@@ -13,7 +13,7 @@ pub const BLOCKS_MIN: usize = statistics::SAMPLES_MIN;
 /// The level of error of a verdict.
 pub const LEVEL: f64 = 0.05;
 
-/// More blocks are not suggested.
+/// Maximum number of suggested blocks.
 pub const BLOCKS_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ pub struct Estimate {
     /// The values of live blocks, which are judged by signs.
     #[serde(skip)]
     signed: Option<Vec<f64>>,
-    /// For a run without chance.
+    /// For a deterministic run.
     #[serde(skip)]
     exact: bool,
 }
@@ -63,7 +63,7 @@ impl Estimate {
         Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic, signed, exact })
     }
 
-    /// Whether it can be judged at all.
+    /// Whether it can be judged.
     pub fn is_enough(&self) -> bool {
         self.exact || self.blocks >= BLOCKS_MIN
     }
@@ -121,9 +121,8 @@ impl Estimate {
         t_test(distance / self.error, self.blocks)
     }
 
-    /// How many blocks in all would settle at this level on which side of a bound the true number is, if further
-    /// blocks are distributed as these, and if it is one of so many claims (Bonferroni). `None` beyond
-    /// [`BLOCKS_MAX`].
+    /// The total number of blocks that would show at this level on which side of a bound the true number is, if
+    /// further blocks are similar and it is one of this many claims (Bonferroni). `None` beyond [`BLOCKS_MAX`].
     pub fn blocks_to_settle(&self, bound: f64, claims: usize, level: f64) -> Option<usize> {
         let probability = |blocks: usize| {
             let times = blocks as f64 / self.blocks as f64;
@@ -146,7 +145,7 @@ impl Estimate {
     }
 }
 
-/// The probability that a mean is so many standard errors from the true one, or more.
+/// The probability that a mean is at least this many standard errors from the true one.
 fn t_test(errors: f64, blocks: usize) -> f64 {
     StudentsT::new(0.0, 1.0, (blocks - 1) as f64).map_or(1.0, |student| 2.0 * student.sf(errors))
 }
@@ -159,14 +158,14 @@ fn innermost(count: u64, confidence: f64) -> Option<usize> {
     (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
 }
 
-/// How many values are above and below a bound.
+/// The numbers of values above and below a bound.
 fn sides(values: &[f64], bound: f64) -> (u64, u64) {
     let above = values.iter().filter(|value| **value > bound).count() as u64;
     let below = values.iter().filter(|value| **value < bound).count() as u64;
     (above, below)
 }
 
-/// The probability that so many values, or more, are on one side of the true median.
+/// The probability that at least this many values are on one side of the true median.
 fn sign_test(above: u64, below: u64) -> f64 {
     match Binomial::new(0.5, above + below) {
         Ok(signs) => (2.0 * signs.cdf(above.min(below))).min(1.0),
@@ -174,7 +173,7 @@ fn sign_test(above: u64, below: u64) -> f64 {
     }
 }
 
-/// The least number of blocks that can settle so many claims of one figure.
+/// The smallest number of blocks that can settle this many claims of one figure.
 pub fn blocks_needed(claims: usize, level: f64) -> usize {
     let enough = |blocks: &usize| 2.0 * 0.5_f64.powi(*blocks as i32) * claims as f64 <= level;
     (BLOCKS_MIN..64).find(enough).unwrap_or(64)

@@ -4,7 +4,7 @@
 //! registry (papers/*.toml) -> runs -> rows (raw.jsonl, compressed at the end) -> measure, inference -> verdict -> report
 //! ```
 //!
-//! Verdicts and plots are made of rows alone, so that they can be made again.
+//! Verdicts and plots depend only on rows, so they can be recomputed.
 
 mod inference;
 mod measure;

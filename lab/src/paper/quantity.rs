@@ -17,7 +17,7 @@ pub struct Quantity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Runs {
     Of(VariantName),
-    /// The difference of the same jobs, first less second.
+    /// The difference of the same jobs, first minus second.
     Difference(VariantName, VariantName),
 }
 
@@ -82,9 +82,9 @@ pub(super) enum Statistic {
     Sum,
     /// The percentile, 0 to 100.
     Percentile(f64),
-    /// The share of jobs with at least so much.
+    /// The share of jobs with at least this value.
     AtLeast(f64),
-    /// The share of jobs with at most so much.
+    /// The share of jobs with at most this value.
     AtMost(f64),
 }
 

@@ -151,7 +151,7 @@ impl Paper {
         })
     }
 
-    /// How many runs a figure takes in each block.
+    /// The number of runs of a figure in each block.
     pub fn runs_of(&self, figure: &Figure) -> usize {
         self.needed(figure).len()
     }
@@ -537,7 +537,7 @@ impl Expectation {
         Ok(())
     }
 
-    /// Its value without any effect.
+    /// The value without an effect.
     fn no_effect(&self) -> f64 {
         if self.is_ratio() { 1.0 } else { 0.0 }
     }
@@ -584,9 +584,9 @@ impl Expectation {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LiveRecipe {
-    /// Times are divided by it.
+    /// Divisor of times.
     pub time_scale: f64,
-    /// Numbers of tasks, slots and bytes are.
+    /// Divisor of tasks, slots and bytes.
     #[serde(default = "one")]
     pub task_scale: f64,
     /// Workers for the machines of the campaign; proportionally fewer for a variant with fewer machines.
@@ -596,7 +596,8 @@ pub struct LiveRecipe {
     /// Empty for all.
     #[serde(default)]
     pub variants: Vec<String>,
-    /// Runs one of so many jobs of each class, submitted closer by the same factor, so that the cluster is as busy.
+    /// Runs one of this many jobs of each class and divides the gaps by the same number, so that the cluster is as
+    /// busy.
     #[serde(default = "one_of_one")]
     pub one_of: u32,
 }

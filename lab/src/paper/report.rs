@@ -1,4 +1,4 @@
-//! The folder of a report, from which everything can be made again:
+//! The folder of a report:
 //!
 //! ```text
 //! report.txt                for people
@@ -54,7 +54,7 @@ pub struct PaperReport {
 pub struct Selection {
     /// Papers and their figures.
     pub figures: Vec<(String, String)>,
-    /// How often verdicts were made of growing rows, which lowers their level.
+    /// How often growing rows were judged, which lowers the level.
     pub looks: u32,
     #[serde(default = "simulated")]
     pub executors: Vec<Executor>,
@@ -69,7 +69,7 @@ fn simulated() -> Vec<Executor> {
 pub struct Environment {
     pub machine: Machine,
     pub version: &'static str,
-    /// Of the working folder.
+    /// Commit of the working folder.
     pub commit: Option<String>,
     pub command: Vec<String>,
     pub seconds: f64,
@@ -330,7 +330,7 @@ pub(super) fn found(estimate: Option<&Estimate>) -> String {
     }
 }
 
-/// A number with four significant digits, about.
+/// A number with about four significant digits.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),

@@ -1,5 +1,5 @@
-//! The measured runs: a row for each run, with the columns of its jobs. Verdicts and plots are made of nothing else, so
-//! that a later judgement starts from the same rows. A run is one line of JSON, written to `raw.jsonl` when it ends; at
+//! The measured runs: a row for each run, with the columns of its jobs. Verdicts and plots depend only on them, so a
+//! later judgement starts from the same rows. A run is one line of JSON, written to `raw.jsonl` when it ends; at
 //! the end all lines are compressed into `runs.jsonl.xz`, which `xz -dc` and `jq` read.
 
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Executor {
         *self == Executor::Simulated
     }
 
-    /// Follows the name of a figure that is not of the paper's scale.
+    /// Suffix of the name of a figure at another scale than the paper's.
     pub(super) fn suffix(self, before: &str) -> String {
         if self.is_simulated() { String::new() } else { format!("{before}{}", self.in_words()) }
     }
@@ -68,7 +68,7 @@ pub struct RunRow {
     pub configuration: String,
     /// From the first submission to the last end.
     pub makespan: f64,
-    /// Jobs that missed their deadline, and those that met it.
+    /// Jobs that missed their deadline; jobs that met it.
     pub missed: u64,
     pub met: u64,
     /// Jobs that failed or did not end.
@@ -165,7 +165,7 @@ impl Runs {
         blocks
     }
 
-    /// All runs of a report: the compressed ones, and those that were made since.
+    /// All runs of a report: compressed ones, and later ones.
     pub(super) fn read(folder: &Path) -> Result<Runs> {
         let (raw, packed) = (folder.join(RAW), folder.join(PACKED));
         let mut runs = Runs::default();
@@ -180,7 +180,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Adds the runs of a file. The last line of a raw file may have been cut short, and is left out then.
+    /// Adds the runs of a file. An incomplete last line of a raw file is left out.
     fn read_lines(&mut self, mut lines: impl BufRead, path: &Path) -> Result<()> {
         let mut text = Vec::new();
         for line in 1.. {
@@ -211,7 +211,7 @@ impl Runs {
         Ok(())
     }
 
-    /// The file gets its name when it is whole.
+    /// Rename the file when it is complete.
     fn write_packed(&self, path: &Path) -> io::Result<()> {
         let mut ordered: Vec<&MeasuredRun> = self.iter().collect();
         // The variants of a block are similar and compress well next to each other.

@@ -41,7 +41,7 @@ pub struct Repetitions {
     pub blocks: Option<u32>,
     /// The first block; earlier blocks are in the continued report.
     pub first: u32,
-    /// Of the first block; the others follow.
+    /// Seed of the first block; the others follow.
     pub seed: u64,
 }
 
@@ -237,7 +237,7 @@ fn seconds(span: Span) -> f64 {
     span.0 as f64 / 1e6
 }
 
-/// About the time to start and end a cluster, and to run the undisturbed jobs of a block.
+/// Approximate time to start and end a cluster, and to run the undisturbed jobs of a block.
 const AROUND: Duration = Duration::from_secs(3);
 
 /// Whether an expectation of the figure can be tested live.

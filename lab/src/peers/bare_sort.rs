@@ -20,9 +20,9 @@ use crate::jobs::called;
 pub(super) const BARE_SORT_PROGRAM: &str = "nap-lab-bare-sort";
 const ROW_BYTES: usize = 100;
 const KEY_BYTES: usize = 10;
-/// What one write of the output has.
+/// Bytes of one write of the output.
 const WRITE_BYTES: usize = 4 << 20;
-/// Rows that are looked at for the cuts between threads.
+/// Sampled rows for the cuts between threads.
 const SAMPLES: usize = 4096;
 
 /// A row: the first 8 bytes of its key, and where it is. Two halves, as one whole number would make it 16
@@ -40,7 +40,7 @@ impl Reference {
     }
 }
 
-/// Whether this process is to be the bare sort.
+/// Whether this process is the bare sort.
 pub fn bare_sort_requested() -> bool {
     called(BARE_SORT_PROGRAM)
 }

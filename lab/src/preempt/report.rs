@@ -35,13 +35,13 @@ pub struct PreemptReport {
     pub seconds_per_swapped_gib: Option<f64>,
 }
 
-/// A task alone that takes so many times its planned time is warned of.
+/// A task alone that takes this many times its planned time causes a warning.
 const SLOW: f64 = 1.5;
 
 type Figure = fn(&Cell) -> &Summary;
 
 impl Report for PreemptReport {
-    /// Whether every output was right and every bound kept.
+    /// Whether every output was correct and every bound kept.
     fn succeeded(&self) -> bool {
         self.outputs_right() && self.verdicts.iter().all(|verdict| verdict.kept != Some(false))
     }
@@ -245,7 +245,7 @@ pub struct TwoJobsRun {
     pub primitive: Strategy,
     /// Planned progress of the low job when the high one is submitted.
     pub percent: u32,
-    /// Its reported progress then.
+    /// Its reported progress at that time.
     pub seen_percent: f64,
     pub repetition: u32,
     /// From the submission of the high job to its end.
@@ -283,7 +283,7 @@ pub struct Verdict {
     pub ratio: f64,
     /// Bootstrap interval (95 %); `None` with too few runs.
     pub interval: Option<Interval>,
-    /// The largest ratio that is promised, if one is.
+    /// The largest promised ratio, if any.
     pub bound: Option<f64>,
     /// Whether the interval is below the bound; `None` if it is on both sides, or with too few runs.
     pub kept: Option<bool>,

@@ -32,7 +32,7 @@ const LEAD: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_millis(250);
 /// Between two lines of progress.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// A run may take so many times its simulated time, and this much more.
+/// A run may take this many times its simulated time, plus this much.
 const PATIENCE: u32 = 5;
 const PATIENCE_LEAST: Duration = Duration::from_secs(60);
 /// In the first job of a cluster every worker fetches the program.
@@ -67,7 +67,7 @@ pub struct LiveJob {
 pub struct LiveRun {
     /// In the order of their submission.
     pub jobs: Vec<LiveJob>,
-    /// By how much a submission may have been late.
+    /// Allowed delay of a submission.
     pub late_max: Span,
     /// Whether the cluster took the jobs in the order of the plan.
     pub in_order: bool,
@@ -332,7 +332,7 @@ struct SubmittedJob {
     late: Span,
 }
 
-/// What the plans of a cluster's jobs need.
+/// The requirements of the plans of a cluster's jobs.
 struct Submission {
     records: RecordFile,
     /// Names of jobs may have any characters, so outputs are numbered.

@@ -1,5 +1,5 @@
 //! The report of a replay: a row for each job with the columns of `nap sim --results`, the results of each policy, and
-//! the agreement of live and simulated runs. Live values are those that the coordinator records.
+//! the agreement of live and simulated runs. The coordinator records the live values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -328,7 +328,7 @@ impl Program for Theirs<'_> {
 struct LineSet {
     lines: u64,
     bytes: u64,
-    /// Of the hashes of all lines, so that a line that comes twice counts twice.
+    /// Sum of the hashes of all lines, so that repeated lines count.
     sum: u128,
 }
 
@@ -380,7 +380,7 @@ listed! {
         Movies = "movies",
         Associations = "associations",
         Edges = "edges",
-        /// What sequence-count makes of the documents.
+        /// The output of sequence-count for the documents.
         Sequences = "sequences",
     }
 }
@@ -428,7 +428,7 @@ impl SuiteInputs {
         let folder = arena.work.path().join(data.in_words());
         let output = OutputSettings { watch: session.interrupt.watch(), ..OutputSettings::new(&folder) };
         let bytes = generate(data, size.bytes(), output);
-        // An interrupt is reported as such, whichever call noticed it.
+        // Report an interrupt as such, regardless of the call that noticed it.
         session.interrupt.check()?;
         let input = SuiteInput { folder, bytes: ByteSize::new(bytes?) };
         if data == SuiteData::Movies {

@@ -19,7 +19,7 @@ pub struct SuiteReport {
     pub jobs: Vec<SuiteJobReport>,
 }
 
-/// What a reader needs to repeat it.
+/// The information needed to repeat it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SuiteConditions {
     /// About how much of each kind of data there was.

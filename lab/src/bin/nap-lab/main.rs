@@ -127,7 +127,7 @@ Examples:
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
-/// What shells add to a signal's number when it ended a program.
+/// Shells report a signal as this plus its number.
 const BY_SIGNAL: u8 = 128;
 
 fn run(experiment: &Experiment) -> ExitCode {

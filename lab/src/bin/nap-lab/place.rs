@@ -69,7 +69,7 @@ impl Workplace {
 }
 
 impl Printing {
-    /// Prints the report, and writes it to the file if one is named. If one of both fails, the other is still done:
+    /// Prints the report, and writes it to the file if one is named. If one fails, the other is still done:
     /// the figures may have taken an hour.
     pub fn print(&self, report: &impl Report) -> Result<()> {
         let json = report.json()?;
