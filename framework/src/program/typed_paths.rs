@@ -45,16 +45,16 @@ impl TypedPaths {
             return error;
         }
         match &mut error {
-            JobError::Failed { reason: said, .. }
-            | JobError::Killed { reason: said, .. }
-            | JobError::Cluster { reason: said, .. }
-            | JobError::Interrupted { left: said, .. }
-            | JobError::OutputExists { path: said }
-            | JobError::OutputInUse { path: said }
-            | JobError::OutputUnfinished { path: said }
-            | JobError::OutputRefused { path: said, .. }
-            | JobError::OutputUnusable { path: said, .. } => {
-                *said = said.replace(&format!("{}/", self.here.display()), "");
+            JobError::Failed { reason: shown, .. }
+            | JobError::Killed { reason: shown, .. }
+            | JobError::Cluster { reason: shown, .. }
+            | JobError::Interrupted { left: shown, .. }
+            | JobError::OutputExists { path: shown }
+            | JobError::OutputInUse { path: shown }
+            | JobError::OutputUnfinished { path: shown }
+            | JobError::OutputRefused { path: shown, .. }
+            | JobError::OutputUnusable { path: shown, .. } => {
+                *shown = shown.replace(&format!("{}/", self.here.display()), "");
             }
             _ => {}
         }

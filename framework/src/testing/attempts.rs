@@ -98,7 +98,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         let splits = splits.unwrap_or_else(|error| panic!("cannot split the input: {error}"));
         let reduces = match job.pipeline.reduces() {
             Some(0) => 0,
-            said => self.test.reduces.or(said).unwrap_or(1),
+            of_definition => self.test.reduces.or(of_definition).unwrap_or(1),
         };
         let cuts = job.pipeline.cuts(&splits, reduces, self.test.task_memory);
         let cuts = cuts.unwrap_or_else(|error| panic!("cannot sample the input: {error}"));
@@ -299,10 +299,10 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
     /// Collects the files of a task and checks them against its report.
     fn collect(&self, ended: &Ended, output: &mut JobOutput) {
         let path = self.output(ended.attempt);
-        let said = ended.part.as_ref().unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
-        output.parts.push(written(&path, said.bytes, said.digest));
-        assert!(said.has_sound_names(), "{:?}", said.named);
-        for NamedPart { name, bytes, digest, .. } in &said.named {
+        let part = ended.part.as_ref().unwrap_or_else(|| panic!("{} wrote no part", ended.attempt));
+        output.parts.push(written(&path, part.bytes, part.digest));
+        assert!(part.has_sound_names(), "{:?}", part.named);
+        for NamedPart { name, bytes, digest, .. } in &part.named {
             let part = written(&NamedPart::beside(&path, name), *bytes, *digest);
             output.named.entry(name.clone()).or_default().push(part);
         }
