@@ -89,8 +89,8 @@ fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
 fn thread_id_place() -> Option<u64> {
     let mut place: u64 = 0;
     // SAFETY: the kernel writes one address to this variable.
-    let said = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut place) };
-    (said == 0 && place != 0).then_some(place)
+    let result = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut place) };
+    (result == 0 && place != 0).then_some(place)
 }
 
 /// Forks as the C library does in a process with one thread, but makes the child a sibling: its parent is

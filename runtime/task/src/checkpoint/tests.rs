@@ -184,7 +184,7 @@ fn one_that_is_missing_or_was_set_aside_is_none() {
     assert!(scene.directory.join("checkpoint.damaged").exists());
     let error = scene.read().expect_err("it is gone");
     assert!(error.to_string().starts_with("cannot open "), "{error}");
-    Checkpoint::set_aside(&scene.directory).expect("somebody did so before");
+    Checkpoint::set_aside(&scene.directory).expect("repeating it is allowed");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn of_several_the_furthest_that_is_whole_is_found() {
     assert_eq!(furthest().as_deref(), Some("2-b"));
     assert_eq!(furthest().as_deref(), Some("2-b"));
     Checkpoint::supersede(&base.path().join("2-b")).expect("it can be removed");
-    Checkpoint::supersede(&base.path().join("2-b")).expect("somebody did so before");
+    Checkpoint::supersede(&base.path().join("2-b")).expect("repeating it is allowed");
     assert_eq!(furthest().as_deref(), Some("1-c"));
     assert_eq!(remarks.len(), 1, "{remarks:?}");
     assert!(remarks[0].contains("3-d/checkpoint is damaged: "), "{remarks:?}");

@@ -128,9 +128,9 @@ mod tests {
                 .stdout(Stdio::piped())
                 .spawn()
                 .expect("a shell");
-            let mut said = String::new();
+            let mut printed = String::new();
             let mut output = BufReader::new(child.stdout.take().expect("its output"));
-            output.read_line(&mut said).expect("a line");
+            output.read_line(&mut printed).expect("a line");
             Shell(child)
         }
 

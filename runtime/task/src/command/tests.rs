@@ -24,14 +24,14 @@ const MAP: TaskId = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
 /// A running command that has printed its process ID.
 struct Scene {
     context: Arc<TaskContext>,
-    heard: Receiver<FromTask>,
+    messages: Receiver<FromTask>,
     command: RunningCommand,
     process: Pid,
 }
 
-struct Told(Sender<FromTask>);
+struct Messages(Sender<FromTask>);
 
-impl Supervisor for Told {
+impl Supervisor for Messages {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }
@@ -42,29 +42,29 @@ impl Supervisor for Told {
 impl Scene {
     fn start(script: &str) -> Scene {
         let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
-        let (told, heard) = channel();
-        context.gate().attach(Box::new(Told(told)));
+        let (sender, messages) = channel();
+        context.gate().attach(Box::new(Messages(sender)));
         let place = CommandPlace::default();
         let mut command =
             RunningCommand::start(&CommandLine::new("mapper", script), &place, context.presence())
                 .expect("a shell");
         let process = command_says(&mut command).parse().ok().and_then(Pid::from_raw).expect("a number");
-        Scene { context, heard, command, process }
+        Scene { context, messages, command, process }
     }
 }
 
 /// Reads the first line of the command.
 fn command_says(command: &mut RunningCommand) -> String {
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     loop {
         let fed = command.feed(&[MUCH], &mut |piece| {
-            said.extend_from_slice(piece);
+            received.extend_from_slice(piece);
             Err(TaskError::task("that is enough"))
         });
-        if let Some(end) = said.iter().position(|byte| *byte == b'\n') {
-            return String::from_utf8_lossy(&said[..end]).into_owned();
+        if let Some(end) = received.iter().position(|byte| *byte == b'\n') {
+            return String::from_utf8_lossy(&received[..end]).into_owned();
         }
-        assert!(fed.is_ok() || !said.is_empty(), "{fed:?}");
+        assert!(fed.is_ok() || !received.is_empty(), "{fed:?}");
     }
 }
 
@@ -80,13 +80,13 @@ fn feed_to_failure(mut command: RunningCommand) -> TaskError {
 #[test]
 fn task_waiting_for_command_reaches_its_gate() {
     // The command reads nothing for longer than the test takes.
-    let Scene { context, heard, command, process } = Scene::start("echo $$; exec sleep 1000");
+    let Scene { context, messages, command, process } = Scene::start("echo $$; exec sleep 1000");
     let working = std::thread::spawn(move || feed_to_failure(command));
     for epoch in 1..=3 {
         context.gate().suspend(epoch, false);
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch }));
+        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch }));
         assert!(!context.gate().resume(epoch), "the work is at its gate");
-        assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch }));
+        assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch }));
     }
     kill_process(process, Signal::KILL).expect("it is there");
     let error = working.join().expect("no panic");
@@ -96,16 +96,16 @@ fn task_waiting_for_command_reaches_its_gate() {
 #[test]
 fn command_handling_stop_requests_gets_time_to_stop() {
     let script = "trap 'sleep 0.2; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done";
-    let Scene { context, heard, command, process } = Scene::start(script);
+    let Scene { context, messages, command, process } = Scene::start(script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).expect("it is there");
     assert!(stat.contains(") T "), "ready before it was: {stat}");
     // As the worker does.
     kill_process(process, Signal::CONT).expect("it is there");
     assert!(!context.gate().resume(1));
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
     working.join().expect("no panic");
 }
 
@@ -117,14 +117,14 @@ fn command_stopping_too_late_is_continued() {
         "trap 'echo > {}; sleep 0.5; kill -STOP $$; exit 7' TSTP; echo $$; while :; do sleep 0.01; done",
         asked.display()
     );
-    let Scene { context, heard, command, .. } = Scene::start(&script);
+    let Scene { context, messages, command, .. } = Scene::start(&script);
     let working = std::thread::spawn(move || feed_to_failure(command));
     context.gate().suspend(1, false);
     // The grace expires before the command has stopped itself, and it is resumed before it does.
     wait_until("it was asked to stop", || asked.exists());
     assert!(!context.gate().resume(1), "the work is at its gate");
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
     // The command ends, so it was continued.
     working.join().expect("no panic");
 }

@@ -292,8 +292,8 @@ impl Gate {
     }
 
     fn tell(&self, message: &FromTask) -> Result<(), TaskError> {
-        let told = self.worker.get().map_or(Ok(()), |worker| worker.tell(message));
-        told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
+        let sent = self.worker.get().map_or(Ok(()), |worker| worker.tell(message));
+        sent.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
     }
 }
 

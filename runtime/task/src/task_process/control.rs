@@ -221,7 +221,7 @@ impl Attendant {
     }
 
     fn attend(&self) -> Result<(), WireError> {
-        let mut told = Told::default();
+        let mut last = LastReport::default();
         let mut due = Instant::now() + PROGRESS_INTERVAL;
         loop {
             let watched = [Some(self.polled.as_fd()), self.stops.as_ref().map(StopSignals::as_fd)];
@@ -245,20 +245,20 @@ impl Attendant {
             // Also under a steady stream of messages.
             if due <= Instant::now() {
                 due = Instant::now() + PROGRESS_INTERVAL;
-                self.tell_progress(&mut told)?;
+                self.tell_progress(&mut last)?;
             }
         }
     }
 
     /// Reports changes since the last report and asks the work for the next one.
-    fn tell_progress(&self, told: &mut Told) -> Result<(), WireError> {
+    fn tell_progress(&self, last: &mut LastReport) -> Result<(), WireError> {
         if self.stops.is_some() {
             sample_memory(&self.context);
         }
         let now = self.context.progress().signs_of_life();
-        told.silent += 1;
-        if now != told.signs || told.silent >= SILENT_INTERVALS_MAX {
-            *told = Told { signs: now, silent: 0 };
+        last.silent += 1;
+        if now != last.signs || last.silent >= SILENT_INTERVALS_MAX {
+            *last = LastReport { signs: now, silent: 0 };
             let Signs { bytes_done, bytes_total, others: signs } = now;
             self.channel.send(&FromTask::Progress { bytes_done, bytes_total, signs })?;
         }
@@ -269,7 +269,7 @@ impl Attendant {
 
 /// The state reported to the worker.
 #[derive(Default)]
-struct Told {
+struct LastReport {
     signs: Signs,
     /// Intervals since the last report.
     silent: u32,

@@ -211,8 +211,8 @@ impl Surroundings<'_> {
             arrivals: self.arrivals,
         };
         wanted.fetch(work.inputs.clone(), |attempts, place, reason| {
-            let told = self.control.send(&FromTask::InputsLost { attempts, place, reason });
-            told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
+            let sent = self.control.send(&FromTask::InputsLost { attempts, place, reason });
+            sent.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
         })
     }
 }

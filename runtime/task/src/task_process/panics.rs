@@ -82,11 +82,11 @@ fn install_hook(last: Arc<Mutex<Option<String>>>) {
 }
 
 fn describe(panic: &PanicHookInfo<'_>) -> String {
-    let mut said = format!("panicked at '{}'", text_of(panic.payload()));
+    let mut message = format!("panicked at '{}'", text_of(panic.payload()));
     if let Some(location) = panic.location() {
-        said.push_str(&format!(", {}:{}", location.file(), location.line()));
+        message.push_str(&format!(", {}:{}", location.file(), location.line()));
     }
-    said
+    message
 }
 
 fn text_of(payload: &(dyn Any + Send)) -> &str {

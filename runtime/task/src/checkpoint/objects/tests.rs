@@ -73,7 +73,7 @@ impl ObjectStores for Memory {
     }
 
     fn take_written(&self) -> WrittenFigures {
-        unreachable!("whoever saves asks for them")
+        unreachable!("save requests them")
     }
 }
 
@@ -156,7 +156,7 @@ fn another_worker_finds_all_files_also_those_of_attempts_before() {
     let third = Scene::of(here.memory);
     third.objects.fetch(&third.directory(2)).expect("all of it is there");
     third.check(2, &second);
-    assert!(!third.directory(1).join("b").exists(), "nobody needs it any more");
+    assert!(!third.directory(1).join("b").exists(), "it is no longer needed");
     assert!(!third.directory(1).join("checkpoint").exists());
 }
 
@@ -166,7 +166,7 @@ fn nothing_is_brought_of_what_was_not_saved_to_its_end_or_was_set_aside() {
     assert_eq!(here.objects.fetch(&here.directory(1)).expect("none"), []);
     here.save(1, &[(1, "a", b"a")], &[]);
     here.objects.set_aside(&here.directory(1)).expect("removed");
-    here.objects.set_aside(&here.directory(1)).expect("somebody did so before");
+    here.objects.set_aside(&here.directory(1)).expect("repeating it is allowed");
     let there = Scene::of(here.memory);
     assert_eq!(there.objects.fetch(&there.directory(1)).expect("none"), []);
     assert!(!there.directory(1).exists());

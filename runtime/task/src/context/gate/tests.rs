@@ -8,9 +8,9 @@ use super::*;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-struct Told(Sender<FromTask>);
+struct Messages(Sender<FromTask>);
 
-impl Supervisor for Told {
+impl Supervisor for Messages {
     fn tell(&self, message: &FromTask) -> Result<(), WireError> {
         self.0.send(message.clone()).map_err(|_| WireError::CutShort)
     }
@@ -34,23 +34,23 @@ impl SuspendHooks for Calls {
 }
 
 fn attached() -> (Arc<Gate>, std::sync::mpsc::Receiver<FromTask>) {
-    let (told, heard) = channel();
+    let (sender, messages) = channel();
     let gate = Arc::new(Gate::default());
-    gate.attach(Box::new(Told(told)));
-    (gate, heard)
+    gate.attach(Box::new(Messages(sender)));
+    (gate, messages)
 }
 
 #[test]
 fn gate_without_requests_is_open() {
-    let (gate, heard) = attached();
+    let (gate, messages) = attached();
     assert!(!gate.is_asked());
     assert_eq!(gate.pass(&mut ()), Ok(Boundary::GoOn));
-    assert!(heard.try_recv().is_err());
+    assert!(messages.try_recv().is_err());
 }
 
 #[test]
 fn suspended_work_waits_at_gate_until_resumed() {
-    let (gate, heard) = attached();
+    let (gate, messages) = attached();
     gate.suspend(1, false);
     assert!(gate.is_asked());
     let passing = {
@@ -61,9 +61,9 @@ fn suspended_work_waits_at_gate_until_resumed() {
             (passed, calls.0)
         })
     };
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
-    assert!(!gate.resume(1), "whoever is at the gate acknowledges");
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 1 }));
+    assert!(!gate.resume(1), "the waiting thread acknowledges");
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 1 }));
     assert_eq!(passing.join().expect("no panic"), (Ok(Boundary::GoOn), vec!["suspend", "resume"]));
     assert!(!gate.is_asked());
 }
@@ -79,17 +79,17 @@ fn stop_away_from_gate_is_acknowledged_by_control_thread() {
 
 #[test]
 fn resume_for_checkpoint_returns_checkpoint() {
-    let (gate, heard) = attached();
+    let (gate, messages) = attached();
     gate.suspend(3, false);
     let passing = {
         let gate = Arc::clone(&gate);
         std::thread::spawn(move || gate.pass(&mut ()))
     };
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Ready { epoch: 3 }));
     gate.checkpoint();
     gate.resume(3);
     assert_eq!(passing.join().expect("no panic"), Ok(Boundary::Checkpoint));
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 3 }));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Resumed { epoch: 3 }));
 }
 
 #[test]
@@ -103,18 +103,18 @@ fn failing_hook_fails_its_task() {
             Ok(())
         }
     }
-    let (gate, heard) = attached();
+    let (gate, messages) = attached();
     gate.suspend(1, false);
     assert_eq!(gate.pass(&mut Failing), Err(TaskError::task("cannot let go")));
-    assert!(heard.try_recv().is_err(), "it is not ready");
+    assert!(messages.try_recv().is_err(), "it is not ready");
 }
 
 #[test]
 fn lost_worker_fails_the_task() {
-    let (gate, heard) = attached();
-    drop(heard);
+    let (gate, messages) = attached();
+    drop(messages);
     gate.suspend(1, false);
-    let error = gate.pass(&mut ()).expect_err("nobody hears it");
+    let error = gate.pass(&mut ()).expect_err("no worker receives it");
     assert!(error.message.starts_with("control channel: "), "{error}");
 }
 
@@ -132,11 +132,11 @@ fn script_is_followed_boundary_by_boundary() {
 
 #[test]
 fn restore_is_reported_once() {
-    let (gate, heard) = attached();
+    let (gate, messages) = attached();
     gate.tell_restored();
     gate.tell_restored();
     gate.tell_restore_refused("damaged");
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(FromTask::Restored));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(FromTask::Restored));
     let refused = FromTask::RestoreRefused { reason: "damaged".to_owned() };
-    assert_eq!(heard.recv_timeout(DEADLINE), Ok(refused));
+    assert_eq!(messages.recv_timeout(DEADLINE), Ok(refused));
 }
