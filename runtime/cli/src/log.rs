@@ -220,7 +220,7 @@ mod tests {
 
     impl Write for MemoryLog {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -239,7 +239,7 @@ mod tests {
             .event_format(TextFormat)
             .with_filter(filter(filter_text.map(str::to_owned)).expect("a filter"));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
-        let bytes = log.0.lock().expect("nobody panicked").clone();
+        let bytes = log.0.lock().expect("no panic").clone();
         let text = String::from_utf8(bytes).expect("text");
         text.lines().map(|line| line.split_once(' ').expect("a time").1.to_owned()).collect()
     }

@@ -231,11 +231,11 @@ mod tests {
 
     #[test]
     fn sentences_move_below_rows_of_wide_table() {
-        let why = "it waits for a slot that job_0009 holds until somebody with more right to it comes along";
+        let why = "it waits for a slot that job_0009 holds until a job of higher priority arrives";
         let headings = ["JOB", "STATE", "WHY"];
         let rows = [row(&["job_0007", "active", why]), row(&["job_0008", "active", ""])];
-        let beside = Screen::plain().table(&headings, rows.clone());
-        assert_eq!(beside.lines().count(), 3);
+        let wide = Screen::plain().table(&headings, rows.clone());
+        assert_eq!(wide.lines().count(), 3);
         let below = of(80).table(&headings, rows);
         let lines: Vec<&str> = below.lines().collect();
         assert_eq!(lines[..2], ["JOB       STATE", "job_0007  active"]);

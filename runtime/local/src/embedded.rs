@@ -273,11 +273,11 @@ impl Cluster {
         let slots = Slots { map: slots, reduce: slots };
         let settings = WorkerSettings::embedded(HEARTBEAT, processes);
         let worker = tokio::spawn(Worker::run(settings, orders, news_end));
-        let told = inputs.clone();
+        let sender = inputs.clone();
         tokio::spawn(async move {
             while let Some(news) = news.recv().await {
                 // The coordinator ends before its worker and then ignores news.
-                let _ = told.send(Input::News { worker: WORKER, news });
+                let _ = sender.send(Input::News { worker: WORKER, news });
             }
         });
         let own = inputs.clone();

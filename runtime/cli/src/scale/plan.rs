@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(submitted(0, 2, 100, 1, ""), 2);
         assert_eq!(submitted(0, 2, 100, 1, "U"), 1);
         assert_eq!(submitted(0, 2, 100, 1, "UP"), 0);
-        assert_eq!(submitted(0, 2, 100, 1, "UPUUP"), 0, "somebody else submitted some");
+        assert_eq!(submitted(0, 2, 100, 1, "UPUUP"), 0, "others submitted some");
         assert_eq!(submitted(3, 5, 1, 8, ""), 3);
         assert_eq!(submitted(3, 5, 0, 8, "U"), 2);
         assert_eq!(submitted(3, 5, 0, 8, "UPR"), 0);

@@ -65,7 +65,7 @@ impl LastHeard {
     /// Waits for room for one more message.
     pub async fn room(&self) -> Waiting {
         let room = Arc::clone(&self.room).acquire_owned().await;
-        Waiting { _room: room.expect("nobody closes it") }
+        Waiting { _room: room.expect("an open semaphore") }
     }
 
     /// Takes room for one message; panics if there is none.
@@ -99,6 +99,6 @@ mod tests {
         waiting.pop();
         drop(next.await);
         drop(waiting);
-        assert!(heard.silence() >= Duration::from_secs(60), "what is said is not heard again");
+        assert!(heard.silence() >= Duration::from_secs(60), "an old message does not count as a new one");
     }
 }

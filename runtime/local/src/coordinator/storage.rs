@@ -64,17 +64,17 @@ impl Coordinator {
     /// Checks the claimed directory after a task failure on shared storage: either the storage is unreachable
     /// and the job waits, or the failure counts. The check comes before the report is applied, so that
     /// nothing is retried or counted meanwhile.
-    pub fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
+    pub fn look_at_storage(&mut self, mut message: WorkerReport) -> WorkerReport {
         let WorkerReport::Happened {
             attempt,
             report: Report::Failed { class, place: FaultPlace::SharedStorage, reason, .. },
-        } = &mut told
+        } = &mut message
         else {
-            return told;
+            return message;
         };
         let job = attempt.task.job;
         let Some(output) = self.state.jobs().get(&job).map(|known| known.accepted.plan.output.clone()) else {
-            return told;
+            return message;
         };
         match self.verify_claim(job) {
             Ok(()) => {}
@@ -87,7 +87,7 @@ impl Coordinator {
                 *reason = format!("{} ({reason})", trouble.in_words(&output));
             }
         }
-        told
+        message
     }
 
     /// Checks a claimed directory with a short timeout; a directory that does not answer is unreachable.
@@ -105,17 +105,17 @@ impl Coordinator {
             None => return Ok(()),
         };
         // A rendezvous channel: the claim is handed over or returned, never lost.
-        let (tell, told) = sync_channel(0);
+        let (sender, receiver) = sync_channel(0);
         let own = Arc::clone(&self.own);
         tokio::task::spawn_blocking(move || {
             let verified = claim.verify();
-            if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
+            if let Err(SendError((claim, verified))) = sender.send((claim, verified)) {
                 let resumed = verified.map(|()| Resumed::Claimed(claim));
                 // If the coordinator has stopped, the next one repeats this.
                 own(Input::Resumed { job, resumed });
             }
         });
-        match told.recv_timeout(LOOK_MAX) {
+        match receiver.recv_timeout(LOOK_MAX) {
             Ok((claim, verified @ Err(Trouble::Passing { .. }))) => {
                 // It is resumed and locked again when the storage is back.
                 drop(claim);

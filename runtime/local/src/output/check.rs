@@ -63,11 +63,11 @@ mod tests {
         fs::create_dir(&output).expect("made");
         check_output(&output, false).expect("it is empty");
         fs::create_dir(output.join(TEMPORARY)).expect("made");
-        check_output(&output, false).expect("nobody writes into it");
+        check_output(&output, false).expect("no other run writes to it");
         let lock = File::open(output.join(TEMPORARY)).expect("a directory");
         flock(&lock, FlockOperation::LockExclusive).expect("locked");
         for overwrite in [false, true] {
-            let refused = check_output(&output, overwrite).expect_err("somebody writes into it");
+            let refused = check_output(&output, overwrite).expect_err("another run writes to it");
             assert!(matches!(refused, JobError::OutputInUse { .. }), "{refused}");
         }
         drop(lock);

@@ -266,8 +266,8 @@ mod tests {
             "/tmp/../etc",
             "/home/ada",
         ] {
-            let said = refused(Path::new(path), &nothing);
-            assert!(said.starts_with(&format!("{path} cannot be an output directory: ")), "{said}");
+            let message = refused(Path::new(path), &nothing);
+            assert!(message.starts_with(&format!("{path} cannot be an output directory: ")), "{message}");
         }
         let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
         refused(&home, &nothing);
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn other_storage_systems_are_refused_by_name() {
         for (path, scheme) in [("ftp://host/x", "ftp"), ("/here/s3a://bucket/x", "s3a")] {
-            let said = refused(Path::new(path), &Surroundings::default());
-            assert!(said.contains(&format!("{scheme}:// is not supported")), "{said}");
+            let message = refused(Path::new(path), &Surroundings::default());
+            assert!(message.contains(&format!("{scheme}:// is not supported")), "{message}");
         }
         check_place(Path::new("/data/a:/b"), &Surroundings::default()).expect("a name with a colon");
     }
@@ -298,8 +298,8 @@ mod tests {
             ("s3://b/in/a.txt/", "the job's input"),
             ("s3://b/deep/", "the job's input s3a://b/deep/b.txt"),
         ] {
-            let said = refused(Path::new(output), &surroundings);
-            assert!(said.contains(why), "{said}");
+            let message = refused(Path::new(output), &surroundings);
+            assert!(message.contains(why), "{message}");
         }
         for output in ["s3://b/out/", "s3://b/i", "s3://other/in", "gs://b/a%20b/c", "hdfs://host/x"] {
             check_place(Path::new(output), &surroundings).unwrap_or_else(|error| panic!("{error}"));
@@ -372,7 +372,7 @@ mod tests {
                 let error = error.expect_err(&format!("{} in {output}", input.display())).to_string();
                 assert!(error.contains("the job's input "), "{error}");
             }
-            check_reads(&folder.join("other"), vec![input]).expect("a place beside it");
+            check_reads(&folder.join("other"), vec![input]).expect("a place next to it");
         }
     }
 
@@ -385,6 +385,6 @@ mod tests {
         std::os::unix::fs::symlink(path("data"), path("out/part-r-00000")).expect("a link");
         check_reads(&path("out"), vec![path("out/part-r-00000")]).expect_err("the link would be replaced");
         check_reads(&path("out"), vec![path("data")])
-            .expect("the link would be replaced, and nobody reads it");
+            .expect("the link would be replaced, and no job reads it");
     }
 }

@@ -30,9 +30,9 @@ impl ForkServer {
         let mut control = &process.control;
         control.set_nonblocking(false)?;
         control.set_read_timeout(Some(PATIENCE))?;
-        let mut said = [0; FORK_SERVER_READY.len()];
-        control.read_exact(&mut said)?;
-        if &said == FORK_SERVER_READY {
+        let mut greeting = [0; FORK_SERVER_READY.len()];
+        control.read_exact(&mut greeting)?;
+        if &greeting == FORK_SERVER_READY {
             Ok(ForkServer { process })
         } else {
             Err(io::Error::new(io::ErrorKind::Unsupported, "the program is not a fork server"))

@@ -96,7 +96,7 @@ mod tests {
             kill_process_group(leader, Signal::STOP).expect("stopped");
             let running = await_stopped_members(leader, Duration::from_secs(10)).await;
             assert_eq!(running, 0, "round {round}");
-            kill_process_group(leader, Signal::CONT).expect("it goes on");
+            kill_process_group(leader, Signal::CONT).expect("the signal is sent");
         }
         kill_process_group(leader, Signal::KILL).expect("killed");
         shell.wait().expect("reaped");

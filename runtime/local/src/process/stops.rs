@@ -35,12 +35,12 @@ pub enum Awaited {
 /// Fails if no runtime handles signals, or the descriptor is not that of a child.
 pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEvent> {
     // Subscribed before the first check, so that later changes are reported.
-    let mut told = signal(SignalKind::child())?;
+    let mut signals = signal(SignalKind::child())?;
     loop {
         if let Some(event) = look(child, awaited)? {
             return Ok(event);
         }
-        told.recv().await.ok_or_else(|| io::Error::other("the signal handler has ended"))?;
+        signals.recv().await.ok_or_else(|| io::Error::other("the signal handler has ended"))?;
     }
 }
 

@@ -194,16 +194,16 @@ mod tests {
     #[test]
     fn attempt_without_progress_hangs_after_timeout() {
         let mut watch = watch();
-        let mut told = None;
+        let mut report = None;
         for second in 1..=700 {
             watch.on_message();
             watch.on_progress(5, 10, 0);
             if let Some(hang) = watch.on_tick(SECOND) {
-                told = Some((second, watch.describe(hang)));
+                report = Some((second, watch.describe(hang)));
                 break;
             }
         }
-        let (second, text) = told.expect("it stands still");
+        let (second, text) = report.expect("it stands still");
         assert_eq!(second, 600);
         assert!(text.starts_with("no progress for 600 s, at byte 5 of 10 of its input; "), "{text}");
     }

@@ -303,8 +303,8 @@ impl CoordinatorState {
         while !events.is_empty() {
             let effects = self.engine.handle_batch(self.last, &events);
             if let Some(recorded) = &mut self.recorded {
-                let told = ReplayedBatch { at: self.last, events, effects: effects.clone() };
-                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+                let batch = ReplayedBatch { at: self.last, events, effects: effects.clone() };
+                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
             }
             events = self.carry_out_all(effects);
         }
@@ -388,13 +388,13 @@ impl CoordinatorState {
             Effect::WakeAt(at) => self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at))),
             Effect::WorkerMayLeave { worker } => self.tell(worker, |number| ToWorker::Leave { number }),
             Effect::JobEnded { job, outcome } => {
-                let told: Vec<WorkerId> = self
+                let informed: Vec<WorkerId> = self
                     .links
                     .iter()
                     .filter(|(_, link)| link.knows(job))
                     .map(|(worker, _)| *worker)
                     .collect();
-                for worker in told {
+                for worker in informed {
                     self.tell(worker, |number| ToWorker::Forget { number, job });
                 }
                 if let Some(known) = self.jobs.get_mut(&job) {
