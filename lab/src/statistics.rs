@@ -51,7 +51,7 @@ impl Summary {
 }
 
 impl Interval {
-    /// `low .. high` with so many digits.
+    /// `low .. high` with this many digits.
     pub fn text(self, digits: usize) -> String {
         format!("{:.digits$} .. {:.digits$}", self.low, self.high)
     }

@@ -39,7 +39,7 @@ use super::pipeline::MapReduce;
 /// let output = JobTest::new(by_first_letter).input("to\nBe\nor\nto\n").reduces(2).run();
 /// assert_eq!(output.parts, [b"or\t1\nto\t2\n".to_vec(), b"Be\t1\n".to_vec()]);
 /// ```
-#[must_use = "a map is no job before it has a reduce: call `reduce` or `reducer`"]
+#[must_use = "a map is not a job yet; call `reduce` or `reducer`"]
 pub struct MapStage<K: Key, V: Value, C, G, O> {
     said: Said<K, V>,
     combine: C,

@@ -78,7 +78,7 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// The reader of the records of one split.
     type Reader: RecordReader<Self>;
 
-    /// Returns where files with this name may be cut.
+    /// Returns the positions at which files with this name may be split.
     fn splitting(&self, path: &Path) -> Splitting;
 
     /// Returns whether several tasks can read files with this name.
@@ -209,7 +209,7 @@ pub trait RecordReader<F: InputFormat> {
     }
 }
 
-/// Where a file may be cut.
+/// The positions at which a file may be split.
 ///
 /// ```
 /// use std::path::Path;

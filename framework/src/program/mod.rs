@@ -429,7 +429,7 @@ impl Program {
     }
 
     /// Runs a driver. In a task process the driver is never called.
-    #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
+    #[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
     pub fn drive<P, F, E>(self, drive: F) -> ExitCode
     where
         P: Args,

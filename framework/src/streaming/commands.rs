@@ -230,7 +230,7 @@ pub fn add_to(program: Program) -> Program {
 ///     streaming::main(Program::new().about("Runs commands over lines"))
 /// }
 /// ```
-#[must_use = "the exit status says whether the job succeeded; return it from `main`"]
+#[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
         commands.check()?;

@@ -185,7 +185,7 @@ pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
 enum Needed {
     /// If further blocks are similar.
     About(usize),
-    /// Fewer blocks cannot settle so many directions of one claim.
+    /// Fewer blocks cannot settle this many directions of one claim.
     AtLeast { blocks: usize, directions: usize, there_are: usize },
 }
 

@@ -252,7 +252,7 @@ impl Scale {
         }
     }
 
-    /// The scaled cluster, on so many workers or on the scaled number of machines.
+    /// The scaled cluster, on this many workers or on the scaled number of machines.
     pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
         let shape = shape.without_containers();
         let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);

@@ -215,7 +215,7 @@ const POLARS: &str = include_str!("formulations/suite_polars.py");
 /// Whether a peer has a formulation of the job.
 fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
     match (peer, job) {
-        // A sum of 32-bit numbers in the order of the input is no query.
+        // A sum of 32-bit numbers in the order of the input cannot be a query.
         (_, SuiteJob::KmeansMovies) => false,
         (PeerTool::DuckDb, _) => true,
         (PeerTool::Polars, job) => !matches!(job, SuiteJob::Classification | SuiteJob::AdjacencyList),

@@ -9,7 +9,7 @@
 //!                           -- 7: m ------->   Inbox::accept(7) -> Duplicate: drop it
 //!                           -- 9: o ------->   Inbox::accept(9) -> Gap: drop it, end the connection
 //!   Outbox::acknowledge(7) <-- received 7 --   Inbox::received()
-//!   after a reconnect: the receiver says what it received; acknowledge that, and send the rest again
+//!   after a reconnect: the receiver reports what it received; acknowledge that, and send the rest again
 //! ```
 
 use std::collections::VecDeque;

@@ -38,7 +38,7 @@ pub enum ByteSizeError {
 const BINARY_UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 impl ByteSize {
-    /// A size of so many bytes.
+    /// A size of this many bytes.
     pub const fn new(bytes: u64) -> Self {
         ByteSize(bytes)
     }

@@ -69,7 +69,7 @@ impl TaskCheckpoints {
     /// Returns the most advanced checkpoint of any attempt.
     pub(super) fn furthest(&mut self) -> Result<Option<PathBuf>, TaskError> {
         if let Some(stored) = &mut self.stored {
-            return stored.bring_furthest(&self.base, self.attempt);
+            return stored.fetch_furthest(&self.base, self.attempt);
         }
         let found = Checkpoint::furthest(&self.base, self.attempt.task, |error| {
             print_error(format_args!("{}: {error}; ignored", self.attempt));

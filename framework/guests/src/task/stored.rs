@@ -41,7 +41,7 @@ impl StoredCheckpoints {
     }
 
     /// Downloads the most advanced checkpoint to `base`. Damaged ones are logged and set aside.
-    pub(super) fn bring_furthest(
+    pub(super) fn fetch_furthest(
         &mut self,
         base: &Path,
         attempt: AttemptId,
@@ -49,7 +49,7 @@ impl StoredCheckpoints {
         let unread = |error: &ObjectsError| failed("cannot read the checkpoint", error);
         for name in self.objects.furthest_first().map_err(|error| unread(&error))? {
             let directory = base.join(&name);
-            let brought = self.objects.fetch(&directory).and_then(|files| {
+            let fetched = self.objects.fetch(&directory).and_then(|files| {
                 // Its attempt may have replaced it meanwhile.
                 if files.is_empty() {
                     return Ok(None);
@@ -57,7 +57,7 @@ impl StoredCheckpoints {
                 Checkpoint::read(&directory, attempt.task)?;
                 Ok(Some(files))
             });
-            match brought {
+            match fetched {
                 Ok(None) => {}
                 Ok(Some(files)) => {
                     self.known = files;

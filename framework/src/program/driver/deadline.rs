@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn one_more_job_is_expected_before_output() {
-        let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
+        let mut chain = ChainDeadline::of(seconds(1_000)).expect("a finite deadline");
         assert_eq!(part(&chain, "count", false), 50.0);
         assert_eq!(part(&chain, "count", true), 100.0);
         chain.ended("count", seconds(100));
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn declared_number_of_jobs_is_expected() {
-        let mut chain = ChainDeadline::of(seconds(1_000)).expect("not for ever");
+        let mut chain = ChainDeadline::of(seconds(1_000)).expect("a finite deadline");
         chain.expect(4);
         assert_eq!(part(&chain, "count", false), 25.0);
         chain.ended("count", seconds(200));
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn late_chain_has_no_time_left() {
-        let chain = ChainDeadline::of(Duration::ZERO).expect("not for ever");
+        let chain = ChainDeadline::of(Duration::ZERO).expect("a finite deadline");
         assert_eq!(chain.next("count", false), Duration::ZERO);
-        assert!(ChainDeadline::of(Duration::MAX).is_none(), "nothing is due so late");
+        assert!(ChainDeadline::of(Duration::MAX).is_none(), "the deadline overflows");
     }
 }

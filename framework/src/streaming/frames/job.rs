@@ -153,7 +153,7 @@ pub fn add_to(program: Program) -> Program {
 ///     frames::main(Program::new().about("Runs a program that speaks frames"))
 /// }
 /// ```
-#[must_use = "the exit status says whether the job succeeded; return it from `main`"]
+#[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).drive(|driver: &mut Driver<'_>, arguments: &FramesArguments| {
         let program = ship_program(driver, arguments).map_err(Error::Usage)?;

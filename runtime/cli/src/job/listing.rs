@@ -123,7 +123,7 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     let needs_all = !filter.is_open() || !arguments.sort.is_empty();
     let requested = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
     let mut jobs = client.ask(ListJobs { limit: requested })?;
-    jobs.retain(|job| filter.takes(job));
+    jobs.retain(|job| filter.matches(job));
     jobs.sort_by(|one, other| by_all(&arguments.sort, one, other));
     let more = jobs.len().saturating_sub(limit);
     jobs.truncate(limit);

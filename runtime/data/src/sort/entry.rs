@@ -5,7 +5,7 @@
 //! partition | first bytes of the key, padded | min(length, bytes + 1) | locator
 //! ```
 //!
-//! The length code sorts a key before one that only adds zero bytes, and tells whether the entry holds the
+//! The length code sorts a key before one that only adds zero bytes, and shows whether the entry holds the
 //! whole key: two entries of whole keys that differ only in their locators have equal keys. Fixed-length keys
 //! need no length code.
 

@@ -87,13 +87,13 @@ impl Costs {
         self.add_return(Primitive::Suspend, took);
     }
 
-    /// Adds the time to checkpoint a task that needs so many bytes of memory.
+    /// Adds the time to checkpoint a task that needs this many bytes of memory.
     pub fn add_checkpoint(&mut self, kind: TaskKind, bytes: u64, took: Span) {
         smooth(&mut self.measured[kind].checkpoint, took);
         self.measured[kind].checkpoint_by_bytes.learn(bytes, took);
     }
 
-    /// Adds the time to restore a task that needs so many bytes of memory.
+    /// Adds the time to restore a task that needs this many bytes of memory.
     pub fn add_restore(&mut self, kind: TaskKind, bytes: u64, took: Span) {
         smooth(&mut self.measured[kind].restore, took);
         self.measured[kind].restore_by_bytes.learn(bytes, took);

@@ -72,7 +72,7 @@ impl Engine {
             return;
         }
         let job = self.cluster.job(id.task.job);
-        let nonsense = if !job.commits(id.task.kind) {
+        let why = if !job.commits(id.task.kind) {
             "its output goes to reduces"
         } else if id.task.kind == TaskKind::Reduce && !job.has_had_every_map() {
             "some of its maps never finished"
@@ -81,7 +81,7 @@ impl Engine {
             return self.grant_commit(id);
         };
         self.cluster.tally.illegal_reports += 1;
-        self.warn(format!("{id} asked to commit, but {nonsense}; ignored"));
+        self.warn(format!("{id} asked to commit, but {why}; ignored"));
     }
 
     /// Grants the commit to an attempt that requested it and runs, if no other attempt of its task has the

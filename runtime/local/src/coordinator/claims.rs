@@ -14,7 +14,7 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 /// Interval of lease renewals; a quarter of the expiry time.
 const RENEWAL: Duration = Duration::from_secs(15);
 
-/// Returns the backoff after so many tries.
+/// Returns the backoff after this many tries.
 pub(super) fn wait_after(tries: u32) -> Duration {
     WAIT_FIRST.saturating_mul(1 << tries.min(8)).min(WAIT_MAX)
 }
@@ -58,7 +58,7 @@ impl Claims {
         self.by_job.remove(&job)
     }
 
-    /// Returns the jobs whose claims are to be tried again, with their tries so far.
+    /// Returns the jobs whose claims are due for a retry, with their tries so far.
     pub fn due(&self, now: Instant) -> Vec<(JobId, u32)> {
         let due = |(job, claim): (&JobId, &Claim)| match claim {
             Claim::Away { at, tries } if *at <= now => Some((*job, *tries)),

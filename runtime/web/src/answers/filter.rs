@@ -2,7 +2,7 @@
 
 use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 
-/// The conditions on listed jobs; an empty field is no condition.
+/// The conditions on listed jobs; an empty field matches everything.
 ///
 /// ```
 /// use napreduce_web::answers::JobFilter;
@@ -49,7 +49,7 @@ impl JobFilter {
     }
 
     /// Whether this job matches.
-    pub fn takes(&self, job: &JobSummary) -> bool {
+    pub fn matches(&self, job: &JobSummary) -> bool {
         let one_of =
             |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
         let has = |text: &String| {
@@ -144,9 +144,9 @@ mod tests {
             (until(1_790_000_000_001), true),
             (until(1_790_000_000_000), false),
         ] {
-            assert_eq!(filter.takes(&failed), is_taken, "{filter:?}");
+            assert_eq!(filter.matches(&failed), is_taken, "{filter:?}");
         }
-        assert!(JobFilter { states: one("active"), ..JobFilter::default() }.takes(&job(
+        assert!(JobFilter { states: one("active"), ..JobFilter::default() }.matches(&job(
             8,
             JobPhase::Active,
             1,

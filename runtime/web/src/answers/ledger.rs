@@ -123,7 +123,7 @@ impl Absences {
     }
 }
 
-/// The conditions on listed entries; an empty field is no condition.
+/// The conditions on listed entries; an empty field matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerFilter {
     /// Earliest request, in microseconds since 1970.
@@ -139,7 +139,7 @@ pub struct LedgerFilter {
 
 impl LedgerFilter {
     /// Whether an entry matches. The caller knows the beneficiary's queue.
-    pub fn takes(&self, row: &LedgerRow, beneficiary_queue: Option<&str>) -> bool {
+    pub fn matches(&self, row: &LedgerRow, beneficiary_queue: Option<&str>) -> bool {
         let one_of =
             |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
         let is_of = |queue: &String| row.victim_queue == *queue || beneficiary_queue == Some(queue.as_str());
@@ -352,7 +352,7 @@ mod tests {
         let rows = LedgerRow::all_of(&job(), micros(2_000));
         let all = LedgerFilter { until_micros: u64::MAX, ..LedgerFilter::default() };
         let taken = |filter: &LedgerFilter| -> Vec<usize> {
-            (0..rows.len()).filter(|at| filter.takes(&rows[*at], Some("production"))).collect()
+            (0..rows.len()).filter(|at| filter.matches(&rows[*at], Some("production"))).collect()
         };
         let one = |word: &str| vec![word.to_owned()];
         assert_eq!(taken(&all), [0, 1, 2, 3]);

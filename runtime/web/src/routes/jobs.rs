@@ -34,7 +34,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
         until_millis: call.query_value("until")?,
     };
     let jobs = call.shown.source.jobs()?;
-    page(call, jobs.iter().filter(|job| filter.takes(job)))
+    page(call, jobs.iter().filter(|job| filter.matches(job)))
 }
 
 pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {

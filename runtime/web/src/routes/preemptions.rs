@@ -54,13 +54,13 @@ impl LedgerWindow {
     /// The entries that pass the filter, newest first.
     fn rows(&self) -> Vec<&LedgerRow> {
         let mut rows: Vec<&LedgerRow> =
-            self.ledger.iter().flat_map(|rows| rows.iter()).filter(|row| self.takes(row)).collect();
+            self.ledger.iter().flat_map(|rows| rows.iter()).filter(|row| self.matches(row)).collect();
         rows.sort_by_key(|row| Reverse(row.answer.requested_micros));
         rows
     }
 
-    fn takes(&self, row: &LedgerRow) -> bool {
-        self.filter.takes(row, row.beneficiary.and_then(|job| self.queue_of(job)))
+    fn matches(&self, row: &LedgerRow) -> bool {
+        self.filter.matches(row, row.beneficiary.and_then(|job| self.queue_of(job)))
     }
 
     fn queue_of(&self, job: JobId) -> Option<&str> {

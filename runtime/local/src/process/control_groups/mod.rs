@@ -99,7 +99,7 @@ impl ControlGroups {
         }
     }
 
-    /// Returns an empty group whose processes may hold so many bytes of memory together.
+    /// Returns an empty group whose processes may hold this many bytes of memory together.
     ///
     /// # Errors
     /// Reports the file that could not be written.
