@@ -11,7 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use super::script::*;
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_says_who_it_is_and_that_it_is_there() {
+async fn hello_identifies_worker_and_heartbeats_follow() {
     let mut script = Script::new().await;
     let daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -34,7 +34,7 @@ async fn a_worker_says_who_it_is_and_that_it_is_there() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn orders_are_followed_once() {
+async fn repeated_order_is_carried_out_once() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -62,7 +62,7 @@ async fn orders_are_followed_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_order_that_skips_a_number_ends_the_connection() {
+async fn order_with_number_gap_closes_connection() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -72,7 +72,7 @@ async fn an_order_that_skips_a_number_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn reports_are_sent_again_after_a_cut() {
+async fn reports_are_resent_after_reconnect() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -96,7 +96,7 @@ async fn reports_are_sent_again_after_a_cut() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn attempts_go_on_while_the_coordinator_is_away() {
+async fn attempts_run_on_without_coordinator() {
     let mut script = Script::new().await;
     let daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -108,21 +108,21 @@ async fn attempts_go_on_while_the_coordinator_is_away() {
     drop(line);
     let process = moment.go_on().await;
     process.assert_gone().await;
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     // The worker tries to connect many times, without logging a line.
     tokio::time::sleep(Duration::from_millis(500)).await;
     script.listen().await;
     let mut line = script.hello().await;
     line.welcome(1, 1).await;
     line.assert_finished(2, map(1)).await;
-    let said = daemon.said();
-    assert_eq!(said.matches("lost the coordinator").count(), 1, "{said}");
-    assert_eq!(said.matches("connected to the coordinator").count(), 2, "{said}");
-    assert_eq!(said.lines().count(), 4, "{said}");
+    let log = daemon.log();
+    assert_eq!(log.matches("lost the coordinator").count(), 1, "{log}");
+    assert_eq!(log.matches("connected to the coordinator").count(), 2, "{log}");
+    assert_eq!(log.lines().count(), 4, "{log}");
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_superseded_life_is_gone_before_the_next_one_begins() {
+async fn superseded_registration_ends_before_the_next() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -147,18 +147,18 @@ async fn a_superseded_life_is_gone_before_the_next_one_begins() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_coordinator_that_says_nothing_is_left() {
+async fn silent_coordinator_is_disconnected() {
     let mut script = Script::new().await;
     let daemon = script.start(&[]);
     let mut line = script.join().await;
     line.silent = true;
     line.assert_closed().await;
     script.hello().await.welcome(1, 0).await;
-    assert!(daemon.said().contains("lost the coordinator: the coordinator was silent"), "{}", daemon.said());
+    assert!(daemon.log().contains("lost the coordinator: the coordinator was silent"), "{}", daemon.log());
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_refused_worker_tries_again() {
+async fn refused_worker_reconnects() {
     let mut script = Script::new().await;
     let daemon = script.start(&[]);
     for _ in 0..3 {
@@ -166,12 +166,12 @@ async fn a_refused_worker_tries_again() {
         line.send(ToWorker::Refused { reason: "not now".into(), name_taken: false }).await;
     }
     script.join().await;
-    assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());
+    assert_eq!(daemon.log().matches("refuses this worker: not now").count(), 1, "{}", daemon.log());
 }
 
 /// An attempt prints to a pipe without a reader, which blocks like a disk that does not answer.
 #[tokio::test(flavor = "current_thread")]
-async fn a_disk_that_stands_still_does_not_silence_a_worker() {
+async fn hanging_disk_does_not_stop_heartbeats() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -192,7 +192,7 @@ async fn a_disk_that_stands_still_does_not_silence_a_worker() {
         match line.next().await {
             Some(FromWorker::Heartbeat { .. }) => beats += 1,
             Some(FromWorker::Received { .. }) => {}
-            other => panic!("{other:?} from a worker that stands still"),
+            other => panic!("{other:?} from a worker with a hanging disk"),
         }
     }
     let reader = File::open(&pipe).unwrap();

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::script::*;
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_that_may_leave_ends_well() {
+async fn worker_allowed_to_leave_exits_successfully() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -22,7 +22,7 @@ async fn a_worker_that_may_leave_ends_well() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_that_is_told_to_stop_gives_back_what_it_runs() {
+async fn stopped_worker_returns_its_attempts() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&["on_terminate=leave"]);
     let mut line = script.join().await;
@@ -41,7 +41,7 @@ async fn a_worker_that_is_told_to_stop_gives_back_what_it_runs() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_that_is_told_to_stop_without_a_coordinator_ends_at_once() {
+async fn stopped_worker_without_coordinator_exits_at_once() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -50,14 +50,14 @@ async fn a_worker_that_is_told_to_stop_without_a_coordinator_ends_at_once() {
     let moment = script.moment().await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     daemon.signal(Signal::INT);
     assert_eq!(daemon.end().await.code(), Some(0));
     assert!(moment.process.is_gone());
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_second_signal_ends_it_and_its_tasks_at_once() {
+async fn second_signal_kills_worker_and_tasks() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -73,7 +73,7 @@ async fn a_second_signal_ends_it_and_its_tasks_at_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_killed_worker_leaves_no_process_and_no_files_of_jobs() {
+async fn killed_worker_leaves_no_processes_or_job_files() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -91,20 +91,20 @@ async fn a_killed_worker_leaves_no_process_and_no_files_of_jobs() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_directory_has_one_worker() {
+async fn second_worker_in_directory_is_refused() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let _line = script.join().await;
     let mut second = script.start(&[]);
     assert_eq!(second.end().await.code(), Some(1));
-    let said = second.said();
-    assert!(said.contains("another worker is running in ") && said.contains("workers/one"), "{said}");
+    let log = second.log();
+    assert!(log.contains("another worker is running in ") && log.contains("workers/one"), "{log}");
     let _third = script.start_as("two", &[]);
     assert_eq!(script.hello().await.hello.name, "two");
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_stranger_is_told_why_it_cannot_come_in() {
+async fn worker_with_wrong_secret_reports_reason() {
     let script = Script::new().await;
     let secret = script.path("other-secret");
     fs::write(&secret, format!("{}\n", "5".repeat(64))).unwrap();
@@ -115,12 +115,12 @@ async fn a_stranger_is_told_why_it_cannot_come_in() {
         &format!("directory={}", script.path("own").display()),
     ]);
     assert_eq!(daemon.end().await.code(), Some(1));
-    let said = daemon.said();
-    assert!(said.contains("rejected this worker: ") && said.contains("secret"), "{said}");
+    let log = daemon.log();
+    assert!(log.contains("rejected this worker: ") && log.contains("secret"), "{log}");
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_a_task_has_left_in_a_session_of_its_own_is_ended_with_the_attempt() {
+async fn processes_in_new_session_end_with_attempt() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -136,7 +136,7 @@ async fn what_a_task_has_left_in_a_session_of_its_own_is_ended_with_the_attempt(
     let outcast = outcast.go_on().await;
     line.assert_finished(3, map(1)).await;
     outcast.assert_gone().await;
-    assert!(!another.process.is_gone(), "what a running attempt started is its own business");
+    assert!(!another.process.is_gone(), "processes of a running attempt are kept");
     let another = another.go_on().await;
     line.assert_finished(4, map(2)).await;
     another.assert_gone().await;

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::script::*;
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_was_stopped_is_ended() {
+async fn stopped_task_is_killed_as_hung() {
     let mut script = Script::new().await;
     let _daemon = script.start(&["silence_millis=1500"]);
     let mut line = script.join().await;
@@ -24,7 +24,7 @@ async fn a_task_that_was_stopped_is_ended() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_gets_nowhere_is_ended() {
+async fn task_without_progress_is_killed() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -40,7 +40,7 @@ async fn a_task_that_gets_nowhere_is_ended() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_waits_for_others_does_not_hang() {
+async fn waiting_task_is_not_hung() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -62,7 +62,7 @@ async fn a_task_that_waits_for_others_does_not_hang() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_daemon_that_was_stopped_does_not_take_its_attempts_for_hung() {
+async fn attempts_are_not_hung_after_daemon_was_stopped() {
     let mut script = Script::new().await;
     let daemon = script.start(&["silence_millis=1500"]);
     let mut line = script.join().await;

@@ -9,7 +9,7 @@ use napreduce_protocol::{JobDescription, LaunchWork, Split, ToWorker, WorkerRepo
 use super::script::*;
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_job_uses_shared_storage_for_parts_only() {
+async fn job_writes_only_parts_to_shared_storage() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -35,12 +35,12 @@ async fn a_job_uses_shared_storage_for_parts_only() {
     line.tell(|number| ToWorker::Forget { number, job: JOB }).await;
     until("the removal of the job's files", || !script.own("jobs/job_0001").exists()).await;
     // The same thread removes this marker after the files.
-    until("nobody prints any more", || !script.own("logs/job_0001/running").exists()).await;
+    until("the end of all output", || !script.own("logs/job_0001/running").exists()).await;
     assert!(script.path("in.txt").exists());
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_prints_to_its_logs_within_a_bound() {
+async fn task_logs_are_bounded() {
     let mut script = Script::new().await;
     let _daemon = script.start(&["log_bytes=12"]);
     let mut line = script.join().await;
@@ -57,7 +57,7 @@ async fn a_task_prints_to_its_logs_within_a_bound() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_a_task_has_complained_of_is_told_when_it_fails() {
+async fn failed_attempt_reports_end_of_stderr() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -65,8 +65,8 @@ async fn what_a_task_has_complained_of_is_told_when_it_fails() {
     line.define(script.job(rules)).await;
     line.launch(map(1), script.map_work()).await;
     line.assert_happened(1, map(1), Report::Started).await;
-    let told = WorkerReport::Printed { attempt: map(1), stderr: "of row 7\n".to_owned() };
-    assert_eq!(line.report().await, (2, told));
+    let printed = WorkerReport::Printed { attempt: map(1), stderr: "of row 7\n".to_owned() };
+    assert_eq!(line.report().await, (2, printed));
     assert_eq!(line.failure().await, (FailureClass::Task, "badly".into()));
     line.launch(map(2), script.map_work()).await;
     line.assert_happened(4, map(2), Report::Started).await;
@@ -74,7 +74,7 @@ async fn what_a_task_has_complained_of_is_told_when_it_fails() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn side_files_lie_in_a_directory_that_tasks_are_told() {
+async fn tasks_receive_directory_of_side_files() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -89,7 +89,7 @@ async fn side_files_lie_in_a_directory_that_tasks_are_told() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_that_writes_to_its_side_file_spoils_it_for_nobody() {
+async fn written_side_file_is_unchanged_for_other_attempts() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -114,7 +114,7 @@ async fn a_task_that_writes_to_its_side_file_spoils_it_for_nobody() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn the_name_of_a_side_file_cannot_lead_out_of_its_directory() {
+async fn side_file_name_cannot_leave_its_directory() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -129,7 +129,7 @@ async fn the_name_of_a_side_file_cannot_lead_out_of_its_directory() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_input_that_this_host_cannot_read_is_named_with_the_host() {
+async fn unreadable_input_error_names_host() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -143,7 +143,7 @@ async fn an_input_that_this_host_cannot_read_is_named_with_the_host() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn failures_of_a_task_leave_nothing_but_logs() {
+async fn failed_attempts_leave_only_logs() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;

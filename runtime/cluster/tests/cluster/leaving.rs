@@ -24,7 +24,7 @@ async fn working(options: &[&str]) -> (Script, Daemon, Line, Moment) {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_that_is_told_to_end_follows_orders_until_it_may_leave() {
+async fn draining_worker_follows_orders_until_it_may_leave() {
     let (_script, mut daemon, mut line, moment) = working(&["leave_millis=60000"]).await;
     daemon.signal(Signal::TERM);
     assert_eq!(line.report().await, (2, leaving(60_000, "SIGTERM")));
@@ -40,19 +40,19 @@ async fn a_worker_that_is_told_to_end_follows_orders_until_it_may_leave() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn when_the_grace_is_over_it_ends_in_any_case_and_its_tasks_with_it() {
+async fn worker_and_tasks_end_when_grace_expires() {
     let (_script, mut daemon, mut line, moment) = working(&["leave_millis=700"]).await;
     let began = Instant::now();
     daemon.signal(Signal::TERM);
     assert_eq!(line.report().await, (2, leaving(700, "SIGTERM")));
     assert_eq!(daemon.end().await.code(), Some(0));
-    assert!(began.elapsed() >= Duration::from_millis(700), "it ended after {:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(700), "it exited after {:?}", began.elapsed());
     moment.process.assert_gone().await;
-    assert!(daemon.said().contains("did not release this worker in time"), "{}", daemon.said());
+    assert!(daemon.log().contains("did not release this worker in time"), "{}", daemon.log());
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn ctrl_c_within_the_grace_ends_it_at_once() {
+async fn ctrl_c_during_grace_ends_worker_at_once() {
     let (_script, mut daemon, mut line, moment) = working(&["leave_millis=60000"]).await;
     daemon.signal(Signal::TERM);
     assert_eq!(line.report().await, (2, leaving(60_000, "SIGTERM")));
@@ -62,13 +62,13 @@ async fn ctrl_c_within_the_grace_ends_it_at_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn while_there_is_no_coordinator_it_waits_for_one_that_takes_what_it_has() {
+async fn draining_worker_waits_for_coordinator_to_take_work() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     daemon.signal(Signal::TERM);
-    until("its word that it leaves", || daemon.said().contains("stopping (SIGTERM)")).await;
+    until("the log line about leaving", || daemon.log().contains("stopping (SIGTERM)")).await;
     assert!(!moment.process.is_gone());
     script.listen().await;
     let mut line = script.hello().await;
@@ -79,36 +79,36 @@ async fn while_there_is_no_coordinator_it_waits_for_one_that_takes_what_it_has()
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_worker_without_work_to_save_waits_for_nobody() {
+async fn worker_without_work_does_not_wait_for_coordinator() {
     let mut script = Script::new().await;
     let mut daemon = script.start(&["leave_millis=600000"]);
     let line = script.join().await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().await.code(), Some(0));
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_coordinator_that_stays_away_is_not_waited_for_beyond_the_grace() {
+async fn wait_for_coordinator_ends_with_grace() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=500"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().await.code(), Some(0));
     moment.process.assert_gone().await;
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_coordinator_that_does_not_know_it_any_more_lets_it_go_at_once() {
+async fn worker_forgotten_by_coordinator_leaves_at_once() {
     let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
     script.stop_listening();
     drop(line);
-    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    until("the worker's notice of the loss", || daemon.log().contains("lost the coordinator")).await;
     daemon.signal(Signal::TERM);
-    until("its word that it leaves", || daemon.said().contains("stopping (SIGTERM)")).await;
+    until("the log line about leaving", || daemon.log().contains("stopping (SIGTERM)")).await;
     script.listen().await;
     let mut line = script.hello().await;
     line.welcome(2, 0).await;
@@ -119,7 +119,7 @@ async fn a_coordinator_that_does_not_know_it_any_more_lets_it_go_at_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn it_leaves_by_itself_before_its_time_limit_and_sooner_when_it_is_interrupted() {
+async fn worker_drains_before_time_limit_or_on_interrupt() {
     let mut script = Script::new().await;
     let daemon = script.start(&["leave_millis=30000", "limit_millis=32500"]);
     let mut line = script.join().await;
@@ -137,7 +137,7 @@ async fn it_leaves_by_itself_before_its_time_limit_and_sooner_when_it_is_interru
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_task_outlives_sigterm_and_what_it_has_started_does_not() {
+async fn task_survives_sigterm_but_its_children_do_not() {
     let (_script, _daemon, mut line, mut moment) = working(&[]).await;
     moment.process.signal(Signal::TERM);
     line.hear_nothing_for(Duration::from_millis(300)).await;

@@ -37,7 +37,7 @@ impl Daemon {
     }
 
     /// Returns its standard error so far.
-    pub fn said(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
@@ -116,7 +116,7 @@ impl Moment {
     /// Returns the next line from the task.
     pub async fn line(&mut self) -> String {
         let mut line = String::new();
-        soon("a word of a task", self.stream.read_line(&mut line)).await.unwrap();
+        soon("a line from a task", self.stream.read_line(&mut line)).await.unwrap();
         line.trim().to_owned()
     }
 

@@ -25,7 +25,7 @@ async fn refusal(program: Vec<u8>) -> (String, String) {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_program_for_another_processor_names_both() {
+async fn program_for_other_processor_error_names_both() {
     let mut header = vec![0; 64];
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");
     header[18] = 243;
@@ -35,7 +35,7 @@ async fn a_program_for_another_processor_names_both() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_is_no_program_is_said() {
+async fn file_that_is_not_a_program_is_reported() {
     let (_, reason) = refusal(b"#!/bin/sh\necho this is a script\n".to_vec()).await;
     assert!(reason.contains("is not an ELF executable"), "{reason}");
     // The header of this program without the rest.
@@ -46,7 +46,7 @@ async fn what_is_no_program_is_said() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_program_that_is_not_what_its_digest_says_is_not_executed() {
+async fn program_with_wrong_digest_is_not_executed() {
     let mut script = Script::new().await;
     let _daemon = script.start(&["fetch_millis=300"]);
     let mut line = script.join().await;
@@ -62,7 +62,7 @@ async fn a_program_that_is_not_what_its_digest_says_is_not_executed() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
+async fn program_is_fetched_once_for_all_attempts_and_jobs() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -88,7 +88,7 @@ async fn attempts_wait_for_one_fetch_and_a_later_job_needs_none() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_program_that_was_changed_in_the_cache_is_fetched_again() {
+async fn modified_cached_program_is_fetched_again() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -113,7 +113,7 @@ async fn a_program_that_was_changed_in_the_cache_is_fetched_again() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_coordinator_that_has_no_such_program_is_believed_at_once() {
+async fn unknown_blob_fails_attempt_at_once() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -127,7 +127,7 @@ async fn a_coordinator_that_has_no_such_program_is_believed_at_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_coordinator_that_is_away_while_its_program_is_wanted_is_asked_again() {
+async fn program_fetch_is_retried_after_coordinator_restart() {
     let mut script = Script::new().await;
     let _daemon = script.start(&["fetch_millis=60000"]);
     let mut line = script.join().await;

@@ -36,7 +36,10 @@ impl Scene {
         self.line.order(Order::Suspend { attempt: map(1) }).await;
         let account = self.line.preempted(map(1), Report::Suspended).await;
         let states = self.moment.process.states();
-        assert!(states.chars().all(|state| state == 'T'), "told to be stopped, but its threads are {states}");
+        assert!(
+            states.chars().all(|state| state == 'T'),
+            "reported as stopped, but its threads are {states}"
+        );
         account
     }
 
@@ -48,15 +51,15 @@ impl Scene {
     /// Finishes the work; returns the reported active time.
     async fn finish(mut self) -> u64 {
         self.moment.let_go().await;
-        let said = self.moment.line().await;
-        let active = said.strip_prefix("active ").unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+        let line = self.moment.line().await;
+        let active = line.strip_prefix("active ").unwrap_or_else(|| panic!("{line}")).parse().unwrap();
         self.line.assert_ends_well(map(1)).await;
         active
     }
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_attempt_is_stopped_and_goes_on_when_it_is_resumed() {
+async fn suspended_attempt_stops_and_continues_on_resume() {
     let mut scene = living("tame", &[]).await;
     let account = scene.suspend().await;
     assert_eq!(account.what, Preempted::Suspended);
@@ -71,7 +74,7 @@ async fn a_suspended_attempt_is_stopped_and_goes_on_when_it_is_resumed() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_attempt_that_never_comes_to_its_gate_is_stopped_where_it_is() {
+async fn attempt_without_boundary_is_stopped_anywhere() {
     let mut scene = living("stubborn", &["grace_millis=100"]).await;
     let account = scene.suspend().await;
     assert!(account.micros >= 100_000, "{account:?}");
@@ -87,15 +90,15 @@ async fn an_attempt_that_never_comes_to_its_gate_is_stopped_where_it_is() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_stop_is_told_when_every_thread_and_child_has_stopped() {
+async fn stop_is_reported_once_all_threads_and_children_stopped() {
     let mut scene = living("busy", &[]).await;
     for _ in 0..5 {
         scene.suspend().await;
         scene.resume().await;
     }
     let mut scene = living("parent", &[]).await;
-    let said = scene.moment.line().await;
-    let child = said.strip_prefix("child ").unwrap().parse().unwrap();
+    let line = scene.moment.line().await;
+    let child = line.strip_prefix("child ").unwrap().parse().unwrap();
     scene.suspend().await;
     assert_eq!(states_of(child), "T");
     scene.resume().await;
@@ -107,7 +110,7 @@ async fn a_stop_is_told_when_every_thread_and_child_has_stopped() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn no_resume_is_lost_however_soon_it_comes() {
+async fn early_resume_is_not_lost() {
     let mut scene = living("tame", &[]).await;
     let mut micros: Vec<(u64, u64)> = Vec::new();
     for _ in 0..100 {
@@ -127,7 +130,7 @@ async fn no_resume_is_lost_however_soon_it_comes() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_hook_that_takes_too_long_is_stopped_in_the_middle() {
+async fn slow_suspend_hook_is_stopped_after_grace() {
     let mut scene = living("slow", &["grace_millis=50"]).await;
     scene.suspend().await;
     assert_eq!(scene.moment.line().await, "suspend");
@@ -137,7 +140,7 @@ async fn a_hook_that_takes_too_long_is_stopped_in_the_middle() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
+async fn attempt_ending_during_suspend_fails() {
     let mut scene = living("mortal", &[]).await;
     scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let (class, reason) = scene.line.failure().await;
@@ -153,7 +156,7 @@ async fn an_attempt_that_ends_while_it_is_being_suspended_has_failed() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_process_that_somebody_kills_is_told_as_such() {
+async fn external_kill_of_suspended_process_is_reported() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
     scene.moment.process.signal(Signal::KILL);
@@ -163,7 +166,7 @@ async fn a_suspended_process_that_somebody_kills_is_told_as_such() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_attempt_can_be_killed_and_leaves_nothing() {
+async fn killed_suspended_attempt_leaves_nothing() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
     scene.line.order(Order::Kill { attempt: map(1) }).await;
@@ -177,8 +180,8 @@ async fn a_suspended_attempt_can_be_killed_and_leaves_nothing() {
 #[tokio::test(flavor = "current_thread")]
 async fn suspended_attempts_die_with_their_worker() {
     let mut scene = living("parent", &[]).await;
-    let said = scene.moment.line().await;
-    let child: i32 = said.strip_prefix("child ").unwrap().parse().unwrap();
+    let line = scene.moment.line().await;
+    let child: i32 = line.strip_prefix("child ").unwrap().parse().unwrap();
     scene.suspend().await;
     scene.daemon.signal(Signal::KILL);
     scene.daemon.end().await;
@@ -188,7 +191,7 @@ async fn suspended_attempts_die_with_their_worker() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn somebody_elses_sigcont_does_not_wake_a_suspended_attempt_for_long() {
+async fn external_sigcont_is_undone() {
     let mut scene = living("stubborn", &["grace_millis=10"]).await;
     scene.suspend().await;
     for _ in 0..5 {
@@ -201,7 +204,7 @@ async fn somebody_elses_sigcont_does_not_wake_a_suspended_attempt_for_long() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_sigtstp_from_outside_is_passed_on_and_stops_nothing() {
+async fn external_sigtstp_is_reported_and_stops_nothing() {
     let mut scene = living("tame", &[]).await;
     scene.moment.process.signal(Signal::TSTP);
     let wanted = napreduce_protocol::WorkerReport::SuspendWanted { attempt: map(1) };
@@ -212,7 +215,7 @@ async fn a_sigtstp_from_outside_is_passed_on_and_stops_nothing() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_attempt_is_not_taken_for_hung() {
+async fn suspended_attempt_is_not_hung() {
     let mut scene = living("tame", &["silence_millis=400"]).await;
     scene.suspend().await;
     scene.line.hear_nothing_for(Duration::from_millis(2_000)).await;
@@ -223,7 +226,7 @@ async fn a_suspended_attempt_is_not_taken_for_hung() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_the_machine_cannot_keep_is_not_suspended() {
+async fn suspend_beyond_machine_memory_is_refused() {
     let mut scene = living("tame", &["suspend_bytes=4096"]).await;
     scene.line.order(Order::Suspend { attempt: map(1) }).await;
     let reason = scene.line.suspend_refusal(map(1)).await;
@@ -233,20 +236,20 @@ async fn what_the_machine_cannot_keep_is_not_suspended() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn memory_is_moved_out_or_it_is_said_why_not() {
+async fn memory_is_paged_out_or_the_reason_reported() {
     let mut scene = living("large", &["page_out=always"]).await;
     assert_eq!(scene.moment.line().await, "filled");
     let account = scene.suspend().await;
     let most = 32 << 20;
     assert!(account.resident_bytes > most, "{account:?}");
     if napreduce_local::process::SpareMemory::read().unwrap().swap_free < 3 * most {
-        println!("not all of it was tested: there is no swap");
+        println!("partly skipped: there is no swap");
         assert_eq!(account.notes, ["not paged out: no free swap"]);
         scene.resume().await;
     } else {
         let id = scene.moment.process.id();
         let swapped = || ProcessMemory::of(Pid::from_raw(id).unwrap()).unwrap().swapped;
-        until("the moving out", || swapped() > most).await;
+        until("swapped-out memory", || swapped() > most).await;
         let account = scene.resume().await;
         assert!(account.swapped_out_bytes > most && account.notes.is_empty(), "{account:?}");
         println!("after {} us it runs again: {account:?}", account.micros);
@@ -257,7 +260,7 @@ async fn memory_is_moved_out_or_it_is_said_why_not() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_attempt_that_waits_for_its_commit_can_be_suspended_and_one_that_has_it_ends() {
+async fn suspend_works_before_a_commit_grant_and_not_after() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -278,7 +281,7 @@ async fn an_attempt_that_waits_for_its_commit_can_be_suspended_and_one_that_has_
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_reduce_that_waits_for_its_inputs_can_be_suspended() {
+async fn reduce_waiting_for_inputs_can_be_suspended() {
     let mut script = Script::new().await;
     let _daemon = script.start(&["network_shuffle=yes"]);
     let mut line = script.join().await;
@@ -290,13 +293,13 @@ async fn a_reduce_that_waits_for_its_inputs_can_be_suspended() {
     line.assert_happened(3, reduce(1), Report::Started).await;
     line.order(Order::Suspend { attempt: reduce(1) }).await;
     let account = line.preempted(reduce(1), Report::Suspended).await;
-    assert!(account.micros < 1_000_000, "it was not at its gate in time: {account:?}");
+    assert!(account.micros < 1_000_000, "it did not reach its gate in time: {account:?}");
     line.order(Order::Resume { attempt: reduce(1) }).await;
     line.preempted(reduce(1), Report::Resumed).await;
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn inputs_that_are_named_while_it_is_stopped_are_there_when_it_goes_on() {
+async fn inputs_announced_during_stop_arrive_on_resume() {
     let mut script = Script::new().await;
     let _daemon = script.start(&[]);
     let mut line = script.join().await;
@@ -316,7 +319,7 @@ async fn inputs_that_are_named_while_it_is_stopped_are_there_when_it_goes_on() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn an_attempt_is_checkpointed_and_another_goes_on_from_there() {
+async fn checkpointed_attempt_is_continued_by_another() {
     let mut scene = living("tame", &[]).await;
     scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
     let account = scene.line.preempted(map(1), Report::Checkpointed).await;
@@ -328,14 +331,14 @@ async fn an_attempt_is_checkpointed_and_another_goes_on_from_there() {
     assert_eq!(scene.line.account(map(2)).await.what, Preempted::Restored);
     scene.moment = scene.script.moment().await;
     scene.moment.let_go().await;
-    let said = scene.moment.line().await;
-    let active: u64 = said.strip_prefix("active ").unwrap().parse().unwrap();
+    let line = scene.moment.line().await;
+    let active: u64 = line.strip_prefix("active ").unwrap().parse().unwrap();
     assert!(active >= 1_000_000, "the time of the first attempt is lost: {active}");
     scene.line.assert_ends_well(map(2)).await;
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_suspended_attempt_is_woken_for_a_checkpoint() {
+async fn suspended_attempt_is_woken_to_checkpoint() {
     let mut scene = living("tame", &[]).await;
     scene.suspend().await;
     scene.line.order(Order::Checkpoint { attempt: map(1) }).await;
@@ -347,7 +350,7 @@ async fn a_suspended_attempt_is_woken_for_a_checkpoint() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_checkpoint_that_cannot_be_used_is_told() {
+async fn unusable_checkpoint_is_reported() {
     let mut scene = living("tame", &[]).await;
     let work = scene.script.map_work();
     scene.line.launch_from(map(2), Start::Checkpoint(map(9)), work).await;

@@ -7,7 +7,7 @@ const WORDS: [&str; 2] = ["a b c a", "b c"];
 const COUNTS: &str = "a\t2\nb\t2\nc\t2\n";
 
 #[test]
-fn a_job_counts_words() {
+fn job_counts_words() {
     let job = Scenario::new(&WORDS).with("reduces=2");
     let ended = job.run();
     ended.assert_success();
@@ -23,14 +23,14 @@ fn a_job_counts_words() {
 }
 
 #[test]
-fn a_job_without_reduces_writes_a_part_for_each_map() {
+fn map_only_job_writes_a_part_per_map() {
     let job = Scenario::new(&WORDS).with("reduces=0").with("extension=txt");
     job.run().assert_success();
     assert_eq!(job.output_names(), ["_SUCCESS", "part-m-00000.txt", "part-m-00001.txt"]);
 }
 
 #[test]
-fn a_job_without_input_writes_empty_parts() {
+fn job_without_input_writes_empty_parts() {
     let job = Scenario::new(&[]).with("reduces=2");
     job.run().assert_success();
     assert_eq!(job.counts(), "");
@@ -38,7 +38,7 @@ fn a_job_without_input_writes_empty_parts() {
 }
 
 #[test]
-fn a_map_killed_at_work_is_tried_again() {
+fn killed_map_is_retried() {
     let job = Scenario::new(&WORDS).pause("m_0001.1", "work");
     let running = job.start();
     running.moment().kill();
@@ -51,7 +51,7 @@ fn a_map_killed_at_work_is_tried_again() {
 }
 
 #[test]
-fn a_reduce_killed_after_writing_is_tried_again() {
+fn reduce_killed_after_writing_is_retried() {
     let job = Scenario::new(&WORDS).pause("r_0000.1", "written");
     let running = job.start();
     running.moment().kill();
@@ -63,7 +63,7 @@ fn a_reduce_killed_after_writing_is_tried_again() {
 }
 
 #[test]
-fn a_task_that_is_killed_every_time_fails_the_job() {
+fn task_killed_every_time_fails_job() {
     let job = Scenario::new(&WORDS).pause("*", "work").with("slots=1").with("attempts_max=2");
     let running = job.start();
     running.moment().kill();
@@ -74,7 +74,7 @@ fn a_task_that_is_killed_every_time_fails_the_job() {
 }
 
 #[test]
-fn a_panic_names_message_place_and_position() {
+fn panic_error_names_message_and_positions() {
     let job = Scenario::new(&["a b c a", "good rows BAD rows"]);
     let ended = job.run();
     let input = job.path("in/1.txt");
@@ -85,7 +85,7 @@ fn a_panic_names_message_place_and_position() {
 }
 
 #[test]
-fn a_panic_in_a_reduce_is_tried_again() {
+fn panicked_reduce_is_retried() {
     let job = Scenario::new(&WORDS).rule("r_0000.1 work panic not yet");
     let ended = job.run();
     ended.assert_success();
@@ -94,7 +94,7 @@ fn a_panic_in_a_reduce_is_tried_again() {
 }
 
 #[test]
-fn an_exit_in_user_code_is_a_failure() {
+fn exit_in_user_code_fails_attempt() {
     let job = Scenario::new(&WORDS).rule("m_0000.1 work exit 0").rule("m_0000.2 work exit 3");
     let ended = job.run();
     ended.assert_success();
@@ -105,20 +105,20 @@ fn an_exit_in_user_code_is_a_failure() {
 }
 
 #[test]
-fn an_abort_in_user_code_is_named() {
+fn abort_in_user_code_is_reported() {
     let job = Scenario::new(&WORDS).rule("* work abort").with("attempts_max=1");
     job.run().assert_failure(1, &["process ended by signal 6 (SIGABRT)"]);
 }
 
 #[test]
-fn a_fatal_error_is_not_tried_again() {
+fn fatal_error_is_not_retried() {
     let job = Scenario::new(&WORDS).rule("m_0000.1 work fatal no space").with("slots=1");
     let ended = job.run();
     ended.assert_failure(1, &["job_0001_m_0000 is not retried: no space"]);
 }
 
 #[test]
-fn different_reasons_are_told_together() {
+fn job_error_lists_different_reasons() {
     let job = Scenario::new(&WORDS)
         .rule("m_0000.1 work fail first")
         .rule("m_0000.2 work fail second")
@@ -129,13 +129,13 @@ fn different_reasons_are_told_together() {
 }
 
 #[test]
-fn an_unknown_definition_fails_without_further_tries() {
+fn unknown_definition_is_not_retried() {
     let job = Scenario::new(&WORDS).with("definition=other");
     job.run().assert_failure(1, &["no job definition is called other"]);
 }
 
 #[test]
-fn a_lost_segment_runs_only_its_map_again() {
+fn lost_segment_reruns_only_its_map() {
     let job = Scenario::new(&["a", "b", "c"]);
     let segment = job.output().join("_temporary/*/shuffle/job_0001_m_0001.1.segment");
     let job = job.rule(&format!("r_0000.1 work remove {}", segment.display()));
@@ -144,11 +144,11 @@ fn a_lost_segment_runs_only_its_map_again() {
     assert_eq!(job.counts(), "a\t1\nb\t1\nc\t1\n");
     assert_eq!(ended.counter("TOTAL_LAUNCHED_MAPS"), 4);
     assert_eq!(ended.counter("TOTAL_LAUNCHED_REDUCES"), 2);
-    assert_eq!(ended.counter("words seen"), 3, "the first try of the map no longer counts");
+    assert_eq!(ended.counter("words seen"), 3, "the first attempt of the map does not count");
 }
 
 #[test]
-fn what_a_task_prints_goes_to_standard_error() {
+fn task_output_goes_to_standard_error() {
     let job = Scenario::new(&["a"]).rule("* work print hello from a task");
     let ended = job.run();
     ended.assert_success();
@@ -157,7 +157,7 @@ fn what_a_task_prints_goes_to_standard_error() {
 }
 
 #[test]
-fn a_task_knows_who_it_is() {
+fn task_receives_its_identity() {
     let job = Scenario::new(&["a"]).rule("m_0000.1 work environment").with("attempts_max=1");
     let input = job.path("in/0.txt");
     let text = format!("job_0001 job_0001_m_0000 job_0001_m_0000.1 {}", input.display());
@@ -168,7 +168,7 @@ fn a_task_knows_who_it_is() {
 }
 
 #[test]
-fn the_most_memory_of_a_task_is_counted() {
+fn peak_task_memory_is_counted() {
     let job = Scenario::new(&["a", "b"]).rule("m_0001.1 work hold 100");
     let ended = job.run();
     ended.assert_success();
@@ -177,7 +177,7 @@ fn the_most_memory_of_a_task_is_counted() {
 }
 
 #[test]
-fn several_jobs_of_one_program_are_numbered() {
+fn jobs_of_one_program_are_numbered() {
     let job = Scenario::new(&WORDS).with("jobs=3").with("overwrite=yes");
     let ended = job.run();
     ended.assert_success();

@@ -6,7 +6,7 @@ use std::fs;
 use crate::scenario::{Scenario, names};
 
 #[test]
-fn a_part_is_not_committed_before_the_attempt_has_finished_writing() {
+fn part_is_committed_after_writing_ends() {
     let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
@@ -19,7 +19,7 @@ fn a_part_is_not_committed_before_the_attempt_has_finished_writing() {
 }
 
 #[test]
-fn parts_of_other_tasks_wait_for_the_job() {
+fn parts_stay_in_work_until_job_commits() {
     let job = Scenario::new(&["a"]).with("reduces=2").with("slots=1").pause("r_0001.1", "work");
     let running = job.start();
     let moment = running.moment();
@@ -31,7 +31,7 @@ fn parts_of_other_tasks_wait_for_the_job() {
 }
 
 #[test]
-fn an_attempt_that_died_after_its_commit_is_replaced_by_the_next() {
+fn attempt_dead_after_commit_is_replaced() {
     let job = Scenario::new(&["a"]).pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
@@ -45,7 +45,7 @@ fn an_attempt_that_died_after_its_commit_is_replaced_by_the_next() {
 }
 
 #[test]
-fn parts_that_cannot_be_put_into_place_fail_the_job_and_leave_none() {
+fn blocked_part_fails_job_and_leaves_no_parts() {
     let job = Scenario::new(&["a"]).with("reduces=2").pause("r_0001.1", "work");
     let running = job.start();
     let moment = running.moment();

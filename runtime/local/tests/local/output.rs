@@ -6,7 +6,7 @@ use std::fs;
 use crate::scenario::{Scenario, names};
 
 #[test]
-fn an_existing_output_is_refused() {
+fn existing_output_is_refused() {
     let job = Scenario::new(&["a"]);
     job.run().assert_success();
     let text =
@@ -16,7 +16,7 @@ fn an_existing_output_is_refused() {
 }
 
 #[test]
-fn an_empty_directory_is_no_output_and_stays_when_the_job_fails() {
+fn empty_directory_is_usable_and_survives_failure() {
     let job = Scenario::new(&["a"]);
     fs::create_dir(job.output()).unwrap();
     job.run().assert_success();
@@ -29,7 +29,7 @@ fn an_empty_directory_is_no_output_and_stays_when_the_job_fails() {
 }
 
 #[test]
-fn directories_made_for_the_output_go_when_the_job_fails() {
+fn created_directories_are_removed_on_failure() {
     let job = Scenario::new(&["BAD"]).at("some/where/out");
     job.run().assert_failure(1, &[]);
     assert!(!job.path("some").exists());
@@ -42,7 +42,7 @@ fn directories_made_for_the_output_go_when_the_job_fails() {
 }
 
 #[test]
-fn a_file_where_the_output_should_be_is_named() {
+fn file_in_place_of_output_is_reported() {
     let job = Scenario::new(&["a"]);
     fs::write(job.output(), "mine").unwrap();
     job.run().assert_failure(2, &["out as the output directory: not a directory"]);
@@ -50,7 +50,7 @@ fn a_file_where_the_output_should_be_is_named() {
 }
 
 #[test]
-fn overwrite_replaces_parts_and_leaves_other_files() {
+fn overwrite_replaces_parts_and_keeps_other_files() {
     let job = Scenario::new(&["a"]).with("reduces=3");
     job.run().assert_success();
     fs::write(job.output().join("notes.txt"), "mine").unwrap();
@@ -62,7 +62,7 @@ fn overwrite_replaces_parts_and_leaves_other_files() {
 }
 
 #[test]
-fn overwrite_keeps_the_old_output_when_the_job_fails() {
+fn overwrite_keeps_old_output_on_failure() {
     let job = Scenario::new(&["a"]);
     job.run().assert_success();
     let before = fs::read_to_string(job.output().join("_SUCCESS")).unwrap();
@@ -75,7 +75,7 @@ fn overwrite_keeps_the_old_output_when_the_job_fails() {
 }
 
 #[test]
-fn overwrite_removes_the_remains_of_a_killed_run() {
+fn overwrite_removes_remains_of_killed_run() {
     let job = Scenario::new(&["a"]);
     fs::create_dir_all(job.output().join("_temporary/job_0001/shuffle")).unwrap();
     fs::write(job.output().join("_temporary/job_0001/shuffle/old.segment"), "old").unwrap();
@@ -86,7 +86,7 @@ fn overwrite_removes_the_remains_of_a_killed_run() {
 }
 
 #[test]
-fn a_directory_that_another_run_writes_into_is_refused_even_to_overwrite() {
+fn output_of_running_job_is_refused_with_overwrite() {
     let job = Scenario::new(&["a"]).with("overwrite=yes").pause("m_0000.1", "work");
     let first = job.start();
     let moment = first.moment();
@@ -97,7 +97,7 @@ fn a_directory_that_another_run_writes_into_is_refused_even_to_overwrite() {
 }
 
 #[test]
-fn success_is_said_in_json() {
+fn success_file_is_json() {
     let job = Scenario::new(&["a b a"]).with("reduces=2").with("extension=tsv");
     let ended = job.run();
     let text = fs::read_to_string(job.output().join("_SUCCESS")).unwrap();
@@ -114,7 +114,7 @@ fn success_is_said_in_json() {
 }
 
 #[test]
-fn scratch_of_an_ended_attempt_is_gone_while_the_job_goes_on() {
+fn scratch_of_ended_attempt_is_removed_at_once() {
     let job = Scenario::new(&["a", "b"]).rule("m_0000.1 work fail once").rule("keep-scratch");
     let job = job.pause("r_0000.1", "work");
     let running = job.start();
@@ -128,7 +128,7 @@ fn scratch_of_an_ended_attempt_is_gone_while_the_job_goes_on() {
 }
 
 #[test]
-fn an_empty_scratch_directory_is_passed_on() {
+fn empty_scratch_directory_is_reused() {
     let job = Scenario::new(&["a", "b", "c"]).with("slots=1").pause("r_0000.1", "work");
     let running = job.start();
     let moment = running.moment();
@@ -139,7 +139,7 @@ fn an_empty_scratch_directory_is_passed_on() {
 }
 
 #[test]
-fn a_segment_of_an_attempt_that_failed_late_is_removed() {
+fn segment_of_late_failure_is_removed() {
     let job = Scenario::new(&["a"]).rule("m_0000.1 written fail too late").pause("r_0000.1", "work");
     let running = job.start();
     let moment = running.moment();
@@ -150,7 +150,7 @@ fn a_segment_of_an_attempt_that_failed_late_is_removed() {
 }
 
 #[test]
-fn an_output_directory_that_vanishes_ends_the_job_at_once() {
+fn vanished_output_directory_ends_job_at_once() {
     let job = Scenario::new(&["a"]);
     let output = job.output();
     let job = job.rule(&format!("r_0000.1 written remove-output {}", output.display()));

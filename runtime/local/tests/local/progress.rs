@@ -4,13 +4,13 @@
 use crate::scenario::Scenario;
 
 #[test]
-fn a_short_job_says_nothing() {
+fn short_job_prints_no_progress() {
     let job = Scenario::new(&["a"]);
     assert_eq!(job.run().stderr, "");
 }
 
 #[test]
-fn progress_that_is_always_wanted_is_one_line_a_phase() {
+fn progress_always_prints_a_line_per_phase() {
     let job = Scenario::new(&["a", "b"]).with("progress=always").with("reduces=1");
     let ended = job.run();
     let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("100%")).collect();
@@ -20,13 +20,13 @@ fn progress_that_is_always_wanted_is_one_line_a_phase() {
 }
 
 #[test]
-fn quiet_wins() {
+fn quiet_overrides_progress() {
     let job = Scenario::new(&["a"]).with("progress=always").with("quiet=yes");
     assert_eq!(job.run().stderr, "");
 }
 
 #[test]
-fn progress_comes_while_tasks_are_at_work() {
+fn progress_is_printed_while_tasks_run() {
     let job = Scenario::new(&["a", "b"]).with("progress=always").with("slots=1").pause("m_0000.1", "work");
     let (running, mut heard) = job.start_heard();
     let moment = running.moment();

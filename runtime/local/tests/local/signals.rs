@@ -32,13 +32,13 @@ fn assert_ends_everything(signal: Signal, status: i32) {
 }
 
 #[test]
-fn an_interrupt_ends_every_task_and_leaves_nothing() {
+fn interrupt_ends_all_tasks_and_leaves_nothing() {
     assert_ends_everything(Signal::INT, 130);
     assert_ends_everything(Signal::TERM, 143);
 }
 
 #[test]
-fn a_hangup_ends_every_task_and_leaves_nothing() {
+fn hangup_ends_all_tasks_and_leaves_nothing() {
     if hangup_is_ignored() {
         println!("skipped: SIGHUP is ignored here");
         return;
@@ -47,7 +47,7 @@ fn a_hangup_ends_every_task_and_leaves_nothing() {
 }
 
 #[test]
-fn an_interrupt_takes_what_the_tasks_started() {
+fn interrupt_ends_children_of_tasks() {
     let job = Scenario::new(&["a"]);
     let socket = job.path("moments");
     let job = job.rule(&format!("* work child {}", socket.display()));
@@ -59,7 +59,7 @@ fn an_interrupt_takes_what_the_tasks_started() {
 }
 
 #[test]
-fn what_a_finished_task_started_is_ended_with_it() {
+fn children_of_finished_task_are_ended() {
     let job = Scenario::new(&["a"]);
     let socket = job.path("moments");
     let job = job.rule(&format!("m_0000.1 work child {}", socket.display()));
@@ -72,7 +72,7 @@ fn what_a_finished_task_started_is_ended_with_it() {
 }
 
 #[test]
-fn an_older_output_survives_an_interrupt() {
+fn old_output_survives_interrupt() {
     let job = Scenario::new(&["a"]);
     job.run().assert_success();
     let job = job.with("overwrite=yes").pause("*", "work");
@@ -86,7 +86,7 @@ fn an_older_output_survives_an_interrupt() {
 }
 
 #[test]
-fn a_killed_job_program_takes_its_tasks_along() {
+fn tasks_die_with_killed_job_program() {
     let job = Scenario::new(&["a", "b"]).pause("*", "work");
     let running = job.start();
     let moments = two_moments(&running);
@@ -103,11 +103,11 @@ fn a_killed_job_program_takes_its_tasks_along() {
     next.signal(Signal::INT);
     next.end().assert_failure(130, &[]);
     again.iter().for_each(Moment::assert_gone);
-    assert!(!job.output().exists(), "nothing is left of either");
+    assert!(!job.output().exists(), "neither left any files");
 }
 
 #[test]
-fn a_second_signal_ends_the_program_at_once() {
+fn second_signal_ends_program_at_once() {
     let job = Scenario::new(&["a"]).pause("*", "work");
     let running = job.start();
     let moment = running.moment();
@@ -124,7 +124,7 @@ fn a_second_signal_ends_the_program_at_once() {
 }
 
 #[test]
-fn a_signal_that_comes_when_the_job_is_done_is_not_lost() {
+fn signal_at_end_of_job_is_not_lost() {
     let job = Scenario::new(&["a"]).with("jobs=2").with("overwrite=yes").pause("r_0000.1", "written");
     let running = job.start();
     let moment = running.moment();
@@ -137,7 +137,7 @@ fn a_signal_that_comes_when_the_job_is_done_is_not_lost() {
 }
 
 #[test]
-fn between_two_jobs_a_signal_does_what_it_always_does() {
+fn signal_between_jobs_has_default_effect() {
     let job = Scenario::new(&["a"]).with("jobs=2").with("between=stop");
     let running = job.start();
     running.wait_until_stopped();
