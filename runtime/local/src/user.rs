@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_has_the_name_that_the_system_gives_it() {
+    fn user_name_comes_from_the_system() {
         assert_eq!(whom(0), "root (user 0)");
         assert_eq!(whom(u32::MAX - 7), format!("user {}", u32::MAX - 7));
     }

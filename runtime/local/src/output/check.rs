@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_says_what_a_claim_would_and_changes_nothing() {
+    fn check_reports_the_claim_error_without_changes() {
         let place = tempfile::tempdir().expect("a directory");
         let output = place.path().join("out");
         check_output(&output, false).expect("it is missing");

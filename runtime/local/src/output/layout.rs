@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_a_job_writes_are_parts() {
+    fn only_names_written_by_jobs_are_parts() {
         for name in ["part-r-00000", "part-m-00007", "part-r-123456", "part-r-00000.tsv", "part-r-00000.a.b"]
         {
             assert!(is_part(OsStr::new(name)), "{name}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_of_an_output_in_a_store_lies_beside_it() {
+    fn work_of_store_output_has_a_local_place() {
         let task = TaskId { job: JobId(3), kind: TaskKind::Reduce, index: 1 };
         let attempt = AttemptId { task, number: 2 };
         let paths = JobPaths::new(Path::new("s3://b/out"), JobId(3), ClaimToken::from(7), "tsv");

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_the_system_are_refused() {
+    fn system_directories_are_refused() {
         let nothing = Surroundings::default();
         for path in [
             "/",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn other_storage_systems_are_refused_by_name() {
+    fn unsupported_storage_schemes_are_refused() {
         for (path, scheme) in [("ftp://host/x", "ftp"), ("/here/s3a://bucket/x", "s3a")] {
             let message = refused(Path::new(path), &Surroundings::default());
             assert!(message.contains(&format!("{scheme}:// is not supported")), "{message}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_output_in_a_store_can_be_is_refused() {
+    fn invalid_store_outputs_are_refused() {
         let inputs = ["s3://b/in/a.txt".into(), "/srv/in".into(), "s3a://b/deep/b.txt".into()];
         let surroundings = Surroundings { inputs: inputs.to_vec(), ..Surroundings::default() };
         for (output, why) in [
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cluster_or_the_job_itself_needs_is_refused() {
+    fn cluster_directory_and_job_inputs_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
         for name in ["some/cluster/coordinator/blobs", "some/in/deep", "some/out", "elsewhere/worker"] {

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_away_under_the_hands_of_attempts_that_were_given_up() {
+    fn removal_succeeds_while_attempts_still_write() {
         for _ in 0..5 {
             let directory = tempfile::tempdir().expect("a directory");
             let job = directory.path().join(TEMPORARY).join("job_0001-7");

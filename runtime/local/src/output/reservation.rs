@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_output_is_refused_to_every_other_run_and_nothing_of_it_is_left() {
+    fn reserved_output_is_exclusive_and_leaves_nothing() {
         let place = tempfile::tempdir().expect("a directory");
         let output = place.path().join("deep/out");
         let reserved = OutputReservation::take(&output, false).expect("it is missing");

@@ -82,7 +82,7 @@ fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_checkpoint_reads_back() {
     for durable in [false, true] {
         let scene = Scene::with(&checkpoint(), durable);
         assert_eq!(scene.read().expect("it is whole"), checkpoint());
@@ -96,7 +96,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn no_bit_can_be_flipped() {
+fn every_flipped_bit_is_detected() {
     let scene = Scene::with(&checkpoint(), false);
     let whole = scene.bytes();
     for at in 0..whole.len() {
@@ -109,7 +109,7 @@ fn no_bit_can_be_flipped() {
 }
 
 #[test]
-fn nothing_can_be_cut_off_or_added() {
+fn truncated_or_extended_file_is_rejected() {
     let scene = Scene::with(&checkpoint(), false);
     let whole = scene.bytes();
     for length in 0..whole.len() {
@@ -123,7 +123,7 @@ fn nothing_can_be_cut_off_or_added() {
 }
 
 #[test]
-fn lengths_are_held_against_what_is_there() {
+fn lengths_beyond_the_file_are_rejected() {
     let scene = Scene::with(&checkpoint(), false);
     for section in 0..3 {
         for length in [u64::MAX, u64::MAX / 2, 1 << 40, 1 << 31] {
@@ -140,7 +140,7 @@ fn scene_bytes() -> Vec<u8> {
 }
 
 #[test]
-fn another_version_is_said_to_be_one() {
+fn other_version_is_reported() {
     let scene = Scene::with(&checkpoint(), false);
     let mut other = scene.bytes();
     other[8..12].copy_from_slice(&2u32.to_le_bytes());
@@ -148,7 +148,7 @@ fn another_version_is_said_to_be_one() {
 }
 
 #[test]
-fn a_checkpoint_of_another_task_is_none() {
+fn checkpoint_of_another_task_is_rejected() {
     let mut other = checkpoint();
     other.attempt.task.index = 4;
     let error = Scene::with(&other, false).read().expect_err("it is another task's");
@@ -159,7 +159,7 @@ fn a_checkpoint_of_another_task_is_none() {
 }
 
 #[test]
-fn names_lead_to_files_of_checkpoints_only() {
+fn file_names_cannot_leave_the_checkpoints() {
     for name in
         ["", "part", "/etc/passwd", "../x/part", "x/../part", "x/y/part", "./part", "x/", "x//part", "x/a\0b"]
     {
@@ -178,7 +178,7 @@ fn names_lead_to_files_of_checkpoints_only() {
 }
 
 #[test]
-fn one_that_is_missing_or_was_set_aside_is_none() {
+fn missing_or_disabled_checkpoint_is_not_found() {
     let scene = Scene::with(&checkpoint(), false);
     Checkpoint::set_aside(&scene.directory).expect("it can be renamed");
     assert!(scene.directory.join("checkpoint.damaged").exists());
@@ -204,7 +204,7 @@ fn files_are_moved_in_and_counted() {
 }
 
 #[test]
-fn the_directory_of_a_job_that_was_removed_is_not_made_again() {
+fn directory_of_removed_job_is_not_recreated() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("job").join("checkpoints").join("a");
     let error = CheckpointDirectory::make(&path, false).expect_err("the job is gone");
@@ -212,7 +212,7 @@ fn the_directory_of_a_job_that_was_removed_is_not_made_again() {
 }
 
 #[test]
-fn of_several_the_furthest_that_is_whole_is_found() {
+fn furthest_complete_checkpoint_is_chosen() {
     let base = tempfile::tempdir().expect("a temporary folder");
     let save = |name: &str, done: u64| {
         let mut checkpoint = checkpoint();

@@ -29,7 +29,7 @@ impl Place {
 }
 
 #[test]
-fn a_claim_says_whose_it_is() {
+fn claim_file_names_its_holder() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     let record = place.record();
@@ -43,7 +43,7 @@ fn a_claim_says_whose_it_is() {
 }
 
 #[test]
-fn a_claim_that_is_held_is_not_taken() {
+fn held_claim_is_not_taken() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     for asking in [FIRST, AGAIN, OTHER, OTHER_AGAIN] {
@@ -56,7 +56,7 @@ fn a_claim_that_is_held_is_not_taken() {
 }
 
 #[test]
-fn a_holder_that_is_stopped_keeps_its_claim_without_a_lock() {
+fn stopped_holder_keeps_claim_without_lock() {
     let place = Place::new();
     drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
     let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
@@ -81,7 +81,7 @@ fn a_holder_that_is_stopped_keeps_its_claim_without_a_lock() {
 }
 
 #[test]
-fn between_hosts_the_lease_decides() {
+fn lease_decides_between_hosts() {
     let place = Place::new();
     drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
     place.write_holder("boot", "another".into());
@@ -94,7 +94,7 @@ fn between_hosts_the_lease_decides() {
 }
 
 #[test]
-fn a_lease_is_renewed_by_its_holder_alone() {
+fn only_the_holder_renews_its_lease() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     let lease = super::super::claim::DirectoryLease::of(&claim);
@@ -117,7 +117,7 @@ fn a_lease_is_renewed_by_its_holder_alone() {
 }
 
 #[test]
-fn a_resumed_job_touches_nothing_of_a_run_that_took_its_output() {
+fn resumed_job_leaves_output_taken_by_another_run() {
     for over in [false, true] {
         let place = Place::new();
         let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
@@ -136,7 +136,7 @@ fn a_resumed_job_touches_nothing_of_a_run_that_took_its_output() {
 }
 
 #[test]
-fn storage_that_is_away_is_not_made_again() {
+fn unreachable_storage_is_not_recreated() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     let (mark, manifest) = (claim.mark(), write_parts(&claim));
@@ -157,7 +157,7 @@ fn storage_that_is_away_is_not_made_again() {
 }
 
 #[test]
-fn what_a_dead_program_left_is_undone_and_what_a_cluster_left_is_not() {
+fn only_remains_of_dead_programs_are_undone() {
     for (owner, undone) in [(Owner::Program, true), (Owner::Cluster, false)] {
         let place = Place::new();
         drop(place.take(&Disk::default(), Asking { owner, ..FIRST }).expect("a free directory"));
@@ -174,7 +174,7 @@ fn what_a_dead_program_left_is_undone_and_what_a_cluster_left_is_not() {
 }
 
 #[test]
-fn what_a_dead_program_was_committing_is_finished() {
+fn commit_of_dead_program_is_finished() {
     for overwrite in [false, true] {
         let place = Place::new();
         let asking = Asking { owner: Owner::Program, ..FIRST };
@@ -198,7 +198,7 @@ fn what_a_dead_program_was_committing_is_finished() {
 
 /// Files that a coordinator may leave next to `_temporary` if it is killed while it claims or ends.
 #[test]
-fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
+fn remains_of_incomplete_claim_do_not_block() {
     for (name, inside) in
         [(staged(1), "x"), (staged(1), "job_0007-7/committed"), (retired(1), "job_0007-7/shuffle")]
     {
@@ -216,7 +216,7 @@ fn remains_of_a_claim_that_was_never_made_are_in_nobodys_way() {
 }
 
 #[test]
-fn a_submission_that_comes_again_takes_over_its_own() {
+fn repeated_submission_takes_over_its_claim() {
     let place = Place::new();
     drop(place.take(&Disk::default(), FIRST).expect("a free directory"));
     let refused = place.take(&Disk::default(), OTHER);
@@ -227,7 +227,7 @@ fn a_submission_that_comes_again_takes_over_its_own() {
 }
 
 #[test]
-fn what_only_looks_like_work_in_progress_is_kept() {
+fn foreign_temporary_directory_is_kept() {
     let place = Place::new();
     let names = ["_temporary.bak", "_temporary.old", "_temporary_7"];
     names.iter().for_each(|name| fs::create_dir_all(place.file(name)).expect("made"));
@@ -238,7 +238,7 @@ fn what_only_looks_like_work_in_progress_is_kept() {
 }
 
 #[test]
-fn of_two_that_found_the_directory_free_the_later_one_takes_nothing_away() {
+fn later_of_two_racing_claims_removes_nothing() {
     let place = Place::new();
     let first = place.take(&Disk::default(), FIRST).expect("a free directory");
     // This process checked before the first one claimed the directory.

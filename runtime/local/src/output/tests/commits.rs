@@ -7,7 +7,7 @@ use super::super::layout::SUCCESS;
 use super::*;
 
 #[test]
-fn the_part_of_the_attempt_that_was_done_is_taken() {
+fn part_of_the_successful_attempt_is_committed() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     let manifest = write_parts(&claim);
@@ -16,7 +16,7 @@ fn the_part_of_the_attempt_that_was_done_is_taken() {
 }
 
 #[test]
-fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() {
+fn overwrite_removes_listed_files_and_names_of_parts() {
     let place = Place::new();
     place.fill();
     let claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
@@ -29,7 +29,7 @@ fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() 
 }
 
 #[test]
-fn a_manifest_that_leads_elsewhere_removes_nothing_there() {
+fn manifest_with_outside_paths_removes_nothing() {
     let place = Place::new();
     place.fill();
     let victim = place.folder.path().join("victim");
@@ -43,7 +43,7 @@ fn a_manifest_that_leads_elsewhere_removes_nothing_there() {
 }
 
 #[test]
-fn a_directory_that_is_called_like_a_part_stays() {
+fn directory_named_like_a_part_is_kept() {
     let place = Place::new();
     place.fill();
     let directory = place.file("part-r-00007");
@@ -55,7 +55,7 @@ fn a_directory_that_is_called_like_a_part_stays() {
 }
 
 #[test]
-fn a_failed_clean_up_deletes_nothing() {
+fn failed_cleanup_deletes_nothing() {
     let place = Place::new();
     place.fill();
     let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
@@ -72,7 +72,7 @@ fn a_failed_clean_up_deletes_nothing() {
 }
 
 #[test]
-fn a_planted_link_is_not_written_through() {
+fn planted_link_is_not_followed() {
     let place = Place::new();
     place.fill();
     let victim = place.folder.path().join("victim");
@@ -89,7 +89,7 @@ fn a_planted_link_is_not_written_through() {
 }
 
 #[test]
-fn work_that_is_a_link_is_refused() {
+fn linked_work_directory_is_refused() {
     let place = Place::new();
     fs::create_dir_all(place.out()).expect("made");
     fs::create_dir_all(place.folder.path().join("victim/deep")).expect("made");
@@ -100,7 +100,7 @@ fn work_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn an_older_part_in_place_is_not_taken_for_one_that_was_moved() {
+fn old_part_in_place_is_not_counted_as_moved() {
     let place = Place::new();
     place.fill();
     let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
@@ -117,7 +117,7 @@ fn an_older_part_in_place_is_not_taken_for_one_that_was_moved() {
 }
 
 #[test]
-fn a_part_that_was_moved_and_is_gone_or_changed_is_named() {
+fn missing_or_changed_moved_part_is_reported() {
     for text in [None, Some("changed")] {
         let place = Place::new();
         let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
@@ -142,7 +142,7 @@ fn a_part_that_was_moved_and_is_gone_or_changed_is_named() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_a_part_is_named_before_anything_old_is_touched() {
+fn directory_in_place_of_part_is_reported_first() {
     for name in ["part-r-00001", "_SUCCESS"] {
         let place = Place::new();
         place.fill();
@@ -158,7 +158,7 @@ fn a_directory_in_the_place_of_a_part_is_named_before_anything_old_is_touched() 
 }
 
 #[test]
-fn a_commit_without_its_claim_touches_nothing() {
+fn commit_without_claim_changes_nothing() {
     let place = Place::new();
     let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
     let manifest = write_parts(&claim);

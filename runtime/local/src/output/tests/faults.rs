@@ -244,7 +244,7 @@ fn check(run: Case, fault: (usize, Fault), recover: bool) {
 }
 
 #[test]
-fn after_a_fault_at_any_call_the_output_is_old_or_new_or_absent_and_a_rerun_succeeds() {
+fn fault_at_any_call_leaves_old_new_or_no_output() {
     for run in CASES {
         let (disk, script) = {
             let place = run.place();

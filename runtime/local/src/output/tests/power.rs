@@ -235,7 +235,7 @@ fn check(run: Case, last: Option<usize>, random: &mut Pcg64, chance: u32) {
 }
 
 #[test]
-fn after_a_loss_of_power_the_output_is_old_or_new_or_absent_and_the_job_goes_on() {
+fn power_loss_leaves_old_new_or_no_output() {
     let seed = std::env::var("NAPREDUCE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_122);
     println!("seed {seed} (set NAPREDUCE_SEED to choose)");
     let mut random = Pcg64::seed_from_u64(seed);

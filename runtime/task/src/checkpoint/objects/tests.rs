@@ -141,7 +141,7 @@ impl Scene {
 }
 
 #[test]
-fn another_worker_finds_all_files_also_those_of_attempts_before() {
+fn fetch_returns_files_of_earlier_attempts_too() {
     let large: Vec<u8> = (0..OBJECT_BYTES + 5).map(|byte| byte as u8).collect();
     let first: [(u32, &str, &[u8]); 3] = [(1, "a", &large), (1, "b", b"b"), (1, "empty", b"")];
     let second: [(u32, &str, &[u8]); 3] = [(1, "a", &large), (1, "empty", b""), (2, "c", b"c")];
@@ -161,7 +161,7 @@ fn another_worker_finds_all_files_also_those_of_attempts_before() {
 }
 
 #[test]
-fn nothing_is_brought_of_what_was_not_saved_to_its_end_or_was_set_aside() {
+fn incomplete_and_disabled_checkpoints_are_not_fetched() {
     let here = Scene::new();
     assert_eq!(here.objects.fetch(&here.directory(1)).expect("none"), []);
     here.save(1, &[(1, "a", b"a")], &[]);
@@ -173,7 +173,7 @@ fn nothing_is_brought_of_what_was_not_saved_to_its_end_or_was_set_aside() {
 }
 
 #[test]
-fn of_several_the_furthest_is_named_first_and_what_is_no_checkpoint_not_at_all() {
+fn checkpoints_are_listed_furthest_first() {
     let here = Scene::new();
     assert_eq!(here.objects.furthest_first().expect("none"), Vec::<String>::new());
     here.save(1, &[(1, "a", b"a")], &[]);
@@ -198,7 +198,7 @@ fn of_several_the_furthest_is_named_first_and_what_is_no_checkpoint_not_at_all()
 }
 
 #[test]
-fn what_is_not_whole_is_refused_with_its_name() {
+fn incomplete_checkpoint_error_names_object() {
     let here = Scene::new();
     here.save(1, &[(1, "a", b"abc")], &[]);
     let saved = here.memory.0.lock().expect("not poisoned").clone();

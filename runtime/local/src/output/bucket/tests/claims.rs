@@ -26,7 +26,7 @@ fn refused(stores: &MemoryStores, asking: Asking) -> JobError {
 }
 
 #[test]
-fn of_two_claims_one_holds_and_leaves_nothing_when_it_is_given_back() {
+fn second_claim_is_refused_and_released_claim_leaves_nothing() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
     for asking in [FIRST, AGAIN, Asking { submission: 2, ..AGAIN }] {
@@ -40,7 +40,7 @@ fn of_two_claims_one_holds_and_leaves_nothing_when_it_is_given_back() {
 }
 
 #[test]
-fn an_output_that_exists_is_refused_and_nothing_is_written() {
+fn existing_output_is_refused_without_a_write() {
     let stores = MemoryStores::default();
     fill(&stores);
     let before = stores.files();
@@ -55,7 +55,7 @@ fn an_output_that_exists_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn work_of_another_program_is_left_alone() {
+fn work_of_another_program_is_kept() {
     let stores = MemoryStores::default();
     stores.set("_temporary/0/task/part-r-00000", "of another program");
     let upload = stores.upload_of("s3://b/out/photo.raw", "somebody else's");
@@ -69,7 +69,7 @@ fn work_of_another_program_is_left_alone() {
 }
 
 #[test]
-fn a_claim_of_another_host_is_lost_when_its_lease_is_over() {
+fn claim_of_other_host_expires_with_its_lease() {
     for owner in [Owner::Program, Owner::Cluster] {
         let stores = MemoryStores::default();
         claim_of_elsewhere(&stores, owner);
@@ -89,7 +89,7 @@ fn a_claim_of_another_host_is_lost_when_its_lease_is_over() {
 }
 
 #[test]
-fn a_lease_is_renewed_by_its_holder_alone() {
+fn only_the_holder_renews_its_lease() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
     let lease = super::super::BucketLease::of(&claim);
@@ -107,7 +107,7 @@ fn a_lease_is_renewed_by_its_holder_alone() {
 }
 
 #[test]
-fn an_embedded_job_has_a_place_for_its_work_until_its_claim_ends() {
+fn embedded_job_has_local_work_until_claim_ends() {
     let stores = MemoryStores::default();
     let embedded = Asking { owner: Owner::Program, ..FIRST };
     let claim = take(stores.process(None), embedded).expect("it is free");

@@ -4,7 +4,7 @@ use super::super::place::CLAIM;
 use super::*;
 
 #[test]
-fn granted_uploads_become_the_parts_and_all_others_are_dropped() {
+fn granted_uploads_become_parts_and_others_are_aborted() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
     let manifest = send_parts(&stores);
@@ -14,7 +14,7 @@ fn granted_uploads_become_the_parts_and_all_others_are_dropped() {
 }
 
 #[test]
-fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() {
+fn overwrite_removes_listed_files_and_names_of_parts() {
     let stores = MemoryStores::default();
     fill(&stores);
     let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
@@ -24,7 +24,7 @@ fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() 
 }
 
 #[test]
-fn a_job_that_fails_leaves_the_older_output_and_no_upload() {
+fn failed_job_keeps_old_output_and_aborts_uploads() {
     let stores = MemoryStores::default();
     fill(&stores);
     let before = stores.files();
@@ -47,7 +47,7 @@ fn calls_of_a_commit() -> (usize, usize) {
 }
 
 #[test]
-fn a_coordinator_that_dies_at_any_call_goes_on_from_its_journal() {
+fn commit_survives_coordinator_crash_at_any_call() {
     let (claimed, all) = calls_of_a_commit();
     for call in claimed..all {
         let stores = MemoryStores::default();
@@ -67,7 +67,7 @@ fn a_coordinator_that_dies_at_any_call_goes_on_from_its_journal() {
 }
 
 #[test]
-fn a_store_that_is_away_for_one_call_is_asked_again() {
+fn commit_survives_an_unreachable_store_at_any_call() {
     let (claimed, all) = calls_of_a_commit();
     for call in claimed..all {
         let stores = MemoryStores::default();
@@ -95,7 +95,7 @@ fn a_store_that_is_away_for_one_call_is_asked_again() {
 }
 
 #[test]
-fn the_next_run_finishes_or_undoes_what_a_killed_program_left() {
+fn next_run_settles_output_of_killed_program() {
     let (_, all) = calls_of_a_commit();
     let embedded = Asking { owner: Owner::Program, ..AGAIN };
     for call in 0..all {
@@ -120,7 +120,7 @@ fn the_next_run_finishes_or_undoes_what_a_killed_program_left() {
 }
 
 #[test]
-fn a_part_whose_upload_somebody_dropped_fails_the_job() {
+fn aborted_upload_of_part_fails_job() {
     let stores = MemoryStores::default();
     let mut claim = take(stores.process(None), FIRST).expect("it is free");
     let manifest = send_parts(&stores);
@@ -132,7 +132,7 @@ fn a_part_whose_upload_somebody_dropped_fails_the_job() {
 }
 
 #[test]
-fn an_older_object_is_not_taken_for_the_part_of_a_dropped_upload() {
+fn old_object_does_not_replace_aborted_upload() {
     let stores = MemoryStores::default();
     stores.set("part-r-00001", PARTS[1].1);
     let mut claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
@@ -142,7 +142,7 @@ fn an_older_object_is_not_taken_for_the_part_of_a_dropped_upload() {
 }
 
 #[test]
-fn an_output_that_somebody_took_is_not_touched() {
+fn output_claimed_by_another_run_is_untouched() {
     let stores = MemoryStores::default();
     let mut claim = take(stores.process(None), FIRST).expect("it is free");
     let manifest = send_parts(&stores);
