@@ -190,6 +190,15 @@ impl<'a> GroupLoop<'a> {
         let (partition, group) = (self.task.partition, self.count.saturating_sub(1));
         format!("partition {partition} group {group}, key {}", shown_key(&self.group))
     }
+
+    /// Returns the place of a checkpoint.
+    pub(crate) fn boundary(&self, in_group: bool) -> String {
+        match self.count {
+            0 => format!("before the first group of partition {}", self.task.partition),
+            _ if in_group => format!("inside {}", self.place()),
+            _ => format!("after {}", self.place()),
+        }
+    }
 }
 
 /// Returns an encoded key as text, or as bytes in the notation of Rust; shortened.

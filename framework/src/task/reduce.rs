@@ -70,7 +70,10 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         };
         match reduced {
             Reduced::ToTheEnd => self.finish(groups, reducer, out, restore),
-            Reduced::UpTo { in_group } => Ok(ReduceResult::Checkpointed(self.save(groups, out, in_group)?)),
+            Reduced::UpTo { in_group } => {
+                context.position().set_text(groups.boundary(in_group));
+                Ok(ReduceResult::Checkpointed(self.save(groups, out, in_group)?))
+            }
         }
     }
 

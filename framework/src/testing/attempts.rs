@@ -3,18 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
-use napreduce_task::{Ask, MapResult, ReduceResult, Script, TaskContext, set_user_counters, user_counters};
+use napreduce_task::{
+    Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext, set_user_counters,
+    user_counters,
+};
 
 use super::folder::Folder;
 use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest, TestInput};
 use crate::builder::Job;
-use crate::input::{InputFile, InputSplit, Split};
+use crate::input::{InputFile, InputSplit, Split, quoted};
 use crate::program::set_side_files;
 use crate::settings::Settings;
 
@@ -47,9 +51,20 @@ pub(super) struct TrialResult {
     pub(super) boundaries: Vec<u64>,
     /// Total number of attempts.
     pub(super) attempts: u64,
+    /// The checkpoints of `Schedule::InTask`.
+    pub(super) checkpoints: Vec<MadeCheckpoint>,
     /// Errors of attempts about damaged checkpoints.
     #[cfg_attr(not(test), expect(dead_code, reason = "nothing is tampered with outside of this crate"))]
     pub(super) complaints: Vec<String>,
+}
+
+/// A checkpoint, and where it was made.
+pub(super) struct MadeCheckpoint {
+    pub(super) task: TaskId,
+    /// The records or groups next to it, as in `before input-0000 line 2, "two"`.
+    pub(super) place: String,
+    /// The state of the mapper or reducer; `None` if it is stateless.
+    pub(super) state: Option<Vec<u8>>,
 }
 
 /// The successful attempt of a task.
@@ -108,6 +123,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             counters: CounterValues::default(),
             boundaries: Vec::new(),
             attempts: 0,
+            checkpoints: Vec::new(),
             complaints: Vec::new(),
         };
         let mut maps = Vec::new();
@@ -140,8 +156,9 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             }
         }
         drop(exclusive);
-        let Progress { counters, boundaries, attempts, complaints, .. } = progress;
-        TrialResult { output: JobOutput { counters, ..output }, boundaries, attempts, complaints }
+        let Progress { counters, boundaries, attempts, checkpoints, complaints, .. } = progress;
+        let output = JobOutput { counters, ..output };
+        TrialResult { output, boundaries, attempts, checkpoints, complaints }
     }
 
     /// Builds a new job for each attempt, as in a separate process.
@@ -195,7 +212,12 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             };
             set_user_counters(&CounterValues::default());
             let restore = saved.map(|attempt| self.checkpoint(attempt));
-            let called = call(self, &self.job(), &context, restore);
+            let called = catch_unwind(AssertUnwindSafe(|| call(self, &self.job(), &context, restore)));
+            let called = called.unwrap_or_else(|panic| {
+                let place = context.position().describe().unwrap_or_default();
+                eprintln!("{attempt} panicked, {}: reading {place}", progress.schedule);
+                resume_unwind(panic)
+            });
             if let Some(reason) = context.refusal() {
                 progress.complain(self.tamper.is_some(), format!("{attempt} could not be restored"), reason);
             }
@@ -214,7 +236,12 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
                     progress.boundaries.push(context.boundaries());
                     return Ended { attempt, part };
                 }
-                Call::Checkpointed => self.interrupted(attempt, end, &mut saved),
+                Call::Checkpointed => {
+                    if let Schedule::InTask { .. } = progress.schedule {
+                        progress.checkpoints.push(self.made(attempt, &context));
+                    }
+                    self.interrupted(attempt, end, &mut saved);
+                }
             }
         }
         panic!("{task} does not end, {}", progress.schedule);
@@ -245,6 +272,41 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         let scratch = self.folder.path().join(format!("scratch-{attempt}"));
         // Files in the scratch directory are removed with it.
         let _ = fs::remove_dir_all(scratch);
+    }
+
+    /// Reads the checkpoint of an attempt.
+    fn made(&self, attempt: AttemptId, context: &TaskContext) -> MadeCheckpoint {
+        let checkpoint = Checkpoint::read(&self.checkpoint(attempt), attempt.task);
+        let checkpoint = checkpoint.unwrap_or_else(|error| panic!("the checkpoint of {attempt}: {error}"));
+        let place = match &checkpoint.stage {
+            CheckpointStage::Map { split, part, offset, repeated, records, .. } => {
+                let name = split.parts[*part as usize].path.file_name().unwrap_or_default();
+                let record = self.record_place(&name.to_string_lossy(), *offset).filter(|_| *repeated == 0);
+                record.unwrap_or_else(|| format!("after record {records} of {split}"))
+            }
+            CheckpointStage::FetchInputs { .. } | CheckpointStage::Reducing { .. } => {
+                context.position().describe().unwrap_or_default()
+            }
+        };
+        MadeCheckpoint { task: attempt.task, place, state: checkpoint.user_state }
+    }
+
+    /// Returns the place of the record at an offset; `None` in a compressed file.
+    fn record_place(&self, name: &str, offset: u64) -> Option<String> {
+        let inputs = self.test.inputs.iter().enumerate();
+        let mut inputs = inputs.filter(|(number, _)| self.test.input_name(*number) == name);
+        let (_, input) = inputs.next().filter(|_| self.test.extension.is_empty())?;
+        let (before, rest) = input.bytes.split_at_checked(offset as usize)?;
+        if rest.is_empty() {
+            return Some(format!("after the last record of {name}"));
+        }
+        let record = quoted(rest.split(|byte| *byte == b'\n').next().unwrap_or_default());
+        Some(if before.is_empty() || before.ends_with(b"\n") {
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            format!("before {name} line {line}, {record}")
+        } else {
+            format!("before {name} byte {offset}, {record}")
+        })
     }
 
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
@@ -330,6 +392,7 @@ struct Progress<'s> {
     counters: CounterValues,
     boundaries: Vec<u64>,
     attempts: u64,
+    checkpoints: Vec<MadeCheckpoint>,
     complaints: Vec<String>,
 }
 

@@ -46,6 +46,8 @@ pub(super) enum Schedule {
     Counted,
     /// The first attempt of each task, at one boundary.
     Once(Interruption),
+    /// Each attempt of one task, numbered in the job, is checkpointed at its own boundary.
+    InTask { task: u64, checkpoints: Vec<u64> },
     /// The first attempt of each task is suspended at each of its boundaries.
     SuspendEverywhere,
     /// Each attempt is interrupted after this many units of work.
@@ -69,6 +71,14 @@ impl Schedule {
             Schedule::Undisturbed | Schedule::Counted => Vec::new(),
             Schedule::Once(interruption) if number == 1 => vec![*interruption],
             Schedule::Once(_) => Vec::new(),
+            Schedule::InTask { task, checkpoints } if *task == index => {
+                let boundary = checkpoints.get(number as usize - 1);
+                boundary
+                    .map(|boundary| Interruption { boundary: *boundary, how: Preemption::Checkpoint })
+                    .into_iter()
+                    .collect()
+            }
+            Schedule::InTask { .. } => Vec::new(),
             Schedule::SuspendEverywhere => {
                 (1..=boundaries).map(|boundary| Interruption { boundary, how: Preemption::Suspend }).collect()
             }
@@ -86,6 +96,7 @@ impl Schedule {
             Schedule::Repeatedly { how, after } => (*how, after + 1),
             Schedule::Undisturbed
             | Schedule::Counted
+            | Schedule::InTask { .. }
             | Schedule::SuspendEverywhere
             | Schedule::Random { .. } => return false,
         };
@@ -148,6 +159,9 @@ impl fmt::Display for Schedule {
             Schedule::Counted => write!(f, "each task asked at each of its boundaries, for nothing"),
             Schedule::Once(Interruption { boundary, how }) => {
                 write!(f, "each task {how} at its boundary {boundary}")
+            }
+            Schedule::InTask { task, checkpoints } => {
+                write!(f, "task {task} checkpointed at the boundaries {checkpoints:?} of its attempts")
             }
             Schedule::SuspendEverywhere => write!(f, "each task suspended at each of its boundaries"),
             Schedule::Repeatedly { how, after } => {

@@ -19,6 +19,7 @@
 //! ```
 
 mod attempts;
+mod cause;
 #[cfg(test)]
 mod damage;
 mod folder;
@@ -301,8 +302,9 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
 ///
 /// # Panics
 ///
-/// If output or counters differ: the message names the boundary, the primitive and the first difference.
-/// Also if the tasks of the job cannot be checkpointed.
+/// If output or counters differ: the message names the primitive, the first difference, the task, the line or
+/// group at which it was interrupted, and whether `save` or `restore` has lost its state. Also if the tasks
+/// of the job cannot be checkpointed.
 ///
 /// ```
 /// use napreduce::testing::assert_preemption_safe;

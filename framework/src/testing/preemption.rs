@@ -111,14 +111,15 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
             expected.boundaries
         );
         if let Some(difference) = difference(&expected.output, &ran.output) {
-            panic!("{schedule} ({} attempts): {difference}", ran.attempts);
+            let cause = self.cause(expected, schedule).map_or_else(String::new, |cause| format!("\n{cause}"));
+            panic!("{schedule} ({} attempts): {difference}{cause}", ran.attempts);
         }
         ran
     }
 }
 
 /// Describes the first difference.
-fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
+pub(super) fn difference(expected: &JobOutput, found: &JobOutput) -> Option<String> {
     if let Some(difference) = parts_differ(&expected.parts, &found.parts) {
         return Some(difference);
     }

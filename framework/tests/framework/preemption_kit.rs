@@ -68,6 +68,9 @@ fn saving_mapper_passes_kit() {
 fn incomplete_state_fails_kit() {
     let message = complaint(|| numbering(Save::Stateless, true));
     assert!(message.starts_with("each task checkpointed at its boundary 2 "), "{message}");
+    let cause = "\ncause: job_0001_m_0000 checkpointed before input-0000 line 2, \"two\"; no state is saved there: it is a \
+                 closure, or its `save` returns Stateless; ";
+    assert!(message.contains(cause), "{message}");
 }
 
 #[test]
@@ -91,6 +94,15 @@ fn hidden_closure_state_fails_kit() {
         Job::text().map_only(move |line: &str, out| out.emit(seen.fetch_add(1, Ordering::Relaxed), line))
     });
     assert!(message.contains("part 0 has"), "{message}");
+}
+
+#[test]
+fn unrepeatable_job_is_reported_as_such() {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let message = complaint(|| {
+        Job::text().map_only(|line: &str, out| out.emit(RUNS.fetch_add(1, Ordering::Relaxed), line))
+    });
+    assert!(message.contains("\ncause: two undisturbed runs differ already; "), "{message}");
 }
 
 /// Resumes inside a group without checking whether the group was interrupted.
@@ -130,6 +142,118 @@ fn reducer_ignoring_resumed_group_fails_kit() {
             .reducer(Hasty)
     });
     assert!(message.contains("part 0 has"), "{message}");
+    let cause = "\ncause: `reduce` is called again for the rest of a group, since it resumes in groups; when `values.is_cut()` \
+                 returns true, return with the partial result in the state, and write nothing";
+    assert!(message.ends_with(cause), "{message}");
+}
+
+/// Numbers its groups and adds up their values; a part of the state is lost.
+#[derive(Clone, Default)]
+struct Lossy {
+    groups: u64,
+    values: u64,
+    /// `restore` forgets it, instead of `save`.
+    is_forgotten: bool,
+}
+
+impl Reducer for Lossy {
+    type Group = String;
+    type Key = String;
+    type Value = u64;
+    type Output = Text;
+
+    fn reduce(
+        &mut self,
+        line: &str,
+        lengths: &mut Values<'_, String, u64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        self.groups += 1;
+        self.values += lengths.sum();
+        out.emit((self.groups, line), self.values);
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.groups.to_le_bytes());
+        if self.is_forgotten {
+            state.extend_from_slice(&self.values.to_le_bytes());
+        }
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        let groups = state.first_chunk().ok_or_else(|| TaskError::task("no state"))?;
+        self.groups = u64::from_le_bytes(*groups);
+        Ok(())
+    }
+}
+
+fn lossy(is_forgotten: bool) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| out.emit(line, line.len() as u64))
+        .reducer(Lossy { is_forgotten, ..Lossy::default() })
+}
+
+#[test]
+fn field_missing_in_save_is_reported_with_group() {
+    let message = complaint(|| lossy(false));
+    let cause = "\ncause: job_0001_r_0000 checkpointed after partition 0 group 0, key \"five\"; the state saved there and the \
+                 state saved right after the restore are the same 8 bytes, so what has been lost is not in them; look for \
+                 fields that `save` does not write, or that have #[resumable(skip)]";
+    assert!(message.ends_with(cause), "{message}");
+}
+
+/// Adds up the values of a group; what it has added before a checkpoint inside the group is lost.
+#[test]
+fn state_lost_inside_group_is_reported_with_group() {
+    #[derive(Clone)]
+    struct Sum(u64);
+    impl Reducer for Sum {
+        type Group = u64;
+        type Key = u64;
+        type Value = String;
+        type Output = Text;
+
+        fn reduce(
+            &mut self,
+            length: u64,
+            lines: &mut Values<'_, u64, String>,
+            out: &mut Output<Text>,
+        ) -> Result<(), TaskError> {
+            self.0 += lines.count();
+            if !lines.is_cut() {
+                out.emit(length, std::mem::take(&mut self.0));
+            }
+            Ok(())
+        }
+
+        fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+            Ok(Save::Stateless)
+        }
+
+        fn resumes_in_group(&self) -> bool {
+            true
+        }
+    }
+    let message = complaint(|| {
+        Job::text()
+            .map(|line: &str, out: &mut Emit<u64, String>| out.emit(line.len() as u64, line))
+            .reducer(Sum(0))
+    });
+    let cause = "\ncause: job_0001_r_0000 checkpointed inside partition 0 group 0, key \
+                 b\"\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x03\"; no state is saved there: ";
+    assert!(message.contains(cause), "{message}");
+}
+
+#[test]
+fn field_missing_in_restore_is_reported_with_bytes() {
+    let message = complaint(|| lossy(true));
+    let cause = "\ncause: job_0001_r_0000 checkpointed after partition 0 group 0, key \"five\"; the state saved there has 16 \
+                 bytes and the state saved right after the restore has 16, which differ from byte 8: \
+                 b\"\\x04\\x00\\x00\\x00\\x00\\x00\\x00\\x00\" and b\"\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\"; look for what \
+                 `restore` does not set";
+    assert!(message.ends_with(cause), "{message}");
 }
 
 /// Counts suspends and resumes.
