@@ -53,21 +53,27 @@ const RECORD_MEMORY: usize = 256 << 20;
 /// Clones share the files. If the job was given no output directory, the files are temporary and removed with the last
 /// clone.
 ///
-/// ```no_run
+/// ```
 /// use napreduce::run::Local;
 /// use napreduce::{Dataset, Job, words};
 ///
-/// fn long_words() -> Job {
-///     Job::text().map_only(|line: &str, out| words(line).filter(|word| word.len() > 3).for_each(|word| out.emit(word, ())))
+/// fn count() -> Job<(String, u64)> {
+///     Job::text().flat_map(words).count()
 /// }
 ///
-/// fn main() -> Result<(), napreduce::program::Error> {
-///     napreduce::init();
-///     let lines = Dataset::lines(["to be or not to be", "that is the question"])?;
-///     let found = napreduce::job(long_words).inputs([&lines]).run_local(&Local::default())?;
-///     assert_eq!(found.collect()?, ["that", "question"]);
-///     Ok(())
+/// fn frequent() -> Job {
+///     Job::records::<String, u64>().map_only(|(word, count), out| if count > 1 { out.emit(word, ()) })
 /// }
+///
+/// # fn main() -> Result<(), napreduce::program::Error> {
+/// let lines = Dataset::lines(["to be or not to be", "that is the question"])?;
+/// let counts = napreduce::job(count).inputs([&lines]).run_local(&Local::threads())?;
+/// let frequent = napreduce::job(frequent).inputs([&counts]).run_local(&Local::threads())?;
+/// let mut words = frequent.collect()?;
+/// words.sort();
+/// assert_eq!(words, ["be", "to"]);
+/// # Ok(())
+/// # }
 /// ```
 pub struct Dataset<T> {
     files: Arc<Files>,

@@ -28,7 +28,7 @@ use super::stages::MapStage;
 /// let halves = Job::fixed_records(8).map_only_to(FixedBytes { length: 4 }, |record: &[u8], out| out.write(&record[..4]));
 /// # let _ = (upper_case, halves);
 /// ```
-#[must_use = "an input is no job before it has a map: call `map`, `mapper` or `map_only`"]
+#[must_use = "an input is not a job yet; call `map`, `mapper` or `map_only`"]
 pub struct Source<I, O = Text> {
     input: I,
     output: O,

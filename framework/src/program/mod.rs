@@ -147,7 +147,7 @@ impl<P: Args + Serialize + DeserializeOwned> Parameters for P {}
 /// }
 /// ```
 #[cfg(feature = "cli")]
-#[must_use = "the exit status says whether the job succeeded; return it from `main`"]
+#[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
 pub fn main<Kind, D>(definition: D) -> ExitCode
 where
     D: Definition<Kind>,
@@ -173,14 +173,14 @@ pub fn task_requested() -> bool {
 /// [`Program`] call it themselves.
 ///
 /// ```no_run
-/// use napreduce::Job;
 /// use napreduce::run::Local;
+/// use napreduce::{Job, words};
 ///
 /// fn main() -> Result<(), napreduce::program::Error> {
 ///     napreduce::init();
-///     let job = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line.len(), ())));
-///     for length in job.inputs(["README.md"]).run_local(&Local::default())?.collect()? {
-///         println!("{length}");
+///     let job = napreduce::job(|| Job::text().flat_map(words).count()).inputs(["README.md"]);
+///     for (word, count) in job.run_local(&Local::default())?.collect()? {
+///         println!("{count} {word}");
 ///     }
 ///     Ok(())
 /// }
@@ -199,7 +199,7 @@ pub(crate) fn check_initialised() -> Result<(), Error> {
     }
     Err(Error::Usage(
         "tasks run in processes of this program, which has not called `napreduce::init()`; call it at the beginning of \
-         `main`"
+         `main`, or run the job with `Local::threads()`, as in a test"
             .to_owned(),
     ))
 }
@@ -413,7 +413,7 @@ impl Program {
     }
 
     /// Runs as the program of one job, whose parameters come from the command line.
-    #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
+    #[must_use = "the exit status shows whether the job succeeded; return it from `main`"]
     pub fn main<Kind, D>(mut self, definition: D) -> ExitCode
     where
         D: Definition<Kind>,
@@ -473,17 +473,34 @@ impl Program {
 
 impl Definitions for Program {
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
-        #[derive(Deserialize)]
-        struct Addressed {
-            #[serde(default)]
-            code: Option<CodePlace>,
-        }
-        let addressed: Addressed = serde_json::from_slice(parameters)
-            .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
-        let pipeline: Box<dyn TaskRunner> = match addressed.code {
+        let pipeline: Box<dyn TaskRunner> = match code_place(parameters)? {
             Some(place) => place.build(parameters)?,
             None => Program::build(self, definition, parameters)?,
         };
         Ok(pipeline)
     }
+}
+
+/// The definitions that tasks on threads find by their code; there are no names.
+pub(crate) struct CodeOnly;
+
+impl Definitions for CodeOnly {
+    fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
+        let place = code_place(parameters)?
+            .ok_or_else(|| TaskError::fatal(format!("job {definition:?} was sent without its code")))?;
+        let pipeline: Box<dyn TaskRunner> = place.build(parameters)?;
+        Ok(pipeline)
+    }
+}
+
+/// Returns where the definition is that an [`Envelope`] is for, unless it has a name.
+fn code_place(envelope: &[u8]) -> Result<Option<CodePlace>, TaskError> {
+    #[derive(Deserialize)]
+    struct Addressed {
+        #[serde(default)]
+        code: Option<CodePlace>,
+    }
+    let addressed: Addressed = serde_json::from_slice(envelope)
+        .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
+    Ok(addressed.code)
 }

@@ -1,6 +1,6 @@
 //! The layout of blocks of typed records, with checksums and limits.
 
-use crate::codec::Key;
+use crate::codec::{Key, Value};
 
 /// Header of a file: magic and version.
 pub(super) const HEADER_BYTES: usize = 12;

@@ -28,10 +28,8 @@ use crate::program::Error;
 /// use napreduce::run::Local;
 /// use napreduce::{Job, words};
 ///
-/// /// How many words each line has, while the progress is shown.
-/// async fn lengths(path: String) -> Result<Vec<String>, napreduce::program::Error> {
-///     let job = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(words(line).count(), ())));
-///     let job = job.inputs([path]);
+/// async fn count(path: String) -> Result<Vec<(String, u64)>, napreduce::program::Error> {
+///     let job = napreduce::job(|| Job::text().flat_map(words).count()).inputs([path]);
 ///     let handle = job.start_local(&Local::default())?;
 ///     let mut progress = handle.watch();
 ///     let shown = async {
@@ -42,7 +40,7 @@ use crate::program::Error;
 ///     # let _ = shown;
 ///     handle.await?.collect()
 /// }
-/// # let _ = lengths;
+/// # let _ = count;
 /// ```
 #[must_use = "dropping a handle cancels a job on this machine; call `wait`, or `detach` to let it run on"]
 pub struct JobHandle<T> {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded};
+use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded, start_on_threads};
 
 use super::JobRequest;
 use super::handle::JobHandle;
 use crate::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
-use crate::program::{Error, check_initialised};
+use crate::program::{CodeOnly, Error, check_initialised};
 
 /// This machine as a place for jobs. By default tasks are processes, as many at once as there are cores.
 ///
@@ -18,16 +18,24 @@ use crate::program::{Error, check_initialised};
 /// use napreduce::run::Local;
 ///
 /// let small = Local::default().slots(2);
-/// # let _ = small;
+/// let in_a_test = Local::threads();
+/// # let _ = (small, in_a_test);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Local {
     slots: Option<u32>,
+    on_threads: bool,
     prints: bool,
     directory: Option<PathBuf>,
 }
 
 impl Local {
+    /// Runs tasks on threads of this process, for tests and small data. A job takes milliseconds and needs no
+    /// [`init`](crate::init), but its tasks cannot be suspended, and a crash of one is a crash of the program.
+    pub fn threads() -> Local {
+        Local { on_threads: true, ..Local::default() }
+    }
+
     /// Sets how many map tasks, and how many reduce tasks, run at once. Default: the number of cores.
     pub fn slots(mut self, slots: u32) -> Local {
         self.slots = Some(slots);
@@ -80,7 +88,9 @@ impl<T> JobRequest<T> {
     /// # Errors
     /// Returns why the job cannot run: a missing input, an existing output.
     pub fn start_local(self, local: &Local) -> Result<JobHandle<T>, Error> {
-        check_initialised()?;
+        if !local.on_threads {
+            check_initialised()?;
+        }
         let output = match &self.output {
             Some(directory) => Files::named(directory.clone()),
             None => {
@@ -93,7 +103,10 @@ impl<T> JobRequest<T> {
         let Planned { mut plan, warnings } = self.plan(&output, true, &mut local.clone())?;
         // The program may change its working directory meanwhile.
         TypedPaths::from_here()?.make_absolute(&mut plan);
-        let started = start_embedded(plan, &local.embedded())?;
+        let started = match local.on_threads {
+            true => start_on_threads(plan, Arc::new(CodeOnly), &local.embedded())?,
+            false => start_embedded(plan, &local.embedded())?,
+        };
         Ok(JobHandle::new(started, Arc::new(output), self.files, warnings))
     }
 }

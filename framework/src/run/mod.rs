@@ -4,16 +4,11 @@
 //! printed, no signal is handled, and any number of jobs may run at once.
 //!
 //! ```no_run
-//! use napreduce::records::Records;
-//! use napreduce::run::Local;
-//! use napreduce::{Emit, Job, words};
+//! use napreduce::run::{Cluster, Local};
+//! use napreduce::{Job, words};
 //!
 //! fn wordcount() -> Job<(String, u64)> {
-//!     Job::text()
-//!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-//!         .combine(|count, more| *count += more)
-//!         .output(Records::default())
-//!         .reduce_total(|word, count, out| out.emit(word, count))
+//!     Job::text().flat_map(words).count()
 //! }
 //!
 //! fn main() -> Result<(), napreduce::program::Error> {
@@ -22,8 +17,8 @@
 //!     let counts = job.clone().run_local(&Local::default().slots(4))?.collect()?;
 //!     println!("{} words", counts.len());
 //!
-//!     let handle = job.output("counts").start_local(&Local::default())?;
-//!     println!("{} runs", handle.id());
+//!     let handle = job.output("/shared/counts").submit(&Cluster::at("/shared/cluster"))?;
+//!     println!("{} runs on the cluster", handle.id());
 //!     println!("{:?}", handle.wait()?.report());
 //!     Ok(())
 //! }
@@ -59,17 +54,16 @@ use crate::settings::Settings;
 
 /// Describes a run of a job: its definition, parameters, inputs and options. `Kind` is inferred.
 ///
-/// ```no_run
+/// ```
 /// use napreduce::run::Local;
-/// use napreduce::{Dataset, Job};
+/// use napreduce::{Dataset, Job, words};
 ///
-/// fn main() -> Result<(), napreduce::program::Error> {
-///     napreduce::init();
-///     let lines = Dataset::lines(["to be", "or not to be"])?;
-///     let upper = napreduce::job(|| Job::text().map_only(|line: &str, out| out.emit(line.to_uppercase(), ())));
-///     assert_eq!(upper.inputs([&lines]).run_local(&Local::default())?.collect()?, ["TO BE", "OR NOT TO BE"]);
-///     Ok(())
-/// }
+/// # fn main() -> Result<(), napreduce::program::Error> {
+/// let lines = Dataset::lines(["to be", "or not to be"])?;
+/// let counts = napreduce::job(|| Job::text().flat_map(words).count()).inputs([&lines]).reduces(1);
+/// assert_eq!(counts.run_local(&Local::threads())?.collect()?[0], ("be".to_owned(), 2));
+/// # Ok(())
+/// # }
 /// ```
 pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
     JobRequest {

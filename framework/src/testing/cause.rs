@@ -15,7 +15,7 @@ const NOT_REPEATABLE: &str = "cause: two undisturbed runs differ already; the jo
 const IN_PARTS: &str = "cause: `reduce` is called again for the rest of a group, since it resumes in groups; when \
                         `values.is_cut()` returns true, return with the partial result in the state, and write nothing";
 
-impl<J: Fn() -> Job> JobTest<J> {
+impl<T, J: Fn() -> Job<T>> JobTest<J> {
     /// Returns the cause of a difference, if it can be found by more runs.
     pub(super) fn cause(&self, expected: &TrialResult, schedule: &Schedule) -> Option<String> {
         let differs = |ran: &TrialResult| difference(&expected.output, &ran.output).is_some();

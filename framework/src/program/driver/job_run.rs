@@ -165,14 +165,10 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
     ///
     /// ```
     /// use napreduce::program::Error;
-    /// use napreduce::records::Records;
-    /// use napreduce::{Driver, Emit, Job, words};
+    /// use napreduce::{Driver, Job, words};
     ///
     /// fn count() -> Job<(String, u64)> {
-    ///     Job::text()
-    ///         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-    ///         .output(Records::default())
-    ///         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+    ///     Job::text().flat_map(words).count()
     /// }
     ///
     /// fn frequent() -> Job {
