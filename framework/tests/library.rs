@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use napreduce::program::{Error, JobError};
-use napreduce::records::Records;
 use napreduce::run::Local;
 use napreduce::{Dataset, Driver, Emit, Job, Program, TaskError, words};
 use serde::{Deserialize, Serialize};
@@ -26,12 +25,9 @@ fn count(least: &usize) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// The same as typed pairs.
+/// All words as typed pairs.
 fn pairs() -> Job<(String, u64)> {
-    Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-        .output(Records::default())
-        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+    Job::text().flat_map(words).count()
 }
 
 fn frequent(least: &u64) -> Job {
@@ -187,6 +183,19 @@ fn handle_is_a_future_and_progress_a_stream(text: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// The jobs of these tests run on threads, too, with the same results.
+fn threads_replace_processes(text: &Path) -> Result<(), Error> {
+    let threads = Local::threads();
+    let lines = napreduce::job(count).parameters(&2).inputs([text]).reduces(1).run_local(&threads)?.collect()?;
+    assert_eq!(lines, job_on_text(text)?);
+    let failed = napreduce::job(doubled).inputs([text]).run_local(&threads).expect_err("lines are no numbers");
+    assert!(failed.to_string().contains("\"to be or\" is not a number"), "{failed}");
+    let counts = napreduce::job(pairs).inputs([text]).run_local(&threads)?;
+    let frequent = napreduce::job(frequent).parameters(&2).inputs([&counts]).run_local(&threads)?.collect()?;
+    assert_eq!(frequent.len(), 2);
+    Ok(())
+}
+
 fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
     let refusal = |request: Result<Dataset<String>, Error>| request.expect_err("it is refused").to_string();
     let missing = text.with_file_name("missing");
@@ -216,6 +225,7 @@ fn main() -> Result<ExitCode, Error> {
     jobs_run_at_once_and_do_not_disturb_each_other(&text)?;
     handle_is_sent_between_threads(&text)?;
     handle_is_a_future_and_progress_a_stream(&text)?;
+    threads_replace_processes(&text)?;
     mistakes_are_errors_before_anything_runs(&text)?;
     fs::remove_dir_all(&folder).expect("nothing is left");
     Ok(ExitCode::SUCCESS)

@@ -19,7 +19,6 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Router, serve};
 use futures_util::stream;
-use napreduce::records::Records;
 use napreduce::run::{JobHandle, Local, ProgressWatch};
 use napreduce::{Dataset, Emit, Job, TaskError, words};
 use tokio::net::TcpListener;
@@ -36,9 +35,7 @@ fn count() -> Job<(String, u64)> {
             words(line).for_each(|word| out.emit(word, 1));
             Ok(())
         })
-        .combine(|count, more| *count += more)
-        .output(Records::default())
-        .reduce_total(|word, count, out| out.emit(word, count))
+        .sum()
 }
 
 /// The jobs by their numbers.
