@@ -58,7 +58,7 @@ impl<'s> Bench<'s> {
     /// Rounds of arithmetic per second on this machine; measured once.
     pub fn rounds_per_second(&mut self) -> u64 {
         *self.rounds_per_second.get_or_insert_with(|| {
-            self.session.say("measuring how fast this machine is");
+            self.session.log("measuring how fast this machine is");
             rounds_per_second() as u64
         })
     }

@@ -99,7 +99,7 @@ impl Arena<'_> {
                 }
             };
             let stage = if round == 0 { "warm-up".to_owned() } else { format!("{round}/{}", self.rounds) };
-            self.session.say(format!("{} {stage} {}: {line}", contest.title, contender.report.name));
+            self.session.log(format!("{} {stage} {}: {line}", contest.title, contender.report.name));
             if !self.session.work.keep {
                 remove(&folder)?;
             }

@@ -91,7 +91,7 @@ pub fn measure(samples: u32, bench: &mut Bench<'_>) -> Result<LatencyReport> {
         random: Pcg64Mcg::seed_from_u64(SEED),
         report: LatencyReport::new(Machine::describe()),
     };
-    measuring.session.say("running the job undisturbed");
+    measuring.session.log("running the job undisturbed");
     let job = measuring.submit()?;
     measuring.cluster.wait(job, LIMIT)?;
     let reference = OutputDigest::take(&measuring.output)?;
@@ -135,7 +135,7 @@ impl Measuring<'_> {
         let detail = self.cluster.wait(job, LIMIT)?;
         let identical = OutputDigest::take(&self.output)? == *reference;
         self.report.take(pair, &detail, identical);
-        self.session.say(format!(
+        self.session.log(format!(
             "{}: {} of {wanted} samples, {}",
             match pair {
                 Pair::SuspendAndResume => "suspend and resume",

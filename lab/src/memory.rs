@@ -83,10 +83,10 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
     let (size, interrupt) = (settings.size, &session.interrupt);
     for (&program, binary) in settings.programs.iter().zip(&binaries) {
         let folder = work.fresh(program.in_words())?;
-        session.say(format!("{program} {size}: making the input and the reference"));
+        session.log(format!("{program} {size}: making the input and the reference"));
         let input = input::generate(program, size, &folder.join("in"), interrupt)?;
         let truth = Truth::of(program, &input.file, interrupt)?;
-        session.say(format!("{program} {size}: running"));
+        session.log(format!("{program} {size}: running"));
         let output = folder.join("out");
         let command = program.command(binary, &input.file, &output, settings.resources);
         let usage = run(&command, &folder, Sampling::Tree, interrupt)?;
@@ -98,7 +98,7 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
             remove(&folder)?;
         }
         let shown = peak.map_or_else(|| "unknown".to_owned(), ByteSize::rounded);
-        session.say(format!("{program}: output right, largest task {shown}"));
+        session.log(format!("{program}: output right, largest task {shown}"));
         report.results.push(MemoryResult {
             program,
             input_bytes: input.bytes,

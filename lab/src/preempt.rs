@@ -110,7 +110,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
             JobWeight::Light => None,
             JobWeight::Hungry => {
                 let confinement = Confinement::set_up(settings.limit, bench.work.path(), &mut bench.guard);
-                session.say(format!("memory-hungry tasks: {}", confinement.tier.line()));
+                session.log(format!("memory-hungry tasks: {}", confinement.tier.line()));
                 report.tier = Some(confinement.tier.clone());
                 if matches!(confinement.tier, Tier::LightOnly { .. }) {
                     continue;
@@ -125,7 +125,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     bench.end()?;
     report.conclude();
     report.write_with_figures(&folder)?;
-    session.say(format!("report: {}", folder.join("report.txt").display()));
+    session.log(format!("report: {}", folder.join("report.txt").display()));
     Ok(report)
 }
 
@@ -245,16 +245,16 @@ impl<'a> TwoJobs<'a> {
     fn run(mut self, raw: &mut RawFile, report: &mut PreemptReport) -> Result<Cluster<'a>> {
         let weight = self.weight;
         let (alone, reference) = self.alone()?;
-        self.session.say(format!("{weight}: a task alone takes {alone:.2} s"));
+        self.session.log(format!("{weight}: a task alone takes {alone:.2} s"));
         report.alone_seconds.push((weight, alone));
         if let Some(warning) = report.warning() {
-            self.session.say(warning);
+            self.session.log(warning);
         }
         let total = self.plans.len();
         for plan in self.plans.clone() {
             let run = self.once(plan, &reference)?;
             let left = (total as f64 - f64::from(plan.number)) * 2.3 * alone;
-            self.session.say(format!(
+            self.session.log(format!(
                 "{weight} {}/{total}: {} at {} %: high job {:.2} s, both {:.2} s, {}; about {} left",
                 plan.number,
                 run.primitive,

@@ -13,36 +13,36 @@ pub struct Session {
     pub work: WorkSettings,
     /// The folder of the programs that are measured.
     pub binaries: PathBuf,
-    tell: Box<dyn Fn(&str)>,
+    print: Box<dyn Fn(&str)>,
 }
 
 impl Session {
-    /// `tell` prints one line of progress.
+    /// `print` prints one line of progress.
     pub fn new(
         interrupt: Interrupt,
         work: WorkSettings,
         binaries: PathBuf,
-        tell: impl Fn(&str) + 'static,
+        print: impl Fn(&str) + 'static,
     ) -> Session {
         // Later load is that of the experiment.
         load_at_start();
-        Session { interrupt, work, binaries, tell: Box::new(tell) }
+        Session { interrupt, work, binaries, print: Box::new(print) }
     }
 
     pub fn warn_if_busy(&self) {
         if let Some(warning) = Machine::describe().warning() {
-            self.say(format!("WARNING: {warning}"));
+            self.log(format!("WARNING: {warning}"));
         }
     }
 
-    pub fn say_what_is_kept(&self, work: &WorkFolder) {
+    pub fn log_kept_folder(&self, work: &WorkFolder) {
         if self.work.keep {
-            self.say(format!("keeping everything in {}", work.path().display()));
+            self.log(format!("keeping everything in {}", work.path().display()));
         }
     }
 
-    pub fn say(&self, line: impl AsRef<str>) {
-        (self.tell)(line.as_ref());
+    pub fn log(&self, line: impl AsRef<str>) {
+        (self.print)(line.as_ref());
     }
 }
 

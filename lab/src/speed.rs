@@ -62,16 +62,16 @@ pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport>
     let binaries = binaries.collect::<Result<Vec<_>>>()?;
     let room = ByteSize::new(largest.saturating_mul(ROOM_PER_INPUT_BYTE));
     let work = WorkFolder::make(&session.work, room)?;
-    session.say_what_is_kept(&work);
+    session.log_kept_folder(&work);
     let machine = Machine::describe();
     let wanted = Wanted { peers: settings.peers.as_deref(), python: settings.python.as_deref() };
     let found = peers::find(wanted, work.path(), &session.interrupt)?;
-    found.remarks.iter().for_each(|remark| session.say(remark));
+    found.remarks.iter().for_each(|remark| session.log(remark));
     let arena = Arena { work: &work, session, rounds: settings.runs, sampling: Sampling::Tree };
     let mut measurements = Vec::new();
     for &size in &settings.sizes {
         for (&program, binary) in settings.programs.iter().zip(&binaries) {
-            session.say(format!("{program} {size}: making the input and the reference"));
+            session.log(format!("{program} {size}: making the input and the reference"));
             let folder = work.path().join(format!("{program}-{size}"));
             let input = input::generate(program, size, &folder, &session.interrupt)?;
             let truth = Truth::of(program, &input.file, &session.interrupt)?;

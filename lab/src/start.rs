@@ -65,11 +65,11 @@ pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport>
     for _ in 0..settings.runs {
         tiny_seconds.push(once(&one)?);
     }
-    session.say(format!("tiny job: {} runs done", settings.runs));
+    session.log(format!("tiny job: {} runs done", settings.runs));
     let mut pairs_seconds = Vec::new();
     for round in 1..=MORE_TASKS_RUNS {
         pairs_seconds.push((once(&one)?, once(&many)?));
-        session.say(format!("{} map tasks more: {round}/{MORE_TASKS_RUNS}", MORE_TASKS));
+        session.log(format!("{} map tasks more: {round}/{MORE_TASKS_RUNS}", MORE_TASKS));
     }
     let per_task: Vec<f64> =
         pairs_seconds.iter().map(|(one, many)| (many - one) / f64::from(MORE_TASKS)).collect();

@@ -55,7 +55,7 @@ pub fn run(command: &mut Command) -> Ended {
         command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let mut texts = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if command.get_envs().any(|(name, value)| name == "NAPREDUCE_CLUSTER" && value.is_some()) {
-        number_jobs_anew(&mut texts);
+        renumber_jobs(&mut texts);
     }
     let [stdout, stderr] = texts;
     Ended { status, stdout, stderr }
@@ -63,7 +63,7 @@ pub fn run(command: &mut Command) -> Ended {
 
 /// Renumbers jobs, since earlier tests have run jobs on a shared cluster: the first job in these texts
 /// becomes `job_0001` and so on, as in an embedded run.
-fn number_jobs_anew(texts: &mut [String]) {
+fn renumber_jobs(texts: &mut [String]) {
     let mut jobs: Vec<String> = Vec::new();
     for text in texts.iter() {
         for (at, _) in text.match_indices("job_") {
@@ -93,15 +93,15 @@ fn executables() -> &'static PathBuf {
     EXECUTABLES.get_or_init(|| {
         // The path of a test is `target/debug/deps/name-hash`.
         let test = std::env::current_exe().expect("the path of this test");
-        let deps = test.parent().expect("a test lies in a folder");
-        let folder = deps.parent().expect("the folder of tests lies in a folder").to_owned();
+        let deps = test.parent().expect("a test is in a folder");
+        let folder = deps.parent().expect("the folder of tests is in a folder").to_owned();
         if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") {
             return folder;
         }
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--workspace", "--no-run", "--quiet"]);
         build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
-        build.arg("--target-dir").arg(folder.parent().expect("a profile lies in a target folder"));
+        build.arg("--target-dir").arg(folder.parent().expect("a profile is in a target folder"));
         if folder.ends_with("release") {
             build.arg("--release");
         }

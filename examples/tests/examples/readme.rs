@@ -8,7 +8,7 @@ const README: &str = include_str!("../../README.md");
 
 /// Returns the folder of the compiled programs.
 fn programs() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_wordcount")).parent().expect("a program lies in a folder")
+    Path::new(env!("CARGO_BIN_EXE_wordcount")).parent().expect("a program is in a folder")
 }
 
 /// Returns the first fenced block of a language after a heading.
@@ -34,9 +34,9 @@ fn prints_what_is_written_under(heading: &str) {
     shell.env("programs", programs()).env("examples", env!("CARGO_MANIFEST_DIR"));
     shell.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
     let ended = shell.output().expect("there is a shell");
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{heading}: {told}");
-    assert_eq!(String::from_utf8_lossy(&ended.stdout), block(heading, "text"), "{heading}: {told}");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{heading}: {errors}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), block(heading, "text"), "{heading}: {errors}");
     fs::remove_dir_all(&folder).expect("the folder was made by this test");
 }
 

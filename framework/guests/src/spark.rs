@@ -160,9 +160,9 @@ fn with_attempts(master: &str, attempts_max: u32) -> String {
 
 /// Returns the Spark inside its Python module, if this Python has one.
 fn module_home(python: &OsString) -> Option<PathBuf> {
-    let mut asked = Command::new(python);
-    asked.arg("-c").arg(FIND_MODULE).stdin(Stdio::null()).stderr(Stdio::null());
-    let answer = asked.output().ok().filter(|answer| answer.status.success())?;
+    let mut command = Command::new(python);
+    command.arg("-c").arg(FIND_MODULE).stdin(Stdio::null()).stderr(Stdio::null());
+    let answer = command.output().ok().filter(|answer| answer.status.success())?;
     let home = PathBuf::from(String::from_utf8(answer.stdout).ok()?.trim_end());
     home.join("bin").join(SUBMIT).is_file().then_some(home)
 }

@@ -264,7 +264,7 @@ pub fn run_live(
     }
     let takes = |run: &Run| Duration::from_micros(run.ended.0) + AROUND;
     let mut left: Duration = simulated.iter().map(takes).sum();
-    session.say(format!("{} on this machine, about {}", counted(runs.len(), "run"), minutes(left)));
+    session.log(format!("{} on this machine, about {}", counted(runs.len(), "run"), minutes(left)));
     let mut references: BTreeMap<u64, References> = BTreeMap::new();
     for (number, ((run, plan), simulated)) in runs.iter().zip(&plans).zip(&simulated).enumerate() {
         let jobs = run.live_plan(true)?;
@@ -278,12 +278,12 @@ pub fn run_live(
         let expected = Duration::from_micros(simulated.ended.0);
         let mut live = replayer.run(plan, &references[&key], expected)?;
         if !live.counts() {
-            session.say("a job was submitted too late or out of order: repeating the run");
+            session.log("a job was submitted too late or out of order: repeating the run");
             live = replayer.run(plan, &references[&key], expected)?;
         }
         left = left.saturating_sub(takes(simulated));
         let measured = run.live_rows(plan, &live, simulated, &costs)?;
-        session.say(format!(
+        session.log(format!(
             "{} {} {}, block {}: {:.1} s, {}{}; {} of {}, about {} left",
             run.key.paper,
             run.key.campaign,

@@ -92,7 +92,7 @@ impl<'s> Replayer<'s> {
 
     /// The outputs of the jobs, submitted all at once under FIFO, in tasks that take no time.
     pub fn references(&mut self, plan: &LivePlan) -> Result<References> {
-        self.bench.session.say(format!("running {} jobs undisturbed, for their outputs", plan.jobs.len()));
+        self.bench.session.log(format!("running {} jobs undisturbed, for their outputs", plan.jobs.len()));
         let at_once = |job: &SimulatedJob| SimulatedJob { submit: Time(0), ..job.clone() };
         let undisturbed = LivePlan {
             jobs: plan.jobs.iter().map(at_once).collect(),
@@ -213,7 +213,7 @@ impl Running<'_> {
             }
             let mut progress = Progress::new(session, jobs.len(), began, expected);
             while !threads.iter().all(ScopedJoinHandle::is_finished) {
-                progress.tell(so_far.load(Ordering::Relaxed));
+                progress.print(so_far.load(Ordering::Relaxed));
                 thread::sleep(SLICE);
             }
             let mut submitted = Vec::new();
@@ -243,7 +243,7 @@ impl Running<'_> {
             if began.elapsed() > limit {
                 bail!("{first} and {} other jobs did not end within {limit:?}", active.len() - 1);
             }
-            progress.tell(submitted.len() - active.len());
+            progress.print(submitted.len() - active.len());
             thread::sleep(POLL);
         }
     }
@@ -286,7 +286,7 @@ impl<'a> Progress<'a> {
         Progress { session, jobs, began, expected, printed: Instant::now() }
     }
 
-    fn tell(&mut self, done: usize) {
+    fn print(&mut self, done: usize) {
         if self.printed.elapsed() < PROGRESS {
             return;
         }
@@ -294,7 +294,7 @@ impl<'a> Progress<'a> {
         let passed = self.began.elapsed();
         let left = self.expected.saturating_sub(passed).as_secs_f64();
         let (jobs, passed) = (self.jobs, passed.as_secs_f64());
-        self.session.say(format!("  {done} of {jobs} jobs, {passed:.0} s, about {left:.0} s left"));
+        self.session.log(format!("  {done} of {jobs} jobs, {passed:.0} s, about {left:.0} s left"));
     }
 }
 

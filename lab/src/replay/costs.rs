@@ -63,7 +63,7 @@ pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'
     };
     let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
-        replayer.bench.session.say("measuring what a suspend and a checkpoint cost");
+        replayer.bench.session.log("measuring what a suspend and a checkpoint cost");
         let found = latency::measure(SAMPLES, &mut replayer.bench)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);
@@ -92,7 +92,7 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
 fn launch(plan: &LivePlan, replayer: &mut Replayer<'_>) -> Result<Span> {
     let probe = probe(plan);
     let slots = probe.settings(&Costs::default()).total_slots().0;
-    replayer.bench.session.say(format!("measuring what starting a task costs, on {slots} slots"));
+    replayer.bench.session.log(format!("measuring what starting a task costs, on {slots} slots"));
     let expected = Duration::from_micros(probe.work().0 / slots.max(1));
     let run = replayer.run(&probe, &Default::default(), expected)?;
     let took =

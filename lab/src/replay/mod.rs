@@ -201,7 +201,7 @@ impl Replaying<'_> {
                 let expected = Duration::from_micros(simulated.ended.0);
                 let RunName { scheduler, repetition, .. } = name;
                 let (all, seconds) = (self.settings.runs.repetitions, expected.as_secs_f64());
-                self.session.say(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
+                self.session.log(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
                 let live = replayer.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
                 self.take(name, live, simulated, files.as_deref_mut())?;
             }
@@ -223,7 +223,7 @@ impl Replaying<'_> {
         }
         self.lines.extend(lines);
         let run = figures(name, &live, &simulated);
-        self.session.say(format!(
+        self.session.log(format!(
             "{} {}: mean sojourn {:.3} s, simulated {:.3} s, {}{}",
             run.scheduler,
             run.repetition,

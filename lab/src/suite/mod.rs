@@ -76,11 +76,11 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport>
     }
     let room = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_BYTE));
     let work = WorkFolder::make(&session.work, room)?;
-    session.say_what_is_kept(&work);
+    session.log_kept_folder(&work);
     let python = settings.python.clone().or_else(python_of_the_path);
     let wanted = Wanted { peers: settings.peers.as_deref(), python: python.as_deref() };
     let found = peers::find(wanted, work.path(), &session.interrupt)?;
-    found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.say(remark));
+    found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.log(remark));
     let arena = Arena { work: &work, session, rounds: settings.repetitions, sampling: Sampling::Off };
     let inputs = SuiteInputs::make(&jobs, settings, &arena)?;
     let mut contests = Vec::new();
@@ -246,7 +246,7 @@ impl<'a> Work<'a> {
         let one_slot = Work { resources: Resources { slots: 1, ..self.resources }, ..self };
         let command = one_slot.our_command(&folder);
         let usage = run(&command, &folder, Sampling::Off, &session.interrupt)?;
-        session.say(format!("{job} with one slot: {:.3} s", usage.wall_seconds));
+        session.log(format!("{job} with one slot: {:.3} s", usage.wall_seconds));
         let output = folder.join("out");
         let digest = OutputDigest::read(&output)?;
         let lines = LineSet::of(&output)?;
@@ -424,7 +424,7 @@ impl SuiteInputs {
             return Ok(());
         }
         let session = arena.session;
-        session.say(format!("making {} of {}", size.rounded(), data.in_words()));
+        session.log(format!("making {} of {}", size.rounded(), data.in_words()));
         let folder = arena.work.path().join(data.in_words());
         let output = OutputSettings { watch: session.interrupt.watch(), ..OutputSettings::new(&folder) };
         let bytes = generate(data, size.bytes(), output);
@@ -461,7 +461,7 @@ impl SuiteInputs {
         let (Some(documents), false) = (self.of(job), self.made.contains_key(&SuiteData::Sequences)) else {
             return Ok(());
         };
-        session.say("counting sequences for ranked-inverted-index");
+        session.log("counting sequences for ranked-inverted-index");
         let folder = arena.work.fresh("run")?;
         let output = arena.work.path().join(SuiteData::Sequences.in_words());
         let places = JobPlaces { input: &documents.folder, centroids: &self.centroids, output: &output };

@@ -44,16 +44,16 @@ impl WrittenMoment {
         let stamp = match self {
             WrittenMoment::At(stamp) => stamp,
             WrittenMoment::Local(civil) => {
-                civil.to_zoned(zone.clone()).map_err(|_| far_away(civil))?.timestamp()
+                civil.to_zoned(zone.clone()).map_err(|_| out_of_range(civil))?.timestamp()
             }
-            WrittenMoment::Ago(ago) => now.checked_sub(ago).map_err(|_| far_away(now))?,
+            WrittenMoment::Ago(ago) => now.checked_sub(ago).map_err(|_| out_of_range(now))?,
         };
         let millis = u64::try_from(stamp.as_millisecond());
         millis.map_err(|_| anyhow!("{stamp}: before 1970; give a later time"))
     }
 }
 
-fn far_away(moment: impl Display) -> anyhow::Error {
+fn out_of_range(moment: impl Display) -> anyhow::Error {
     anyhow!("{moment}: out of range; give a year from 1970 to 9998")
 }
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_ours_when_it_is_empty_or_marked() {
+    fn empty_or_marked_directory_is_accepted() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path();
         fs::write(path.join("harmless"), "").expect("written");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_somebody_else_is_refused_and_stays_as_it_is() {
+    fn foreign_directory_is_refused_and_unchanged() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path();
         fs::write(path.join("letters"), "").expect("written");
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_not_understood_is_named() {
+    fn unreadable_mark_is_reported() {
         let place = tempfile::tempdir().expect("a directory");
         for text in
             ["", "{}", "{\"version\":2,\"directory\":\"worker\"}", "{\"version\":1,\"directory\":\"attic\"}"]

@@ -49,7 +49,7 @@ impl<T: Clone> Once<T> {
     ///
     /// # Errors
     /// The key was used for another command.
-    pub fn give<E>(
+    pub fn run_once<E>(
         &self,
         key: OnceKey,
         what: u128,
@@ -117,19 +117,19 @@ mod tests {
     fn command_runs_once_within_a_day() {
         let (once, given) = (Once::default(), AtomicU32::new(0));
         let order = || Ok::<_, Infallible>(given.fetch_add(1, SeqCst));
-        assert_eq!(once.give(key(1), 7, 0, order), Ok(Ok(0)));
-        assert_eq!(once.give(key(1), 7, KEPT_MILLIS - 1, order), Ok(Ok(0)));
-        assert_eq!(once.give(key(1), 8, KEPT_MILLIS - 1, order), Err(OtherOrder));
-        assert_eq!(once.give(("bob".to_owned(), "1".to_owned()), 8, 1, order), Ok(Ok(1)));
-        assert_eq!(once.give(key(1), 8, KEPT_MILLIS, order), Ok(Ok(2)));
+        assert_eq!(once.run_once(key(1), 7, 0, order), Ok(Ok(0)));
+        assert_eq!(once.run_once(key(1), 7, KEPT_MILLIS - 1, order), Ok(Ok(0)));
+        assert_eq!(once.run_once(key(1), 8, KEPT_MILLIS - 1, order), Err(OtherOrder));
+        assert_eq!(once.run_once(("bob".to_owned(), "1".to_owned()), 8, 1, order), Ok(Ok(1)));
+        assert_eq!(once.run_once(key(1), 8, KEPT_MILLIS, order), Ok(Ok(2)));
     }
 
     #[test]
     fn failed_command_may_be_sent_again() {
         let once = Once::default();
-        assert_eq!(once.give(key(1), 7, 0, || Err("unavailable")), Ok(Err("unavailable")));
-        assert_eq!(once.give(key(1), 8, 0, || Ok::<_, &str>(3)), Ok(Ok(3)));
-        assert_eq!(once.give(key(1), 7, 0, || Err("not called")), Err(OtherOrder));
+        assert_eq!(once.run_once(key(1), 7, 0, || Err("unavailable")), Ok(Err("unavailable")));
+        assert_eq!(once.run_once(key(1), 8, 0, || Ok::<_, &str>(3)), Ok(Ok(3)));
+        assert_eq!(once.run_once(key(1), 7, 0, || Err("not called")), Err(OtherOrder));
     }
 
     #[test]
@@ -137,7 +137,9 @@ mod tests {
         let (once, given) = (Once::default(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| once.give(key(1), 7, 0, || Ok::<_, Infallible>(given.fetch_add(1, SeqCst))));
+                scope.spawn(|| {
+                    once.run_once(key(1), 7, 0, || Ok::<_, Infallible>(given.fetch_add(1, SeqCst)))
+                });
             }
         });
         assert_eq!(given.into_inner(), 1);
@@ -147,10 +149,10 @@ mod tests {
     fn oldest_keys_are_dropped() {
         let once = Once::default();
         for number in 0..=KEYS_MAX {
-            assert_eq!(once.give(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));
+            assert_eq!(once.run_once(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));
         }
         assert_eq!(lock(&once.known).orders.len(), KEYS_MAX);
-        assert_eq!(once.give(key(0), 8, 0, || Ok::<_, Infallible>(99)), Ok(Ok(99)));
-        assert_eq!(once.give(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)), Ok(Ok(KEYS_MAX)));
+        assert_eq!(once.run_once(key(0), 8, 0, || Ok::<_, Infallible>(99)), Ok(Ok(99)));
+        assert_eq!(once.run_once(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)), Ok(Ok(KEYS_MAX)));
     }
 }

@@ -38,7 +38,7 @@ impl GzipStream {
 
     /// Continues after a member. As in gzip(1), zeros up to the end are padding; other data is ignored with a
     /// warning.
-    fn go_on(&mut self) -> Result<(), ReadError> {
+    fn next_member(&mut self) -> Result<(), ReadError> {
         let Some(ended) = self.member.take() else { return Ok(()) };
         let mut stored = ended.into_inner();
         let offset = stored.position();
@@ -63,7 +63,7 @@ impl Decoder for GzipStream {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         while let Some(member) = &mut self.member {
             match member.read(into) {
-                Ok(0) if !into.is_empty() => self.go_on()?,
+                Ok(0) if !into.is_empty() => self.next_member()?,
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {

@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     loop {
         let began = Instant::now();
-        match scale.look(&mut client, began, arguments.every) {
+        match scale.run_round(&mut client, began, arguments.every) {
             Ok(()) => scale.last_error.clear(),
             Err(error) => {
                 // Most errors are temporary: a coordinator that restarts, a full batch queue.
@@ -114,7 +114,7 @@ struct Scale {
 
 impl Scale {
     /// Runs one round.
-    fn look(&mut self, client: &mut ClusterClient, now: Instant, every: Duration) -> Result<()> {
+    fn run_round(&mut self, client: &mut ClusterClient, now: Instant, every: Duration) -> Result<()> {
         let wanted = client.ask(ListQueues)?.wanted;
         let wanted = wanted.map.max(wanted.reduce);
         let workers = client.ask(ListWorkers)?;

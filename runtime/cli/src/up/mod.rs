@@ -286,10 +286,10 @@ impl Up {
                 }
                 Ok(Event::NotReady(reason)) => bail!("cannot start the cluster: {reason}"),
                 Ok(Event::Signal(signal)) => return Ok(signal),
-                Ok(Event::Silent(index)) => self.look_after(index, true)?,
+                Ok(Event::Silent(index)) => self.plan_restart(index, true)?,
                 Err(RecvTimeoutError::Timeout) => {
                     for index in 0..self.daemons.len() {
-                        self.look_after(index, false)?;
+                        self.plan_restart(index, false)?;
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -309,7 +309,7 @@ impl Up {
     }
 
     /// Plans the restart of a daemon that has died, unless it was drained.
-    fn look_after(&mut self, index: usize, silent: bool) -> Result<()> {
+    fn plan_restart(&mut self, index: usize, silent: bool) -> Result<()> {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
         let name = daemon.name.clone();

@@ -46,7 +46,7 @@ impl ClusterCoordinator {
     fn answer_message(&mut self, asked: ToCoordinator, reply: Reply) {
         use FromCoordinator as Answer;
         use ToCoordinator as Asked;
-        if let Some(job) = self.ended_that_is_meant(&asked) {
+        if let Some(job) = self.ended_job_of(&asked) {
             return self.answer_about_ended(job, asked, reply);
         }
         let answer = match asked {

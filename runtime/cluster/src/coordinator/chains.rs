@@ -96,7 +96,7 @@ impl ClusterCoordinator {
             return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
         self.chains.watched.entry(chain).or_default().waiting.push(reply);
-        self.look_after_chains();
+        self.remove_unused_chains();
     }
 
     /// Returns whether a job of the chain is running.
@@ -105,7 +105,7 @@ impl ClusterCoordinator {
     }
 
     /// Removes the data of chains that no job can need.
-    pub(super) fn look_after_chains(&mut self) {
+    pub(super) fn remove_unused_chains(&mut self) {
         if self.local.state().chains().is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ use super::requests::{LogHolder, Refusal, Reply, send};
 
 impl ClusterCoordinator {
     /// Returns the job that a request is about, if it has ended or is unknown.
-    pub(super) fn ended_that_is_meant(&self, asked: &ToCoordinator) -> Option<JobId> {
+    pub(super) fn ended_job_of(&self, asked: &ToCoordinator) -> Option<JobId> {
         let job = match asked {
             ToCoordinator::GetJob(GetJob { job })
             | ToCoordinator::ListTasks(ListTasks { job: Some(job) })

@@ -221,8 +221,8 @@ impl ClusterCoordinator {
     fn on_tick(&mut self) {
         let paused = self.ticked.elapsed();
         self.ticked = now();
-        self.look_after_workers(paused);
-        self.look_after_chains();
+        self.check_liveness(paused);
+        self.remove_unused_chains();
         self.sample();
         self.local.on_tick();
     }

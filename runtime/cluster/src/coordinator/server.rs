@@ -112,7 +112,7 @@ async fn serve(
     let gate = Intake { inputs: inputs.clone(), desk, liveness: configuration.liveness };
     let ended = loop {
         tokio::select! {
-            arrival = listener.accept() => gate.let_in(arrival),
+            arrival = listener.accept() => gate.admit(arrival),
             ended = &mut coordinator => break ended,
             signal = interrupts.arrival() => {
                 let signal = signal.map_err(io("wait for signals"))?;
@@ -138,7 +138,7 @@ struct Intake {
 static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 impl Intake {
-    fn let_in(&self, arrival: Incoming) {
+    fn admit(&self, arrival: Incoming) {
         let Incoming { role, connection, peer } = arrival;
         match role {
             Role::Worker => {

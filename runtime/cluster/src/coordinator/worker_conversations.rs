@@ -171,7 +171,7 @@ impl ClusterCoordinator {
 
     /// Declares workers lost that were silent for too long. `paused` is the time since the last check: after
     /// a pause of this process itself, messages may be waiting unread.
-    pub(super) fn look_after_workers(&mut self, paused: Duration) {
+    pub(super) fn check_liveness(&mut self, paused: Duration) {
         let liveness = self.configuration.liveness;
         if paused > liveness / 2 {
             self.local.state_mut().begin_to_listen();

@@ -25,7 +25,7 @@ impl Disk {
     }
 
     /// Checks the disk; returns the new shortage, if any, when the state has changed.
-    pub(super) fn look(&mut self) -> Option<Option<String>> {
+    pub(super) fn check(&mut self) -> Option<Option<String>> {
         let found = statvfs(&self.path).map_err(io::Error::from);
         self.judge(found.as_ref())
     }

@@ -63,7 +63,7 @@ impl Environment for WorkerEnvironment {
 
     fn watch_disk(&self) -> WatchDisk {
         let mut disk = Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve);
-        Box::new(move || disk.look())
+        Box::new(move || disk.check())
     }
 
     fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)> {

@@ -23,11 +23,11 @@ impl Job {
     /// Returns how many slots of a kind it holds or could use: its attempts, including suspended ones, and
     /// its launchable tasks.
     pub fn demand(&self, kind: TaskKind) -> u32 {
-        self.demand_beside(kind, self.eligible_count(kind))
+        self.demand_with(kind, self.eligible_count(kind))
     }
 
     /// Returns the same for a known number of launchable tasks.
-    pub fn demand_beside(&self, kind: TaskKind, eligible: u32) -> u32 {
+    pub fn demand_with(&self, kind: TaskKind, eligible: u32) -> u32 {
         let suspended = if self.state == JobState::Active { self.suspended(kind) } else { 0 };
         self.holding(kind) + suspended + eligible
     }

@@ -36,7 +36,7 @@ impl JobHistory<'_> {
         match record {
             Record::AttemptLaunched { attempt, worker, duplicate_of } => {
                 if let Some(slow) = duplicate_of {
-                    self.say(at_millis, format!("{attempt} races {slow}, which is slow"));
+                    self.add_event(at_millis, format!("{attempt} races {slow}, which is slow"));
                 }
                 self.on_launched(at_micros, *attempt, *worker, worker_name);
             }
@@ -56,7 +56,7 @@ impl JobHistory<'_> {
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
             Record::OutputMoved(attempt) => {
-                self.say(at_millis, format!("the output of {attempt} was copied off its worker"));
+                self.add_event(at_millis, format!("the output of {attempt} was copied off its worker"));
             }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
@@ -74,28 +74,30 @@ impl JobHistory<'_> {
             | Record::Suspended(_)
             | Record::Resumed(_) => self.on_preemption(at_micros, record),
             Record::JobChanged { change, reason, .. } => {
-                self.say(at_millis, format!("it has {} from now on: {reason}", change.in_words()));
+                self.add_event(at_millis, format!("it has {} from now on: {reason}", change.in_words()));
             }
-            Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
+            Record::JobAccepted(_) => self.add_event(at_millis, "submitted".to_owned()),
             Record::OutputLost(task) => {
-                self.say(at_millis, format!("the output of {task} is lost; it runs again"));
+                self.add_event(at_millis, format!("the output of {task} is lost; it runs again"));
             }
             Record::TaskIsolated { task, reason } => {
-                self.say(at_millis, format!("{task} runs alone from now on: {reason}"));
+                self.add_event(at_millis, format!("{task} runs alone from now on: {reason}"));
             }
             Record::JobDecided(_, outcome) => {
                 self.book.decided();
                 // A succeeded job ends as soon as its output is committed.
                 if *outcome != JobOutcome::Succeeded {
-                    self.say(at_millis, format!("{ENDING}{}", in_words(outcome)));
+                    self.add_event(at_millis, format!("{ENDING}{}", in_words(outcome)));
                 }
             }
-            Record::JobEnded(_, outcome) => self.say(at_millis, format!("{ENDED}{}", in_words(outcome))),
+            Record::JobEnded(_, outcome) => {
+                self.add_event(at_millis, format!("{ENDED}{}", in_words(outcome)))
+            }
         }
     }
 
     /// Adds an event.
-    pub fn say(&mut self, at_millis: u64, text: String) {
+    pub fn add_event(&mut self, at_millis: u64, text: String) {
         self.events.push(HistoryLine { at_millis, text });
     }
 
@@ -208,7 +210,7 @@ impl JobHistory<'_> {
             }
             _ => return,
         };
-        self.say(at_micros / 1_000, text);
+        self.add_event(at_micros / 1_000, text);
     }
 
     /// Records a worker's account of a preemption, and its notes.
@@ -216,14 +218,16 @@ impl JobHistory<'_> {
         self.book.accounted(at_micros, attempt, account);
         let at_millis = at_micros / 1_000;
         match &account.what {
-            Preempted::Restored => self.say(at_millis, format!("{attempt} continues from its checkpoint")),
+            Preempted::Restored => {
+                self.add_event(at_millis, format!("{attempt} continues from its checkpoint"))
+            }
             Preempted::RestoreRefused(why) => {
-                self.say(at_millis, format!("{attempt} starts from scratch: {why}"));
+                self.add_event(at_millis, format!("{attempt} starts from scratch: {why}"));
             }
             _ => {}
         }
         for note in &account.notes {
-            self.say(at_millis, format!("{attempt}: {note}"));
+            self.add_event(at_millis, format!("{attempt}: {note}"));
         }
     }
 }

@@ -59,7 +59,7 @@ impl Isolation {
             let Some(name) = name.to_str() else { return false };
             PASSED.contains(&name)
                 || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                || rules.pass_environment.iter().any(|also| is_meant(also, name))
+                || rules.pass_environment.iter().any(|also| matches(also, name))
         };
         let environment = std::env::vars_os().filter(|(name, _)| passed(name)).collect();
         Ok(Isolation { rules: rules.clone(), groups, environment })
@@ -87,7 +87,7 @@ impl Isolation {
 }
 
 /// Returns whether `name` equals `given`, or has its prefix if `given` ends in a star.
-fn is_meant(given: &str, name: &str) -> bool {
+fn matches(given: &str, name: &str) -> bool {
     given.strip_suffix('*').map_or(given == name, |beginning| name.starts_with(beginning))
 }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn star_matches_rest_of_variable_name() {
-        assert!(is_meant("AWS_*", "AWS_REGION") && is_meant("AWS_REGION", "AWS_REGION"));
-        assert!(!is_meant("AWS_*", "MY_AWS_REGION") && !is_meant("AWS_", "AWS_REGION"));
+        assert!(matches("AWS_*", "AWS_REGION") && matches("AWS_REGION", "AWS_REGION"));
+        assert!(!matches("AWS_*", "MY_AWS_REGION") && !matches("AWS_", "AWS_REGION"));
     }
 }

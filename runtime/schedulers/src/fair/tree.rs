@@ -174,7 +174,7 @@ impl Tree {
         }
         let part = |kind| {
             let (eligible, usage) = (job.eligible_count(kind), job.holding(kind));
-            let demand = job.demand_beside(kind, eligible);
+            let demand = job.demand_with(kind, eligible);
             JobDemand {
                 held: Amount { usage: usage.into(), demand: demand.into() },
                 open: eligible > 0,

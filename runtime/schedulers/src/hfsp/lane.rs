@@ -228,7 +228,7 @@ impl Lane {
         let tasks_left = job.tasks_total(kind) - done;
         JobDemand {
             eligible,
-            suspended: job.demand_beside(kind, eligible) - holding - eligible,
+            suspended: job.demand_with(kind, eligible) - holding - eligible,
             holding,
             requested: job.requested(kind),
             promised: job.promised(kind),

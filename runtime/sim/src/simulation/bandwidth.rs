@@ -93,7 +93,7 @@ impl Simulation {
             let place = self.workers[worker as usize].attempts[position];
             if self.attempts.at(place).phase == Phase::Working {
                 // Its resource depends on its progress.
-                self.bring_up_to_date(place);
+                self.charge_slot_time(place);
                 let attempt = self.attempts.at(place);
                 let (resource, wanted) = demand(attempt, self.jobs.at_mut(attempt.id.task.job));
                 running.push((place, resource, wanted));

@@ -84,7 +84,7 @@ impl Simulation {
         known.orders.clear();
         let (id, machine, attempts) = (known.id, known.machine, std::mem::take(&mut known.attempts));
         for place in attempts {
-            self.bring_up_to_date(place);
+            self.charge_slot_time(place);
             let attempt = self.attempts.at_mut(place);
             // The rest of its exit has no effect.
             attempt.phase = Phase::Gone;

@@ -173,7 +173,7 @@ impl Simulation {
     }
 
     fn master_ends(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         self.set_phase(place, Phase::Ended);
         self.attempts.at_mut(place).commit_requested = true;
         self.send_report(place, Report::CommitRequested);

@@ -315,7 +315,7 @@ impl Simulation {
         let now = self.now;
         let live: Vec<u32> = self.workers.iter().flat_map(|worker| worker.attempts.clone()).collect();
         for place in live {
-            self.bring_up_to_date(place);
+            self.charge_slot_time(place);
             self.run.slot_time.unfinished += self.attempts.at(place).executed();
         }
         let mut sojourns = 0;

@@ -55,7 +55,7 @@ impl Simulation {
     /// Reports the progress of an attempt if it is running.
     pub(super) fn report_progress(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Fetching {
-            self.bring_up_to_date(place);
+            self.charge_slot_time(place);
         }
         let attempt = self.attempts.at(place);
         if matches!(attempt.phase, Phase::Working | Phase::Fetching) {

@@ -33,7 +33,7 @@ impl Simulation {
     }
 
     /// Accounts the slot time of an attempt until now.
-    pub(super) fn bring_up_to_date(&mut self, place: u32) {
+    pub(super) fn charge_slot_time(&mut self, place: u32) {
         let attempt = self.attempts.at_mut(place);
         if attempt.phase == Phase::Fetching {
             let job = self.jobs.at_mut(attempt.id.task.job);
@@ -50,7 +50,7 @@ impl Simulation {
         if self.attempts.at(place).stamp != stamp {
             return;
         }
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         match self.attempts.at(place).phase {
             Phase::Starting => {
                 self.begin_work(place);
@@ -74,7 +74,7 @@ impl Simulation {
 
     /// Handles the arrival of a launch order.
     pub(super) fn start(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         if let Some(lasts) = self.start_of_master(place) {
             return self.start_phase(place, Phase::Starting, lasts);
         }
@@ -115,7 +115,7 @@ impl Simulation {
 
     /// Starts the work of an attempt, or the fetching of map outputs.
     pub(super) fn begin_work(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
         attempt.stamp = attempt.stamp.wrapping_add(1);
@@ -196,7 +196,7 @@ impl Simulation {
     /// Commits an attempt.
     pub(super) fn attempt_commits(&mut self, place: u32) {
         if self.attempts.at(place).phase == Phase::Ended {
-            self.bring_up_to_date(place);
+            self.charge_slot_time(place);
             self.exit(place, Report::Done { output_bytes: 0 });
         }
     }
@@ -217,7 +217,7 @@ impl Simulation {
     }
 
     pub(super) fn suspend(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let overheads = self.settings.overheads;
         let attempt = self.attempts.at(place);
         let (id, worker) = (attempt.id, attempt.worker as usize);
@@ -246,7 +246,7 @@ impl Simulation {
     }
 
     pub(super) fn resume(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
         let memory = self.jobs.at_mut(job).plan.memory;
@@ -256,7 +256,7 @@ impl Simulation {
     }
 
     pub(super) fn save(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let bytes = self.checkpoint_bytes(place);
         let lasts = self.settings.overheads.checkpoint_write.of(bytes);
         self.start_phase(place, Phase::Saving, lasts);
@@ -264,7 +264,7 @@ impl Simulation {
 
     /// Checkpoints a suspended attempt: it is woken without a slot, saves its work and exits.
     pub(super) fn wake_to_save(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
         let memory = self.jobs.at_mut(job).plan.memory;
@@ -276,7 +276,7 @@ impl Simulation {
     }
 
     pub(super) fn kill(&mut self, place: u32) {
-        self.bring_up_to_date(place);
+        self.charge_slot_time(place);
         let attempt = self.attempts.at(place);
         let (phase, worker, job) = (attempt.phase, attempt.worker as usize, attempt.id.task.job);
         if phase == Phase::Cleaning {

@@ -68,7 +68,7 @@ pub fn run_once(route: &Route, call: &Call<'_>) -> Result<Reply, Problem> {
         }
     };
     let given =
-        call.web.once.give((call.credentials.name.clone(), key.to_owned()), digest, now_millis(), answer);
+        call.web.once.run_once((call.credentials.name.clone(), key.to_owned()), digest, now_millis(), answer);
     let (status, body) = given.map_err(|OtherOrder| {
         Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,

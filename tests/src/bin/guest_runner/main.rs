@@ -37,9 +37,9 @@ fn main() {
         }
         let mut job = EngineJob::new(&directory, read(&path), &engine["settings"]);
         match job.run() {
-            Ok(()) => say(json!({"event": "done", "number": number, "failed_maps": job.failed})),
+            Ok(()) => print_event(json!({"event": "done", "number": number, "failed_maps": job.failed})),
             Err((task, reason)) => {
-                say(json!({"event": "failed", "number": number, "task": task, "reason": reason}));
+                print_event(json!({"event": "failed", "number": number, "task": task, "reason": reason}));
             }
         }
         number += 1;
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn say(event: Value) {
+fn print_event(event: Value) {
     let mut out = std::io::stdout().lock();
     // Fails if the submitter has ended.
     let _ = writeln!(out, "\x1e{event}");
@@ -116,7 +116,7 @@ impl EngineJob {
             let broken = if reduce == 0 { self.breaks.clone() } else { String::new() };
             let stream = breaks::broken(&broken, of_maps, |bound| self.random.below(bound));
             let report = self.guest("r", reduce, 1, stream)?;
-            self.say_report(&number, &report);
+            self.print_report(&number, &report);
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl EngineJob {
             for mut frame in Frames::of(&output) {
                 let map = frame.map;
                 if reduces == 0 {
-                    self.say_report(&number, &frame.payload);
+                    self.print_report(&number, &frame.payload);
                     continue;
                 }
                 let partition =
@@ -153,7 +153,7 @@ impl EngineJob {
         Ok(breaks::broken("", of_maps, |bound| self.random.below(bound)))
     }
 
-    fn say_report(&self, number: &Value, report: &[u8]) {
+    fn print_report(&self, number: &Value, report: &[u8]) {
         let mut report: Value = serde_json::from_slice(report).expect("a report is JSON");
         let task = report["task"].as_str().expect("a task").to_owned();
         let is_first = task.ends_with("_0000");
@@ -165,7 +165,7 @@ impl EngineJob {
         }
         let times = if is_first && self.breaks == "reported twice" { 2 } else { 1 };
         for _ in 0..times {
-            say(json!({"event": "report", "number": number, "report": report}));
+            print_event(json!({"event": "report", "number": number, "report": report}));
         }
     }
 

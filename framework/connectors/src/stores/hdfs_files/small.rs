@@ -18,7 +18,7 @@ pub(super) fn draw() -> String {
 }
 
 /// Options for a file that only this process writes, so an existing one is its own.
-pub(super) fn anew(with_directories: bool) -> WriteOptions {
+pub(super) fn overwriting(with_directories: bool) -> WriteOptions {
     WriteOptions::default().overwrite(true).create_parent(with_directories)
 }
 
@@ -29,7 +29,7 @@ pub(super) async fn write_small(
     bytes: &[u8],
     with_directories: bool,
 ) -> Result<(), Failure> {
-    let mut writer = ask(hdfs.client.create(path, anew(with_directories))).await?;
+    let mut writer = ask(hdfs.client.create(path, overwriting(with_directories))).await?;
     if !bytes.is_empty() {
         ask(writer.write_bytes(Bytes::copy_from_slice(bytes))).await?;
     }

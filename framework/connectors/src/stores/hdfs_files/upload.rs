@@ -8,7 +8,7 @@ use hdfs_native::file::FileWriter;
 use napreduce_protocol::{PendingUpload, StoreError, UploadWriter};
 
 use super::layout::{Places, upload_of, uploads_of};
-use super::small::{anew, draw, remove_file};
+use super::small::{draw, overwriting, remove_file};
 use super::waiting::{read, written};
 use crate::stores::figures::WRITTEN;
 use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
@@ -34,7 +34,7 @@ impl HdfsUpload {
             let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
             written(&uri, move || {
                 let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
-                async move { ask(hdfs.client.create(&path, anew(true))).await }
+                async move { ask(hdfs.client.create(&path, overwriting(true))).await }
             })?
         };
         Ok(HdfsUpload { uri, hdfs, id, path, writer: Some(begun) })

@@ -148,7 +148,7 @@ impl Client {
 
     async fn answer(&mut self, asked: ToCoordinator) -> Result<(), Parting> {
         match asked {
-            ToCoordinator::OfferBlob(OfferBlob { blob }) => self.take_in(blob).await,
+            ToCoordinator::OfferBlob(OfferBlob { blob }) => self.pin_blob(blob).await,
             ToCoordinator::Chunk(_) => {
                 Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
             }

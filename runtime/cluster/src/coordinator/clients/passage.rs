@@ -14,7 +14,7 @@ const PINS_MAX: usize = super::checks::FILES_MAX + 1;
 
 impl Client {
     /// Pins a blob for the client's next submission; receives it if it is missing.
-    pub(super) async fn take_in(&mut self, blob: Blob) -> Result<(), Parting> {
+    pub(super) async fn pin_blob(&mut self, blob: Blob) -> Result<(), Parting> {
         let max = self.desk.limits.blob_bytes_max;
         if blob.bytes > max {
             let reason = format!(

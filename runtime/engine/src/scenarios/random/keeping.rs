@@ -28,14 +28,14 @@ impl Keeping {
         let stopped = self.stopped.values().flatten().copied();
         let over: Vec<AttemptId> = stopped.filter(|id| Some(*id) == refused || !is_live(*id)).collect();
         for id in over {
-            self.goes_on(id);
+            self.releases(id);
         }
         for effect in effects {
             match effect {
                 Effect::Send { worker, order: Order::Suspend { attempt } } => self.stops(*worker, *attempt),
                 Effect::Send { order: Order::Resume { attempt }, .. }
                 | Effect::Send { order: Order::Checkpoint { attempt }, .. }
-                | Effect::Send { order: Order::Kill { attempt }, .. } => self.goes_on(*attempt),
+                | Effect::Send { order: Order::Kill { attempt }, .. } => self.releases(*attempt),
                 _ => {}
             }
         }
@@ -60,7 +60,7 @@ impl Keeping {
         }
     }
 
-    fn goes_on(&mut self, attempt: AttemptId) {
+    fn releases(&mut self, attempt: AttemptId) {
         let SuspendedMax::AtMost(most) = self.most else { return };
         for (worker, stopped) in &mut self.stopped {
             if stopped.remove(&attempt) && stopped.len() <= (most / 2) as usize {

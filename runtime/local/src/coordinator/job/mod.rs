@@ -213,7 +213,7 @@ impl LiveJob {
         match (record, &self.accepted.rerun_of) {
             (Record::JobAccepted(_), Some(of)) => {
                 let text = format!("submitted as a rerun of {}: {}", of.job, of.reason);
-                self.history().say(at_micros / 1_000, text);
+                self.history().add_event(at_micros / 1_000, text);
             }
             _ => self.history().on_record(at_micros, record, worker_name),
         }
