@@ -1,6 +1,6 @@
 //! The comparison of wait, kill, suspend and checkpoint on real tasks. Two jobs share one slot: the low job runs, the
 //! high job is submitted when the low one has done some per cent, and rules of the trigger scheduler preempt the low
-//! one. Primitives and per cents take turns within each repetition, on one cluster (OS-Assisted Task Preemption for
+//! one. Primitives and percentages take turns within each repetition, on one cluster (OS-Assisted Task Preemption for
 //! Hadoop, section IV).
 
 mod report;
@@ -65,7 +65,7 @@ pub struct PreemptSettings {
     /// How often each cell is measured; with fewer than 6 there are no intervals and no verdicts
     #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// Progress of the low job when the high one comes, in per cent
+    /// Progress of the low job when the high one is submitted, in per cent
     #[arg(long = "at", value_name = "PERCENT,...", value_delimiter = ',', default_value = "10,20,30,40,50,60,70,80,90",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     pub percents: Vec<u32>,
@@ -324,7 +324,7 @@ impl<'a> TwoJobs<'a> {
             low_attempts: low_end.attempts.len(),
             freed_millis: low_end.preemptions.first().and_then(freed_millis),
             swapped_bytes: swapped.max(),
-            as_asked: as_asked(plan.primitive, &low_end),
+            used_only: used_only(plan.primitive, &low_end),
             identical,
         })
     }
@@ -350,7 +350,7 @@ fn freed_millis(preemption: &PreemptionSummary) -> Option<f64> {
 }
 
 /// Whether the low job was preempted by the chosen primitive and by nothing else.
-fn as_asked(asked: Strategy, low: &JobDetail) -> bool {
+fn used_only(asked: Strategy, low: &JobDetail) -> bool {
     let end = match asked {
         Strategy::Wait => return low.preemptions.is_empty(),
         Strategy::Kill => PreemptionEnd::Killed,

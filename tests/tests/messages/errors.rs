@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use super::assert_snapshot;
 #[path = "../structure/files.rs"]
@@ -45,6 +45,12 @@ fn is_test_attribute(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Group(group) if group.to_string().replace(' ', "").starts_with("[cfg(test)"))
 }
 
+/// Returns whether the tokens are a doc comment, which the lexer turns into an attribute.
+fn is_doc_comment(group: &Group) -> bool {
+    let first = group.stream().into_iter().next();
+    matches!(first, Some(TokenTree::Ident(name)) if name == "doc")
+}
+
 /// Adds the texts among tokens; `in_error` is whether they belong to an error.
 fn collect(tokens: TokenStream, in_error: bool, found: &mut BTreeSet<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -53,6 +59,7 @@ fn collect(tokens: TokenStream, in_error: bool, found: &mut BTreeSet<String>) {
     for token in tokens {
         is_skipped |= is_test_attribute(&token);
         match token {
+            TokenTree::Group(group) if is_doc_comment(&group) => {}
             TokenTree::Group(group) if is_skipped => is_skipped = group.delimiter() != Delimiter::Brace,
             TokenTree::Group(group) => {
                 let takes_errors = words.last().is_some_and(|word| TAKE_ERRORS.contains(&word.as_str()));
@@ -107,6 +114,10 @@ fn collect_finds_texts_of_errors_only() {
             ensure!(text.len() > 1, "too short ({})", text.len());
             Err(anyhow!("word").context("cannot finish \
                  this"))
+        }
+        struct Usage {
+            /// Not an error.
+            slots: u32,
         }
         impl fmt::Display for OwnError { fn fmt() { f.write_str("own words") } }
         #[cfg(test)]
