@@ -86,7 +86,7 @@ fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<
 
 /// Selects the objects of a directory; each comes with the number of its names below the argument.
 fn directly(found: Vec<(FoundObject, usize)>, recursive: bool) -> Result<Vec<FoundObject>, InputError> {
-    let mut meant = Vec::new();
+    let mut selected = Vec::new();
     for (object, left) in found {
         let names: Vec<&str> = object.uri.key().split('/').collect();
         let below = &names[names.len() - left..];
@@ -95,13 +95,13 @@ fn directly(found: Vec<(FoundObject, usize)>, recursive: bool) -> Result<Vec<Fou
         }
         if left > 1 && !recursive {
             let folder = |depth: usize| object.uri.with_key(&names[..depth].join("/")).to_string();
-            let asked = names.len() - left;
+            let depth_given = names.len() - left;
             return Err(InputError::Nested {
-                directory: folder(asked).trim_end_matches('/').into(),
-                nested: folder(asked + 1).into(),
+                directory: folder(depth_given).trim_end_matches('/').into(),
+                nested: folder(depth_given + 1).into(),
             });
         }
-        meant.push(object);
+        selected.push(object);
     }
-    Ok(meant)
+    Ok(selected)
 }
