@@ -1,6 +1,6 @@
 //! The output of task processes.
 //!
-//! A process writes directly to two files, so that its last words survive its death. The files are reused by
+//! A process writes directly to two files, so that its last output survives a crash. The files are reused by
 //! later attempts: most print nothing, and creating two files for each would cost more than the rest of its
 //! start. When an attempt ends, its output is appended to the job's log.
 //!
