@@ -6,7 +6,7 @@ use std::time::Duration;
 use napreduce_engine::JobId;
 use tokio::time::Instant;
 
-use crate::output::{Lease, OutputClaim};
+use crate::output::{OutputClaim, Renewal};
 
 /// The first and the longest backoff.
 const WAIT_FIRST: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ pub(super) fn wait_after(tries: u32) -> Duration {
 /// The claim of a job.
 #[derive(Debug)]
 pub(super) enum Claim {
-    Held(Box<OutputClaim>),
+    Held(Box<dyn OutputClaim>),
     /// It is being resumed outside the loop.
     Coming {
         tries: u32,
@@ -67,14 +67,14 @@ impl Claims {
         self.by_job.iter().filter_map(due).collect()
     }
 
-    /// Returns the leases to renew, if it is time.
-    pub fn leases_due(&mut self, now: Instant) -> Option<Vec<Lease>> {
+    /// Returns the renewals of all leases, if it is time.
+    pub fn renewals_due(&mut self, now: Instant) -> Option<Vec<Renewal>> {
         if now.duration_since(self.renewed) < RENEWAL {
             return None;
         }
         self.renewed = now;
         let held = self.by_job.values().filter_map(|claim| match claim {
-            Claim::Held(claim) => Some(Lease::of(claim)),
+            Claim::Held(claim) => Some(claim.renewal()),
             _ => None,
         });
         Some(held.collect())

@@ -16,7 +16,7 @@ use super::entry::Extra;
 use super::job::LiveJob;
 use super::{Coordinator, Input, Tried};
 use crate::clock::now;
-use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
+use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, resume_output};
 
 /// Time for which an embedded run retries a commit before it fails.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
@@ -29,14 +29,14 @@ type Settled = (JobEnd, Vec<String>);
 /// Commits or discards the output. Blocking; an error is transient.
 fn settle(
     job: &LiveJob,
-    claim: Option<Box<OutputClaim>>,
+    claim: Option<Box<dyn OutputClaim>>,
     disk: &Disk,
     wall: Duration,
 ) -> Result<Settled, Trouble> {
     let output = job.accepted.plan.output.as_path();
     let resumed = match claim {
         Some(claim) => Ok(Resumed::Claimed(claim)),
-        None => OutputClaim::resume(disk, &job.accepted.claim_request(), job.accepted.claim),
+        None => resume_output(disk, &job.accepted.claim_request(), job.accepted.claim),
     };
     let resumed = match resumed {
         Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
@@ -61,7 +61,7 @@ fn settle(
 
 fn settle_success(
     job: &LiveJob,
-    resumed: Result<Resumed<OutputClaim>, String>,
+    resumed: Result<Resumed<dyn OutputClaim>, String>,
     wall: Duration,
 ) -> Result<Settled, Trouble> {
     let (id, plan) = (job.id(), &job.accepted.plan);
@@ -69,7 +69,7 @@ fn settle_success(
     let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
     let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
     let remarks = match resumed {
-        Ok(Resumed::Claimed(mut claim)) => match commit(&mut claim, &manifest) {
+        Ok(Resumed::Claimed(mut claim)) => match claim.commit(&manifest) {
             Ok(()) => claim.clean_up().err().map(|trouble| {
                 let left = trouble.in_words(&plan.output);
                 format!("the output of {id} is complete, but some temporary files remain: {left}")
@@ -141,7 +141,7 @@ impl Coordinator {
     }
 
     /// Makes one attempt to end a job; with `end` given, only the history is written.
-    pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
+    pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<dyn OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs().get(&id).cloned() else { return };
         let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);

@@ -80,12 +80,12 @@ pub enum Input {
     Claimed {
         accepted: Box<Accepted>,
         pins: Option<Pins>,
-        claim: Result<OutputClaim, JobError>,
+        claim: Result<Box<dyn OutputClaim>, JobError>,
     },
     /// The result of resuming a claim.
     Resumed {
         job: JobId,
-        resumed: Result<Resumed<OutputClaim>, Trouble>,
+        resumed: Result<Resumed<dyn OutputClaim>, Trouble>,
     },
     /// The result of a try to end a job.
     Tried {

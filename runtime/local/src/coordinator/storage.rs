@@ -11,7 +11,7 @@ use napreduce_protocol::WorkerReport;
 use super::claims::Claim;
 use super::{Coordinator, Input};
 use crate::clock::now;
-use crate::output::{Lease, OutputClaim, Resumed, Trouble};
+use crate::output::{OutputClaim, Resumed, Trouble, resume_output};
 
 /// Time limit for checking a directory after a task failure; a slower one counts as unreachable.
 const LOOK_MAX: Duration = Duration::from_millis(250);
@@ -23,13 +23,13 @@ impl Coordinator {
         self.claims.set(job, Claim::Coming { tries });
         let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         tokio::task::spawn_blocking(move || {
-            let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
+            let resumed = resume_output(&disk, &accepted.claim_request(), accepted.claim);
             // If the coordinator has stopped, the next one repeats this.
             own(Input::Resumed { job, resumed });
         });
     }
 
-    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<OutputClaim>, Trouble>) {
+    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<dyn OutputClaim>, Trouble>) {
         let Some(Claim::Coming { tries }) = self.claims.take(job) else { return };
         if self.endings.get(job).is_some() {
             let claim = match resumed {
@@ -163,9 +163,10 @@ impl Coordinator {
             self.resume_claim(job, tries);
         }
         self.look_after_endings(now);
-        if let Some(leases) = self.claims.leases_due(now) {
+        if let Some(renewals) = self.claims.renewals_due(now) {
             tokio::task::spawn_blocking(move || {
-                leases.iter().for_each(Lease::renew);
+                // The next step of a job meets the same error and reports it.
+                renewals.iter().for_each(|renew| drop(renew()));
             });
         }
     }

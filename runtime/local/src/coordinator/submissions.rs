@@ -12,7 +12,7 @@ use super::followers::Following;
 use super::submitters::{Pins, Submitter};
 use super::{Coordinator, Input};
 use crate::clock::unix_micros;
-use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
+use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read, take_output};
 use crate::user::current_user;
 
 impl Coordinator {
@@ -25,7 +25,7 @@ impl Coordinator {
         tokio::task::spawn_blocking(move || {
             let pins = pinning.map(|pin| pin(&accepted));
             let claim = check_place(&accepted.plan.output, &surroundings)
-                .and_then(|()| OutputClaim::take(&disk, &accepted.claim_request()));
+                .and_then(|()| take_output(&disk, &accepted.claim_request()));
             // Ignored if the coordinator has stopped; the claim is dropped, and its lock is released with the
             // process.
             own(Input::Claimed { accepted: Box::new(accepted), pins, claim });
@@ -44,14 +44,14 @@ impl Coordinator {
         &mut self,
         mut accepted: Accepted,
         pins: Option<Pins>,
-        claim: Result<OutputClaim, JobError>,
+        claim: Result<Box<dyn OutputClaim>, JobError>,
     ) {
         let (job, token) = (accepted.job, accepted.token);
         let submitters = self.submitters.end(token);
         match claim {
             Ok(claim) => {
                 accepted.claim = claim.mark();
-                self.claims.set(job, Claim::Held(Box::new(claim)));
+                self.claims.set(job, Claim::Held(claim));
                 if let Some(pins) = pins {
                     self.submitters.pin(job, pins);
                 }

@@ -7,13 +7,17 @@ use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, IoResult, JobError};
 
+use super::backend::{OutputBackend, OutputClaim, Renewal, Resumed};
+use super::commit::{Commit, write_intent};
 use super::holder::Holding;
+use super::intent::roll_forward;
 use super::layout::{JobPaths, TEMPORARY, claim_in, staged};
-use super::obstacles::{make_way, set_aside};
+use super::manifest::Manifest;
+use super::obstacles::{look, make_way, set_aside};
 use super::places::files_read;
 use super::record::{ClaimRecord, Step};
 use super::removal::remove_retired;
-use super::request::{ClaimMark, ClaimRequest, Resumed};
+use super::request::{ClaimMark, ClaimRequest};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::{ClaimError, Trouble};
 use super::whose::{Whose, whose};
@@ -36,17 +40,17 @@ pub struct DirectoryClaim {
 
 impl DirectoryClaim {
     /// Claims the output directory and creates the job's directories. Fails if existing content forbids it.
-    pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<DirectoryClaim, JobError> {
+    pub(super) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<Box<DirectoryClaim>, JobError> {
         let made = make_directories(disk, request).map_err(ClaimError::from);
         let claim = made.and_then(|made| {
             claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
         });
-        claim.map_err(|error| error.of(request.output))
+        claim.map(Box::new).map_err(|error| error.of(request.output))
     }
 
     /// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates
     /// nothing.
-    pub(crate) fn resume(
+    pub(super) fn resume(
         disk: &Disk,
         request: &ClaimRequest<'_>,
         mark: ClaimMark,
@@ -92,11 +96,6 @@ impl DirectoryClaim {
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
-    /// Returns the data for [`DirectoryClaim::resume`].
-    pub(crate) fn mark(&self) -> ClaimMark {
-        self.mark
-    }
-
     /// The paths of the job.
     pub(crate) fn paths(&self) -> &JobPaths {
         &self.paths
@@ -105,25 +104,36 @@ impl DirectoryClaim {
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
+}
 
-    pub(super) fn token(&self) -> ClaimToken {
-        self.record.token
+impl OutputBackend for Disk {
+    fn check(&self, output: &Path, overwrite: bool) -> Result<(), ClaimError> {
+        look(output, overwrite)
     }
 
-    pub(super) fn overwrite(&self) -> bool {
-        self.overwrite
+    fn take(&self, request: &ClaimRequest<'_>) -> Result<Box<dyn OutputClaim>, JobError> {
+        Ok(DirectoryClaim::take(self, request)?)
     }
 
-    pub(super) fn reads(&self) -> &[PathBuf] {
-        &self.reads
+    fn resume(
+        &self,
+        request: &ClaimRequest<'_>,
+        mark: ClaimMark,
+    ) -> Result<Resumed<dyn OutputClaim>, Trouble> {
+        Ok(DirectoryClaim::resume(self, request, mark)?.into())
+    }
+}
+
+impl OutputClaim for DirectoryClaim {
+    fn mark(&self) -> ClaimMark {
+        self.mark
     }
 
-    pub(super) fn step(&self) -> Step {
-        self.record.step
+    fn is_soon_looked_at(&self) -> bool {
+        true
     }
 
-    /// Checks that the directory still exists and belongs to this claim.
-    pub(crate) fn verify(&self) -> Result<(), Trouble> {
+    fn verify(&self) -> Result<(), Trouble> {
         let output = self.storage.path().display();
         match self.storage.is_there() {
             Ok(true) => {}
@@ -146,8 +156,15 @@ impl DirectoryClaim {
         }
     }
 
-    /// Records the intent to commit.
-    pub(super) fn advance(&mut self) -> Result<(), Trouble> {
+    fn has_intent(&self) -> bool {
+        self.record.step == Step::Intent
+    }
+
+    fn begin(&mut self, manifest: &Manifest) -> Result<(), Trouble> {
+        let (storage, paths, overwrite) = (&self.storage, &self.paths, self.overwrite);
+        let commit = Commit { storage, paths, token: self.record.token, overwrite, reads: &self.reads };
+        write_intent(&commit, manifest)?;
+        self.verify()?;
         let mut record = self.record.clone();
         record.step = Step::Intent;
         write_record(&self.storage, &record)?;
@@ -155,8 +172,11 @@ impl DirectoryClaim {
         Ok(())
     }
 
-    /// Removes all files of this run; an older output is unchanged.
-    pub(crate) fn discard(self) -> Result<(), Trouble> {
+    fn roll_forward(&self) -> Result<(), Trouble> {
+        roll_forward(&self.storage, &self.paths, self.record.token)
+    }
+
+    fn discard(self: Box<Self>) -> Result<(), Trouble> {
         match self.verify() {
             // The directory was removed by others.
             Err(Trouble::Final(_)) => return Ok(()),
@@ -168,37 +188,27 @@ impl DirectoryClaim {
         removed
     }
 
-    /// Removes the remaining work files when the output is in place. The output does not depend on them.
-    pub(crate) fn clean_up(self) -> Result<(), Trouble> {
+    fn clean_up(self: Box<Self>) -> Result<(), Trouble> {
         set_aside(&self.storage, Some(self.record.token), self.record.submission)?;
         remove_retired(&self.storage, self.record.submission)
     }
+
+    fn renewal(&self) -> Renewal {
+        let (disk, output) = (self.storage.disk(), self.storage.path().to_owned());
+        let token = self.record.token;
+        Box::new(move || renew(&disk, &output, token))
+    }
 }
 
-/// The lease that shows other hosts that the holder is alive.
-#[derive(Debug, Clone)]
-pub(crate) struct DirectoryLease {
-    disk: Disk,
-    output: PathBuf,
-    token: ClaimToken,
-}
-
-impl DirectoryLease {
-    pub(crate) fn of(claim: &DirectoryClaim) -> DirectoryLease {
-        let (disk, output) = (claim.storage.disk(), claim.storage.path().to_owned());
-        DirectoryLease { disk, output, token: claim.record.token }
+/// Renews the lease of a claim, if it still has the directory.
+fn renew(disk: &Disk, output: &Path, token: ClaimToken) -> Result<(), Trouble> {
+    let storage = disk.open(output, false)?;
+    let path = claim_in(Path::new(TEMPORARY));
+    let record = ClaimRecord::read(&storage, &path)?;
+    if record.is_some_and(|record| record.token == token) {
+        storage.touch(&path)?;
     }
-
-    /// Renews the lease; must be called periodically.
-    pub(crate) fn renew(&self) -> Result<(), Trouble> {
-        let storage = self.disk.open(&self.output, false)?;
-        let path = claim_in(Path::new(TEMPORARY));
-        let record = ClaimRecord::read(&storage, &path)?;
-        if record.is_some_and(|record| record.token == self.token) {
-            storage.touch(&path)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Completes the removals of an earlier process of this job. Failures are harmless.

@@ -11,29 +11,30 @@
 //! any process: a part missing at its source has already been moved.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::claim::DirectoryClaim;
-use super::intent::{INTENT_VERSION, IntendedPart, Intent, missing, roll_forward};
-use super::layout::{SUCCESS, is_part, is_remains, is_unfinished_success};
+use napreduce_protocol::ClaimToken;
+
+use super::intent::{INTENT_VERSION, IntendedPart, Intent, missing};
+use super::layout::{JobPaths, SUCCESS, is_part, is_remains, is_unfinished_success};
 use super::manifest::{Manifest, Written};
 use super::places::{FileId, file_id};
-use super::record::Step;
 use super::storage::{Found, Storage};
 use super::trouble::Trouble;
 
-/// Puts the parts of a successful job into place and replaces an older output. If this fails before the
-/// intent is recorded, nothing old was touched; afterwards it must be called again.
-pub(crate) fn commit(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    claim.verify()?;
-    if claim.step() == Step::Claimed {
-        begin(claim, manifest)?;
-    }
-    roll_forward(claim.storage(), claim.paths(), claim.token())
+/// The commit of a job whose intent is to be recorded.
+pub(super) struct Commit<'a> {
+    pub(super) storage: &'a Storage,
+    pub(super) paths: &'a JobPaths,
+    pub(super) token: ClaimToken,
+    pub(super) overwrite: bool,
+    /// Files that the job reads.
+    pub(super) reads: &'a [PathBuf],
 }
 
-fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    let (storage, paths, token) = (claim.storage(), claim.paths(), claim.token());
+/// Writes the intent and `_SUCCESS` below `_temporary`.
+pub(super) fn write_intent(commit: &Commit<'_>, manifest: &Manifest) -> Result<(), Trouble> {
+    let Commit { storage, paths, token, .. } = *commit;
     let text = manifest.text(token, &BTreeMap::new())?;
     let mut parts = Vec::with_capacity(manifest.parts.len());
     for part in &manifest.parts {
@@ -60,27 +61,22 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
         parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]).filter(|name| here.contains(name));
     let to_replace: Vec<String> = to_replace.map(str::to_owned).collect();
     let removed = older_files(storage, names, &parts)?;
-    check_replaced(claim, to_replace.iter().chain(&removed))?;
+    check_replaced(commit, to_replace.iter().chain(&removed))?;
     let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
     storage.sync_directory(&paths.committed())?;
     storage.replace(&paths.staged_success(), &text)?;
-    storage.replace(&paths.intent(), &intent)?;
-    claim.verify()?;
-    claim.advance()
+    Ok(storage.replace(&paths.intent(), &intent)?)
 }
 
 /// Rejects a commit that would replace or remove a file that the job reads, under any name, or a file that
 /// appeared in a directory whose files must not be overwritten.
-fn check_replaced<'a>(
-    claim: &DirectoryClaim,
-    names: impl Iterator<Item = &'a String>,
-) -> Result<(), Trouble> {
-    let storage = claim.storage();
+fn check_replaced<'a>(commit: &Commit<'_>, names: impl Iterator<Item = &'a String>) -> Result<(), Trouble> {
+    let storage = commit.storage;
     let mut replaced: BTreeMap<FileId, &Path> = BTreeMap::new();
     for name in names.map(Path::new) {
-        if !claim.overwrite() {
+        if !commit.overwrite {
             let name = storage.shown(name);
             return Err(Trouble::Final(format!(
                 "{name} appeared while the job ran; move it away, or replace it with --overwrite"
@@ -92,7 +88,7 @@ fn check_replaced<'a>(
     if replaced.is_empty() {
         return Ok(());
     }
-    for read in claim.reads() {
+    for read in commit.reads {
         if let Some(name) = file_id(read).and_then(|id| replaced.get(&id)) {
             let (name, read) = (storage.shown(name), read.display());
             return Err(Trouble::Final(format!(

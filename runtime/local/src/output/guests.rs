@@ -8,8 +8,8 @@ use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{CounterValues, JobError, JobPlan, JobReport, NamedPart, PartOutput, StorageScheme};
 
-use super::claim::{DirectoryClaim, DirectoryLease};
-use super::commit::commit;
+use super::backend::OutputClaim;
+use super::claim::DirectoryClaim;
 use super::intent::missing;
 use super::manifest::Manifest;
 use super::places::{Surroundings, check_place, files_read};
@@ -27,7 +27,7 @@ const COMMIT_WAIT: Duration = Duration::from_millis(250);
 pub struct GuestOutput {
     job: JobId,
     output: PathBuf,
-    claim: DirectoryClaim,
+    claim: Box<DirectoryClaim>,
 }
 
 impl GuestOutput {
@@ -71,9 +71,9 @@ impl GuestOutput {
 
     /// Returns a function that renews the lease of the claim.
     pub fn renewal(&self) -> impl Fn() + use<> {
-        let lease = DirectoryLease::of(&self.claim);
+        let renew = self.claim.renewal();
         // The next step of the job meets the same error and reports it.
-        move || drop(lease.renew())
+        move || drop(renew())
     }
 
     /// Removes all files of the job.
@@ -132,7 +132,7 @@ impl GuestOutput {
             let promoted = parts
                 .iter()
                 .try_for_each(|(attempt, written, part)| promote_guest(&self.claim, *attempt, written, part));
-            match promoted.and_then(|()| commit(&mut self.claim, manifest)) {
+            match promoted.and_then(|()| self.claim.commit(manifest)) {
                 Err(Trouble::Passing { .. }) if began.elapsed() < COMMIT_PATIENCE => {
                     std::thread::sleep(COMMIT_WAIT)
                 }

@@ -19,7 +19,7 @@ const MANIFEST_VERSION: u32 = 1;
 
 /// The content of `_SUCCESS`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Manifest {
+pub struct Manifest {
     pub(crate) job: JobId,
     pub(crate) name: String,
     pub(crate) counters: CounterValues,

@@ -5,8 +5,9 @@
 //! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or everything removed)
 //! ```
 
+mod backend;
 mod bucket;
-mod check;
+mod choice;
 mod claim;
 mod commit;
 mod guests;
@@ -15,7 +16,6 @@ mod intent;
 mod layout;
 mod manifest;
 mod obstacles;
-mod output_claim;
 mod places;
 mod record;
 mod removal;
@@ -27,18 +27,17 @@ mod tests;
 mod trouble;
 mod whose;
 
-pub use check::check_output;
+pub use backend::{OutputClaim, Renewal, Resumed};
+pub(crate) use choice::resume_output;
+pub use choice::{check_output, take_output};
 pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
 #[cfg(test)]
 pub(crate) use manifest::CommittedPart;
 pub(crate) use manifest::Manifest;
-pub use output_claim::OutputClaim;
-pub(crate) use output_claim::{Lease, commit};
 pub use places::check_reads;
 pub(crate) use places::{Surroundings, check_place, files_read};
 pub use record::Owner;
-pub(crate) use request::Resumed;
 pub use request::{ClaimMark, ClaimRequest};
 pub use reservation::OutputReservation;
 pub use storage::Disk;

@@ -1,10 +1,12 @@
 //! Obstacles to a claim: judges an older claim, and finishes or undoes the work of a dead holder.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use napreduce_protocol::ClaimToken;
+use napreduce_protocol::{ClaimToken, IoResult};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::holder::life_of;
 use super::intent::roll_forward;
@@ -65,6 +67,28 @@ fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> Res
     storage.remove_directory(&probe)?;
     let renewed = storage.find(claim)?.map_or(0, |found| found.modified);
     Ok(now?.map_or(0, |found| found.modified) - renewed)
+}
+
+/// Rejects a directory that is not empty, unless it may be overwritten, or that another run writes to. Changes
+/// nothing.
+pub(super) fn look(output: &Path, overwrite: bool) -> Result<(), ClaimError> {
+    let Some(entries) = fs::read_dir(output).if_there()? else { return Ok(()) };
+    let mut occupied = false;
+    for entry in entries {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            occupied = true;
+        } else if is_locked(&entry.path()) {
+            return Err(ClaimError::InUse);
+        }
+    }
+    if occupied && !overwrite { Err(ClaimError::Exists) } else { Ok(()) }
+}
+
+/// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.
+fn is_locked(temporary: &Path) -> bool {
+    let locked = File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
+    matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
 }
 
 /// Makes room for a claim, or returns the reason why it cannot. Returns how many directories an older claim

@@ -41,23 +41,3 @@ impl ClaimMark {
         ClaimMark { token, ..ClaimMark::default() }
     }
 }
-
-/// The result of resuming a claim.
-#[derive(Debug)]
-pub enum Resumed<C> {
-    Claimed(Box<C>),
-    /// Its commit is complete.
-    Settled,
-    /// All of its files were removed.
-    Gone,
-}
-
-impl<C> Resumed<C> {
-    pub(super) fn map<D>(self, act: impl FnOnce(C) -> D) -> Resumed<D> {
-        match self {
-            Resumed::Claimed(claim) => Resumed::Claimed(Box::new(act(*claim))),
-            Resumed::Settled => Resumed::Settled,
-            Resumed::Gone => Resumed::Gone,
-        }
-    }
-}

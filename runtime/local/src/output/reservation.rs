@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use napreduce_engine::JobId;
 use napreduce_protocol::JobError;
 
-use super::output_claim::OutputClaim;
+use super::backend::OutputClaim;
+use super::choice::take_output;
 use super::places::{Surroundings, check_place};
 use super::record::Owner;
 use super::request::ClaimRequest;
@@ -21,7 +22,7 @@ const NO_JOB: JobId = JobId(0);
 #[derive(Debug)]
 pub struct OutputReservation {
     output: PathBuf,
-    claim: Option<OutputClaim>,
+    claim: Option<Box<dyn OutputClaim>>,
 }
 
 impl OutputReservation {
@@ -43,7 +44,7 @@ impl OutputReservation {
             owner: Owner::Program,
             durable: false,
         };
-        let claim = OutputClaim::take(&Disk::default(), &request)?;
+        let claim = take_output(&Disk::default(), &request)?;
         Ok(OutputReservation { output: output.to_owned(), claim: Some(claim) })
     }
 

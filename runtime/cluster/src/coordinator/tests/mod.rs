@@ -24,7 +24,7 @@ use std::time::Duration;
 use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_history::open_history;
 use napreduce_local::coordinator::{Following, LastHeard, Recording};
-use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner};
+use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_output};
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
@@ -84,7 +84,7 @@ impl Scene {
     }
 
     /// Claims `out` for another owner, with permission to overwrite.
-    fn claim(&self, job: u32, submission: u128, owner: Owner) -> OutputClaim {
+    fn claim(&self, job: u32, submission: u128, owner: Owner) -> Box<dyn OutputClaim> {
         let out = self.path("out");
         let request = ClaimRequest {
             output: &out,
@@ -96,7 +96,7 @@ impl Scene {
             owner,
             durable: false,
         };
-        OutputClaim::take(&Disk::default(), &request).expect("nobody holds it")
+        take_output(&Disk::default(), &request).expect("nobody holds it")
     }
 
     /// Returns the work directory of a job, whose name has a random suffix.

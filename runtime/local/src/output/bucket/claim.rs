@@ -6,20 +6,24 @@
 //! of the object counts.
 
 use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::{ClaimToken, JobError, PutCondition};
 
+use super::super::backend::{OutputBackend, OutputClaim, Renewal, Resumed};
 use super::super::holder::Holding;
-use super::super::layout::{JobPaths, SUCCESS};
-use super::super::manifest::Written;
+use super::super::layout::JobPaths;
+use super::super::manifest::Manifest;
 use super::super::record::{ClaimRecord, Owner, Step};
-use super::super::request::{ClaimMark, ClaimRequest, Resumed};
+use super::super::request::{ClaimMark, ClaimRequest};
 use super::super::trouble::{ClaimError, Trouble};
 use super::super::whose::Whose;
-use super::obstacles::{is_occupied, make_way};
+use super::commit::{roll_forward, write_intent};
+use super::obstacles::{is_occupied, look, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
+use super::whose::{parse, verify, whose};
 use crate::process::ProcessIdentity;
 
 /// Conflicts are rare: others write the claim only to take it, and this process only to renew its lease.
@@ -28,9 +32,9 @@ const TRIES_MAX: usize = 8;
 /// An output claimed for this run.
 #[derive(Debug)]
 pub struct BucketClaim {
-    pub(super) bucket: Bucket,
+    bucket: Bucket,
     paths: JobPaths,
-    pub(super) record: ClaimRecord,
+    record: ClaimRecord,
     _holding: Holding,
     _work: LocalWork,
 }
@@ -46,31 +50,11 @@ impl Drop for LocalWork {
     }
 }
 
-/// Reads the claim again and interprets a missing one.
-pub(super) fn whose(bucket: &Bucket, token: ClaimToken) -> Result<Whose, Trouble> {
-    if let Some((text, _)) = bucket.get(CLAIM)? {
-        let record = parse(bucket, &text)?;
-        return match record.token == token {
-            true => Ok(Whose::Own(record)),
-            false => Err(Trouble::Taken { by: record.to_string() }),
-        };
-    }
-    match bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text)) {
-        None => Ok(Whose::Gone),
-        Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
-        Some(written) => Err(Trouble::Taken { by: written.writer() }),
-    }
-}
-
-fn parse(bucket: &Bucket, text: &[u8]) -> Result<ClaimRecord, Trouble> {
-    let path = bucket.shown(CLAIM);
-    ClaimRecord::parse(text, Path::new(&path)).map_err(|error| Trouble::Final(error.to_string()))
-}
-
 impl BucketClaim {
     /// Claims an output; fails if existing content forbids it.
-    pub(crate) fn take(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<BucketClaim, JobError> {
+    pub(super) fn take(bucket: Bucket, request: &ClaimRequest<'_>) -> Result<Box<BucketClaim>, JobError> {
         let claim = BucketClaim::put(bucket, request).map_err(|error| error.of(request.output))?;
+        let claim = Box::new(claim);
         match claim.settle_in(request) {
             Ok(()) => Ok(claim),
             Err(error) => {
@@ -124,7 +108,7 @@ impl BucketClaim {
     }
 
     /// Resumes a claim of an earlier process, or of this one before the store was unreachable.
-    pub(crate) fn resume(
+    pub(super) fn resume(
         bucket: Bucket,
         request: &ClaimRequest<'_>,
         mark: ClaimMark,
@@ -141,46 +125,14 @@ impl BucketClaim {
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
-    pub(crate) fn mark(&self) -> ClaimMark {
-        ClaimMark::of_store(self.record.token)
-    }
-
     #[cfg(test)]
     pub(super) fn paths(&self) -> &JobPaths {
         &self.paths
     }
 
-    /// Checks that the output still belongs to this claim.
-    pub(crate) fn verify(&self) -> Result<(), Trouble> {
-        verify(&self.bucket, self.record.token)
-    }
-
-    /// Records the intent to commit.
-    pub(super) fn advance(&mut self) -> Result<(), Trouble> {
-        self.change(|record| record.step = Step::Intent)
-    }
-
     fn change(&mut self, change: impl Fn(&mut ClaimRecord)) -> Result<(), Trouble> {
         self.record = rewrite(&self.bucket, self.record.token, change)?;
         Ok(())
-    }
-
-    /// Removes all objects of this run; an older output is unchanged.
-    pub(crate) fn discard(self) -> Result<(), Trouble> {
-        match self.verify() {
-            // The claim was removed by others.
-            Err(Trouble::Final(_)) => Ok(()),
-            Err(trouble) => Err(trouble),
-            Ok(()) => self.clean_up(),
-        }
-    }
-
-    /// Removes the remaining work when the output is in place. The output does not depend on it. The claim
-    /// goes last, since it identifies the rest.
-    pub(crate) fn clean_up(self) -> Result<(), Trouble> {
-        self.sweep()?;
-        self.verify()?;
-        self.bucket.remove(CLAIM)
     }
 
     /// Aborts uploads of parts and removes all objects of claims, commits and checkpoints except the claim.
@@ -191,13 +143,82 @@ impl BucketClaim {
     }
 }
 
-/// Checks that the claim still belongs to this run; called before each irreversible step.
-pub(super) fn verify(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
-    match whose(bucket, token)? {
-        Whose::Own(_) => Ok(()),
-        Whose::Settled | Whose::Gone => {
-            Err(Trouble::Final(format!("{} was removed while the job ran", bucket.shown(CLAIM))))
+impl OutputBackend for Bucket {
+    fn check(&self, _: &Path, overwrite: bool) -> Result<(), ClaimError> {
+        look(self, overwrite)
+    }
+
+    fn take(&self, request: &ClaimRequest<'_>) -> Result<Box<dyn OutputClaim>, JobError> {
+        let claim = BucketClaim::take(self.clone(), request);
+        Ok(claim.map_err(|error| named_by_coordinator(error, request.owner))?)
+    }
+
+    fn resume(
+        &self,
+        request: &ClaimRequest<'_>,
+        mark: ClaimMark,
+    ) -> Result<Resumed<dyn OutputClaim>, Trouble> {
+        Ok(BucketClaim::resume(self.clone(), request, mark)?.into())
+    }
+}
+
+impl OutputClaim for BucketClaim {
+    fn mark(&self) -> ClaimMark {
+        ClaimMark::of_store(self.record.token)
+    }
+
+    fn is_soon_looked_at(&self) -> bool {
+        false
+    }
+
+    fn verify(&self) -> Result<(), Trouble> {
+        verify(&self.bucket, self.record.token)
+    }
+
+    fn has_intent(&self) -> bool {
+        self.record.step == Step::Intent
+    }
+
+    fn begin(&mut self, manifest: &Manifest) -> Result<(), Trouble> {
+        write_intent(&self.bucket, self.record.token, manifest)?;
+        self.verify()?;
+        self.change(|record| record.step = Step::Intent)
+    }
+
+    fn roll_forward(&self) -> Result<(), Trouble> {
+        roll_forward(&self.bucket, self.record.token)
+    }
+
+    fn discard(self: Box<Self>) -> Result<(), Trouble> {
+        match self.verify() {
+            // The claim was removed by others.
+            Err(Trouble::Final(_)) => Ok(()),
+            Err(trouble) => Err(trouble),
+            Ok(()) => self.clean_up(),
         }
+    }
+
+    /// The claim goes last, since it identifies the rest.
+    fn clean_up(self: Box<Self>) -> Result<(), Trouble> {
+        self.sweep()?;
+        self.verify()?;
+        self.bucket.remove(CLAIM)
+    }
+
+    fn renewal(&self) -> Renewal {
+        let (bucket, token) = (self.bucket.clone(), self.record.token);
+        Box::new(move || rewrite(&bucket, token, |_| {}).map(drop))
+    }
+}
+
+/// Marks an error as the coordinator's, since the submitter's program may support the store.
+pub(crate) fn named_by_coordinator(error: JobError, owner: Owner) -> JobError {
+    match error {
+        JobError::OutputUnusable { path, source } if owner == Owner::Cluster => {
+            let source = io::Error::other(format!("the coordinator reported: {source}"));
+            JobError::OutputUnusable { path, source }
+        }
+        other => other,
     }
 }
 
@@ -221,22 +242,4 @@ fn rewrite(
     verify(bucket, token)?;
     let what = format!("cannot write {}: another process keeps changing it", bucket.shown(CLAIM));
     Err(Trouble::Passing { what, away: false })
-}
-
-/// The lease that shows other hosts that the holder is alive.
-#[derive(Debug, Clone)]
-pub(crate) struct BucketLease {
-    bucket: Bucket,
-    token: ClaimToken,
-}
-
-impl BucketLease {
-    pub(crate) fn of(claim: &BucketClaim) -> BucketLease {
-        BucketLease { bucket: claim.bucket.clone(), token: claim.record.token }
-    }
-
-    /// Renews the lease; must be called periodically.
-    pub(crate) fn renew(&self) -> Result<(), Trouble> {
-        rewrite(&self.bucket, self.token, |_| {}).map(drop)
-    }
 }

@@ -18,11 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use super::super::layout::{SUCCESS, is_part};
 use super::super::manifest::{CommittedPart, Manifest, Written};
-use super::super::record::Step;
 use super::super::removal::in_shares;
 use super::super::trouble::Trouble;
-use super::claim::{BucketClaim, verify};
 use super::place::{Bucket, INTENT};
+use super::whose::verify;
 
 /// Version of `intent.json`.
 const INTENT_VERSION: u32 = 1;
@@ -41,18 +40,8 @@ struct Intent {
     removed: Vec<String>,
 }
 
-/// Completes the parts of a successful job as objects and replaces an older output. If this fails before the
-/// intent is recorded, nothing old was touched; afterwards it must be called again.
-pub(crate) fn commit(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    claim.verify()?;
-    if claim.record.step == Step::Claimed {
-        begin(claim, manifest)?;
-    }
-    roll_forward(&claim.bucket, claim.record.token)
-}
-
-fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    let bucket = &claim.bucket;
+/// Writes the intent below `_temporary`.
+pub(super) fn write_intent(bucket: &Bucket, token: ClaimToken, manifest: &Manifest) -> Result<(), Trouble> {
     for part in &manifest.parts {
         upload_of(bucket, part)?;
     }
@@ -69,13 +58,11 @@ fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
             removed.push(name);
         }
     }
-    let (version, token) = (INTENT_VERSION, claim.record.token);
-    let intent = Intent { version, claim: token, manifest: manifest.clone(), replaced, removed };
+    let intent =
+        Intent { version: INTENT_VERSION, claim: token, manifest: manifest.clone(), replaced, removed };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot encode the commit intent: {error}")))?;
-    bucket.put(INTENT, &intent, PutCondition::Always)?;
-    claim.verify()?;
-    claim.advance()
+    bucket.put(INTENT, &intent, PutCondition::Always).map(drop)
 }
 
 /// Carries out the remaining steps of a claim's recorded intent.

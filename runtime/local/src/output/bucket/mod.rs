@@ -17,8 +17,7 @@ mod obstacles;
 mod place;
 #[cfg(test)]
 mod tests;
+mod whose;
 
-pub(crate) use claim::{BucketClaim, BucketLease};
-pub(super) use commit::commit;
-pub(super) use obstacles::look;
+pub(super) use claim::named_by_coordinator;
 pub(super) use place::Bucket;

@@ -35,7 +35,7 @@ fn claim_file_names_its_holder() {
     let record = place.record();
     assert_eq!((record["version"].clone(), record["step"].clone()), (1.into(), "claimed".into()));
     assert_eq!(record["job"], "job_0007");
-    assert_eq!(record["token"], claim.token().to_string());
+    assert_eq!(record["token"], claim.mark().token.to_string());
     assert_eq!(record["holder"]["process"], std::process::id());
     assert_eq!(record["made"], 2);
     claim.discard().expect("removed");
@@ -97,7 +97,7 @@ fn lease_decides_between_hosts() {
 fn only_the_holder_renews_its_lease() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
-    let lease = super::super::claim::DirectoryLease::of(&claim);
+    let renew = claim.renewal();
     let age = || {
         let modified = fs::metadata(place.record_file()).and_then(|found| found.modified()).expect("a file");
         modified.elapsed().unwrap_or_default().as_secs()
@@ -107,12 +107,12 @@ fn only_the_holder_renews_its_lease() {
         file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100)).expect("set");
     };
     put_back();
-    lease.renew().expect("renewed");
+    renew().expect("renewed");
     assert!(age() < 50);
     drop(claim);
     place.take(&Disk::default(), OTHER_AGAIN).expect("its holder is gone");
     put_back();
-    lease.renew().expect("nothing to do");
+    renew().expect("nothing to do");
     assert!(age() >= 100, "the lease of another is not renewed");
 }
 
@@ -180,7 +180,7 @@ fn commit_of_dead_program_is_finished() {
         let asking = Asking { owner: Owner::Program, ..FIRST };
         let mut claim = place.take(&Disk::default(), asking).expect("a free directory");
         let manifest = write_parts(&claim);
-        commit(&mut claim, &manifest).expect("a commit");
+        claim.commit(&manifest).expect("a commit");
         // As if it had died before its last part and _SUCCESS.
         let paths = claim.paths();
         fs::rename(place.file("_SUCCESS"), place.out().join(paths.staged_success())).expect("moved");

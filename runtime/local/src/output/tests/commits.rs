@@ -60,7 +60,7 @@ fn failed_cleanup_deletes_nothing() {
     place.fill();
     let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
     let manifest = write_parts(&claim);
-    commit(&mut claim, &manifest).expect("a commit");
+    claim.commit(&manifest).expect("a commit");
     // A directory blocks the rename at the beginning of the cleanup.
     let name = super::super::layout::retired(1);
     fs::write(place.file(name.to_str().expect("text")), "in the way").expect("written");
@@ -107,7 +107,7 @@ fn old_part_in_place_is_not_counted_as_moved() {
     let manifest = write_parts(&claim);
     fs::remove_file(claim.paths().promoted(attempt(0, 2))).expect("removed");
     let before = place.files();
-    let trouble = commit(&mut claim, &manifest).expect_err("a part is missing");
+    let trouble = claim.commit(&manifest).expect_err("a part is missing");
     let words = trouble.in_words(&place.out());
     assert!(
         words.starts_with("cannot find a part of 5 bytes") && words.contains("part-r-00000.2"),
@@ -122,7 +122,7 @@ fn missing_or_changed_moved_part_is_reported() {
         let place = Place::new();
         let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
         let (mark, manifest) = (claim.mark(), write_parts(&claim));
-        commit(&mut claim, &manifest).expect("a commit");
+        claim.commit(&manifest).expect("a commit");
         // As if it had died before _SUCCESS.
         let staged = place.out().join(claim.paths().staged_success());
         fs::rename(place.file("_SUCCESS"), staged).expect("moved");
@@ -131,7 +131,7 @@ fn missing_or_changed_moved_part_is_reported() {
             None => fs::remove_file(place.file("part-r-00000")).expect("removed"),
         }
         drop(claim);
-        let trouble = commit(&mut place.resumed(mark), &manifest).expect_err("a part is missing");
+        let trouble = place.resumed(mark).commit(&manifest).expect_err("a part is missing");
         let words = trouble.in_words(&place.out());
         assert!(
             words.starts_with("cannot find a part of 5 bytes") && words.contains("part-r-00000"),
@@ -151,7 +151,7 @@ fn directory_in_place_of_part_is_reported_first() {
         let _ = fs::remove_file(place.file(name));
         fs::create_dir(place.file(name)).expect("made");
         let before = place.files();
-        let trouble = commit(&mut claim, &manifest).expect_err("a directory is in the way");
+        let trouble = claim.commit(&manifest).expect_err("a directory is in the way");
         assert!(trouble.in_words(&place.out()).contains(name), "{trouble:?}");
         assert_eq!(place.files(), before);
     }
@@ -167,10 +167,11 @@ fn commit_without_claim_changes_nothing() {
     fs::write(place.file("_SUCCESS"), r#"{"job": "job_0009", "claim": "00000000000000aa"}"#)
         .expect("written");
     let before = place.files();
-    let Err(Trouble::Taken { by }) = commit(&mut claim, &manifest) else { panic!("it is taken") };
+    let Err(Trouble::Taken { by }) = claim.commit(&manifest) else { panic!("it is taken") };
     assert_eq!(by, "job_0009 (claim 00000000000000aa)");
     let paths = claim.paths().clone();
-    let trouble = roll_forward(claim.storage(), &paths, claim.token()).expect_err("nothing can be moved");
+    let trouble =
+        roll_forward(claim.storage(), &paths, claim.mark().token).expect_err("nothing can be moved");
     assert!(matches!(trouble, Trouble::Taken { .. }), "{trouble:?}");
     assert_eq!(place.files(), before);
     assert!(place.file(SUCCESS).exists());
@@ -189,7 +190,7 @@ fn commit_refuses_to_replace_input_linked_meanwhile() {
         let _ = fs::remove_file(place.file(linked));
         fs::hard_link(&input, place.file(linked)).expect("linked");
         let before = place.files();
-        let trouble = commit(&mut claim, &manifest).expect_err("the job reads it");
+        let trouble = claim.commit(&manifest).expect_err("the job reads it");
         let words = trouble.in_words(&place.out());
         assert!(words.contains(linked) && words.contains("which the job reads"), "{words}");
         assert_eq!(place.files(), before);
@@ -204,7 +205,7 @@ fn commit_without_overwrite_keeps_files_that_appeared() {
         let manifest = write_parts(&claim);
         fs::write(place.file(name), "of another program").expect("written");
         let before = place.files();
-        let trouble = commit(&mut claim, &manifest).expect_err("it is not to be overwritten");
+        let trouble = claim.commit(&manifest).expect_err("it is not to be overwritten");
         let words = trouble.in_words(&place.out());
         assert!(words.contains(name) && words.contains("appeared while the job ran"), "{words}");
         assert_eq!(place.files(), before);
@@ -233,7 +234,7 @@ fn commit_replaces_success_that_is_no_regular_file() {
         }
         let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
         let manifest = write_parts(&claim);
-        commit(&mut claim, &manifest).unwrap_or_else(|trouble| panic!("{kind}: {trouble:?}"));
+        claim.commit(&manifest).unwrap_or_else(|trouble| panic!("{kind}: {trouble:?}"));
         claim.clean_up().expect("removed");
         assert!(fs::symlink_metadata(place.file(SUCCESS)).expect("there").is_file(), "{kind}");
         assert_eq!(fs::read_to_string(&victim).expect("read"), "stays");

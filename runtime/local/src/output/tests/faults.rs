@@ -84,7 +84,7 @@ impl Case {
         let mut last = String::new();
         for _ in 0..=TRIES {
             let resumed = match claim.take() {
-                Some(claim) => Ok(Resumed::Claimed(Box::new(claim))),
+                Some(claim) => Ok(Resumed::Claimed(claim)),
                 None => place.resume(disk, mark),
             };
             let tried = resumed.and_then(|resumed| self.settle(resumed, &manifest));
@@ -108,7 +108,7 @@ impl Case {
             (End::Discard, Resumed::Claimed(claim)) => claim.discard().map(|()| Ended::Discarded),
             (End::Discard, Resumed::Gone) => Ok(Ended::Discarded),
             (_, Resumed::Claimed(mut claim)) => {
-                commit(&mut claim, manifest)?;
+                claim.commit(manifest)?;
                 // A failed cleanup is only a warning.
                 let _ = claim.clean_up();
                 Ok(Ended::Committed)

@@ -13,9 +13,8 @@ use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, InputSplit, JobError, PartReport, Split};
 use tempfile::TempDir;
 
+use super::backend::{OutputClaim, Resumed};
 use super::claim::DirectoryClaim;
-use super::commit::commit;
-use super::request::Resumed;
 use super::storage::script::DiskScript;
 use super::{ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, Owner, Trouble};
 
@@ -85,7 +84,7 @@ impl Place {
         }
     }
 
-    fn take(&self, disk: &Disk, asking: Asking) -> Result<DirectoryClaim, JobError> {
+    fn take(&self, disk: &Disk, asking: Asking) -> Result<Box<DirectoryClaim>, JobError> {
         let out = self.out();
         let request = self.request(&out, asking);
         patiently(
@@ -103,9 +102,9 @@ impl Place {
     }
 
     /// Resumes the claim in the next process.
-    fn resumed(&self, mark: ClaimMark) -> DirectoryClaim {
+    fn resumed(&self, mark: ClaimMark) -> Box<DirectoryClaim> {
         match self.resume(&Disk::default(), mark) {
-            Ok(Resumed::Claimed(claim)) => *claim,
+            Ok(Resumed::Claimed(claim)) => claim,
             other => panic!("its own claim, not {other:?}"),
         }
     }
@@ -164,8 +163,8 @@ fn write_parts(claim: &DirectoryClaim) -> Manifest {
 }
 
 /// Commits completely.
-fn committed(mut claim: DirectoryClaim, manifest: &Manifest) {
-    commit(&mut claim, manifest).expect("a commit");
+fn committed(mut claim: Box<DirectoryClaim>, manifest: &Manifest) {
+    claim.commit(manifest).expect("a commit");
     claim.clean_up().expect("nothing is in the way");
 }
 /// Retries for a while: a process that another test is starting holds a copy of every lock until it calls

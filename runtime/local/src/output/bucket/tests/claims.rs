@@ -92,16 +92,16 @@ fn claim_of_other_host_expires_with_its_lease() {
 fn only_the_holder_renews_its_lease() {
     let stores = MemoryStores::default();
     let claim = take(stores.process(None), FIRST).expect("it is free");
-    let lease = super::super::BucketLease::of(&claim);
+    let renew = claim.renewal();
     let before = (stores.version(CLAIM), stores.files());
-    lease.renew().expect("it is ours");
+    renew().expect("it is ours");
     assert_eq!(stores.files(), before.1);
     assert_ne!(stores.version(CLAIM), before.0);
     claim.discard().expect("it is ours");
-    lease.renew().expect_err("it was given back");
+    renew().expect_err("it was given back");
     let other = take(stores.process(None), Asking { submission: 2, ..FIRST }).expect("it is free");
     let before = stores.version(CLAIM);
-    assert!(matches!(lease.renew(), Err(Trouble::Taken { .. })));
+    assert!(matches!(renew(), Err(Trouble::Taken { .. })));
     assert_eq!(stores.version(CLAIM), before);
     drop(other);
 }

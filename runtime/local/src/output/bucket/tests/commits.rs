@@ -58,7 +58,7 @@ fn commit_survives_coordinator_crash_at_any_call() {
         committed(claim, &manifest).expect_err("it died");
         assert!(process.is_dead());
         match resume(stores.process(None), mark).unwrap_or_else(|trouble| panic!("{call}: {trouble:?}")) {
-            Resumed::Claimed(claim) => committed(*claim, &manifest).expect("a commit"),
+            Resumed::Claimed(claim) => committed(claim, &manifest).expect("a commit"),
             Resumed::Settled => {}
             Resumed::Gone => panic!("{call}: its output is gone"),
         }
@@ -75,14 +75,14 @@ fn commit_survives_an_unreachable_store_at_any_call() {
         let process = stores.process(Some((call, memory::Fault::Away)));
         let mut claim = take(process, AGAIN).expect("it may be overwritten");
         let (mark, manifest) = (claim.mark(), send_parts(&stores));
-        if let Err(trouble) = commit(&mut claim, &manifest) {
+        if let Err(trouble) = claim.commit(&manifest) {
             assert!(matches!(trouble, Trouble::Passing { .. }), "{call}: {trouble:?}");
             drop(claim);
             let Resumed::Claimed(again) = resume(process, mark).expect("it is back") else {
                 panic!("{call}")
             };
-            claim = *again;
-            commit(&mut claim, &manifest).expect("a commit");
+            claim = again;
+            claim.commit(&manifest).expect("a commit");
         }
         // The next run removes the remains.
         if claim.clean_up().is_err() {
@@ -125,7 +125,7 @@ fn aborted_upload_of_part_fails_job() {
     let mut claim = take(stores.process(None), FIRST).expect("it is free");
     let manifest = send_parts(&stores);
     stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
-    let trouble = commit(&mut claim, &manifest).expect_err("a part is gone");
+    let trouble = claim.commit(&manifest).expect_err("a part is gone");
     let said = trouble.in_words(Path::new(OUT));
     assert!(said.contains("s3://b/out/part-r-00001") && said.contains("lifecycle rule"), "{said}");
     assert!(!stores.files().contains_key("_SUCCESS"));
@@ -138,7 +138,7 @@ fn old_object_does_not_replace_aborted_upload() {
     let mut claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
     let manifest = send_parts(&stores);
     stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
-    commit(&mut claim, &manifest).expect_err("what is there is as long, and another one");
+    claim.commit(&manifest).expect_err("what is there is as long, and another one");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn output_claimed_by_another_run_is_untouched() {
     stores.unset(CLAIM);
     let other = take(stores.process(None), Asking { submission: 2, ..FIRST }).expect("it is free");
     let before = stores.files();
-    assert!(matches!(commit(&mut claim, &manifest), Err(Trouble::Taken { .. })));
+    assert!(matches!(claim.commit(&manifest), Err(Trouble::Taken { .. })));
     assert!(matches!(claim.discard(), Err(Trouble::Taken { .. })));
     assert_eq!(stores.files(), before);
     other.discard().expect("it is its own");

@@ -12,12 +12,13 @@ use memory::{MemoryStores, Process};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, JobError, PartReport};
 
+use super::super::backend::{OutputClaim, Resumed};
 use super::super::manifest::{CommittedPart, Manifest};
 use super::super::record::Owner;
-use super::super::request::{ClaimMark, ClaimRequest, Resumed};
+use super::super::request::{ClaimMark, ClaimRequest};
 use super::super::trouble::Trouble;
+use super::claim::BucketClaim;
 use super::place::Bucket;
-use super::{BucketClaim, commit};
 
 const JOB: JobId = JobId(7);
 const OUT: &str = "s3://b/out";
@@ -53,7 +54,7 @@ fn bucket(process: &'static Process) -> Bucket {
     Bucket::in_stores(process, OUT)
 }
 
-fn take(process: &'static Process, asking: Asking) -> Result<BucketClaim, JobError> {
+fn take(process: &'static Process, asking: Asking) -> Result<Box<BucketClaim>, JobError> {
     BucketClaim::take(bucket(process), &request(asking))
 }
 
@@ -77,8 +78,8 @@ fn send_parts(stores: &MemoryStores) -> Manifest {
 }
 
 /// Commits completely.
-fn committed(mut claim: BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    commit(&mut claim, manifest)?;
+fn committed(mut claim: Box<BucketClaim>, manifest: &Manifest) -> Result<(), Trouble> {
+    claim.commit(manifest)?;
     claim.clean_up()
 }
 

@@ -1,19 +1,25 @@
-//! A check, without changes, whether a run could claim an output directory now.
+//! Chooses the kind of an output: a directory or a store.
 
-use std::fs::{self, File};
 use std::path::Path;
 
-use napreduce_protocol::{IoResult, JobError, StorageScheme};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use napreduce_protocol::{JobError, StorageScheme};
 
-use super::bucket::{Bucket, look as look_in_store};
-use super::layout::TEMPORARY;
+use super::backend::{OutputBackend, OutputClaim, Resumed};
+use super::bucket::{Bucket, named_by_coordinator};
 use super::places::{Surroundings, check_place};
+use super::request::{ClaimMark, ClaimRequest};
+use super::storage::Disk;
 use super::trouble::{ClaimError, Trouble};
 
-/// Rejects an output directory that is not empty, unless it may be overwritten, or that another run writes
-/// to. Blocking.
+fn backend_of(disk: &Disk, output: &Path) -> Result<Box<dyn OutputBackend>, Trouble> {
+    Ok(match StorageScheme::of(output) {
+        None => Box::new(disk.clone()),
+        Some(_) => Box::new(Bucket::of(output).map_err(Trouble::Final)?),
+    })
+}
+
+/// Rejects an output that is not empty, unless it may be overwritten, or that another run writes to.
+/// Blocking.
 ///
 /// Programs of several jobs call it before the first one, since only the last one claims the output.
 ///
@@ -23,35 +29,37 @@ use super::trouble::{ClaimError, Trouble};
 /// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     check_place(output, &Surroundings::default())?;
-    look(output, overwrite).map_err(|error| error.of(output))
+    let backend = backend_of(&Disk::default(), output).map_err(ClaimError::from);
+    let checked = backend.and_then(|backend| backend.check(output, overwrite));
+    checked.map_err(|error| error.of(output))
 }
 
-fn look(output: &Path, overwrite: bool) -> Result<(), ClaimError> {
-    if StorageScheme::of(output).is_some() {
-        let bucket = Bucket::of(output).map_err(Trouble::Final)?;
-        return look_in_store(&bucket, overwrite);
-    }
-    let Some(entries) = fs::read_dir(output).if_there()? else { return Ok(()) };
-    let mut occupied = false;
-    for entry in entries {
-        let entry = entry?;
-        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
-            occupied = true;
-        } else if is_locked(&entry.path()) {
-            return Err(ClaimError::InUse);
+/// Claims an output; fails if existing content forbids it.
+pub fn take_output(disk: &Disk, request: &ClaimRequest<'_>) -> Result<Box<dyn OutputClaim>, JobError> {
+    match backend_of(disk, request.output) {
+        Ok(backend) => backend.take(request),
+        Err(trouble) => {
+            Err(named_by_coordinator(ClaimError::from(trouble).of(request.output), request.owner))
         }
     }
-    if occupied && !overwrite { Err(ClaimError::Exists) } else { Ok(()) }
 }
 
-/// Returns whether another run holds the lock; false if the directory is missing or cannot be locked.
-fn is_locked(temporary: &Path) -> bool {
-    let locked = File::open(temporary).map(|file| flock(&file, FlockOperation::NonBlockingLockExclusive));
-    matches!(locked, Ok(Err(Errno::WOULDBLOCK)))
+/// Resumes a claim of an earlier process, or of this one before the storage was unreachable. Creates nothing.
+pub(crate) fn resume_output(
+    disk: &Disk,
+    request: &ClaimRequest<'_>,
+    mark: ClaimMark,
+) -> Result<Resumed<dyn OutputClaim>, Trouble> {
+    backend_of(disk, request.output)?.resume(request, mark)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
+    use rustix::fs::{FlockOperation, flock};
+
+    use super::super::layout::TEMPORARY;
     use super::*;
 
     #[test]
