@@ -9,12 +9,11 @@ use napreduce_engine::TaskId;
 use napreduce_protocol::IoResult;
 
 use super::description::Checkpoint;
-use super::error::CheckpointError;
+use super::error::{CheckpointError, FileResult};
 
 impl Checkpoint {
     /// Returns the directory in `base` with the most advanced readable checkpoint of `task`; `None` if there
     /// is none. Reports unreadable checkpoints to `remark` and disables damaged ones. Skips incomplete ones.
-    /// being made is not there yet.
     ///
     /// # Errors
     /// Fails if `base` cannot be read or a damaged checkpoint cannot be disabled.
@@ -23,11 +22,10 @@ impl Checkpoint {
         task: TaskId,
         mut remark: impl FnMut(&CheckpointError),
     ) -> Result<Option<PathBuf>, CheckpointError> {
-        let unread = |error| CheckpointError::io("read", base, error);
-        let Some(entries) = fs::read_dir(base).if_there().map_err(unread)? else { return Ok(None) };
+        let Some(entries) = fs::read_dir(base).if_there().at("read", base)? else { return Ok(None) };
         let mut best: Option<((u64, u64), PathBuf)> = None;
         for entry in entries {
-            let directory = entry.map_err(unread)?.path();
+            let directory = entry.at("read", base)?.path();
             match Checkpoint::read(&directory, task) {
                 Ok(checkpoint) => {
                     let reached = (checkpoint.records(), checkpoint.active_millis);

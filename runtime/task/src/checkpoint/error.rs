@@ -54,11 +54,19 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> CheckpointError {
-        CheckpointError::Io { doing, path: path.to_owned(), source }
-    }
-
     pub(super) fn damaged(path: &Path, what: impl Into<String>) -> CheckpointError {
         CheckpointError::Damaged { path: path.to_owned(), what: what.into() }
+    }
+}
+
+/// The result of a file call.
+pub(crate) trait FileResult<T> {
+    /// Adds the operation and the path to an error.
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, CheckpointError>;
+}
+
+impl<T> FileResult<T> for io::Result<T> {
+    fn at(self, doing: &'static str, path: &Path) -> Result<T, CheckpointError> {
+        self.map_err(|source| CheckpointError::Io { doing, path: path.to_owned(), source })
     }
 }

@@ -2,7 +2,7 @@
 //! read.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use napreduce_data::SavedFile;
@@ -11,7 +11,7 @@ use napreduce_protocol::{IoResult, open_regular};
 use serde::{Deserialize, Serialize};
 
 use super::description::{Checkpoint, CheckpointStage};
-use super::error::CheckpointError;
+use super::error::{CheckpointError, FileResult};
 
 const NAME: &str = "checkpoint";
 const PARTIAL: &str = "checkpoint.partial";
@@ -40,17 +40,16 @@ impl Checkpoint {
     pub fn write(&self, directory: &Path, durable: bool) -> Result<u64, CheckpointError> {
         let bytes = self.encode()?;
         let (partial, path) = (directory.join(PARTIAL), directory.join(NAME));
-        let mut file =
-            File::create(&partial).map_err(|error| CheckpointError::io("create", &partial, error))?;
-        file.write_all(&bytes).map_err(|error| CheckpointError::io("write", &partial, error))?;
+        let mut file = File::create(&partial).at("create", &partial)?;
+        file.write_all(&bytes).at("write", &partial)?;
         if durable {
-            file.sync_data().map_err(|error| CheckpointError::io("sync", &partial, error))?;
+            file.sync_data().at("sync", &partial)?;
         }
-        fs::rename(&partial, &path).map_err(|error| CheckpointError::io("rename", &partial, error))?;
+        fs::rename(&partial, &path).at("rename", &partial)?;
         if durable {
             for directory in directory.ancestors().take(3) {
                 let synced = File::open(directory).and_then(|opened| opened.sync_all());
-                synced.map_err(|error| CheckpointError::io("sync", directory, error))?;
+                synced.at("sync", directory)?;
             }
         }
         Ok(bytes.len() as u64)
@@ -62,8 +61,8 @@ impl Checkpoint {
     /// Fails if the checkpoint is unusable; the task then starts from scratch.
     pub fn read(directory: &Path, task: TaskId) -> Result<Checkpoint, CheckpointError> {
         let path = directory.join(NAME);
-        let file = open_regular(&path).map_err(|error| CheckpointError::io("open", &path, error))?;
-        let length = file.metadata().map_err(|error| CheckpointError::io("read", &path, error))?.len();
+        let file = open_regular(&path).at("open", &path)?;
+        let length = file.metadata().at("read", &path)?.len();
         let bytes = read_whole(file, length, &path)?;
         let checkpoint = decode(&bytes, &path)?;
         if checkpoint.attempt.task != task {
@@ -83,7 +82,7 @@ impl Checkpoint {
     pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
         let renamed = fs::rename(&path, directory.join(SET_ASIDE)).if_there().map(drop);
-        renamed.map_err(|error| CheckpointError::io("disable damaged checkpoint", &path, error))
+        renamed.at("disable damaged checkpoint", &path)
     }
 
     /// Disables a checkpoint whose attempt has saved a later one. The files that it names stay, since the
@@ -94,7 +93,7 @@ impl Checkpoint {
     pub fn supersede(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
         let removed = fs::remove_file(&path).if_there().map(drop);
-        removed.map_err(|error| CheckpointError::io("remove", &path, error))
+        removed.at("remove", &path)
     }
 
     /// Returns whether the checkpoint in `directory` was disabled because its files are damaged.
@@ -132,11 +131,8 @@ impl Checkpoint {
 
     fn encode(&self) -> Result<Vec<u8>, CheckpointError> {
         let described = Described { checkpoint: self, has_user_state: self.user_state.is_some() };
-        let description = serde_json::to_vec(&described).map_err(|error| CheckpointError::Io {
-            doing: "describe",
-            path: PathBuf::from(NAME),
-            source: error.into(),
-        })?;
+        let description = serde_json::to_vec(&described).map_err(io::Error::from);
+        let description = description.at("describe", Path::new(NAME))?;
         let user_state = self.user_state.as_deref().unwrap_or_default();
         let sections = [
             ("the description of a checkpoint", description.as_slice()),
@@ -168,7 +164,7 @@ fn read_whole(file: File, length: u64, path: &Path) -> Result<Vec<u8>, Checkpoin
         return Err(CheckpointError::damaged(path, format!("{length} bytes are too many for a checkpoint")));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    file.take(most).read_to_end(&mut bytes).map_err(|error| CheckpointError::io("read", path, error))?;
+    file.take(most).read_to_end(&mut bytes).at("read", path)?;
     Ok(bytes)
 }
 

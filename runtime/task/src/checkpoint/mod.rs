@@ -22,5 +22,6 @@ mod tests;
 
 pub use description::{Checkpoint, CheckpointStage, FetchedInput, NeededInput, OutputPiece};
 pub use error::CheckpointError;
+pub(crate) use error::FileResult;
 pub use objects::{CheckpointObjects, ObjectsError, StoredFile};
 pub use placement::CheckpointDirectory;

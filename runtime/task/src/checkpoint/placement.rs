@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use napreduce_protocol::IoResult;
 
 use super::description::Checkpoint;
-use super::error::CheckpointError;
+use super::error::{CheckpointError, FileResult};
 
 /// The directory to which an attempt saves its checkpoint.
 #[derive(Debug)]
@@ -27,8 +27,7 @@ impl CheckpointDirectory {
     /// Returns `Io` if a directory cannot be created.
     pub fn make(path: &Path, durable: bool) -> Result<CheckpointDirectory, CheckpointError> {
         for directory in path.parent().into_iter().chain([path]) {
-            let made = fs::create_dir(directory).unless_there();
-            made.map_err(|error| CheckpointError::io("create", directory, error))?;
+            fs::create_dir(directory).unless_there().at("create", directory)?;
         }
         Ok(CheckpointDirectory { path: path.to_owned(), durable, bytes: 0 })
     }
@@ -58,24 +57,24 @@ impl CheckpointDirectory {
         let to = self.path.join(file);
         if self.durable {
             let synced = File::open(from).and_then(|file| file.sync_data());
-            synced.map_err(|error| CheckpointError::io("sync", from, error))?;
+            synced.at("sync", from)?;
         }
         match fs::rename(from, &to) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(from, &to)?,
-            moved => moved.map_err(|error| CheckpointError::io("move to the checkpoint", from, error))?,
+            moved => moved.at("move to the checkpoint", from)?,
         }
-        let length = fs::metadata(&to).map_err(|error| CheckpointError::io("inspect", &to, error))?.len();
+        let length = fs::metadata(&to).at("inspect", &to)?.len();
         self.bytes += length;
         Ok(length)
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<(), CheckpointError> {
-        fs::copy(from, to).map_err(|error| CheckpointError::io("copy to the checkpoint", from, error))?;
+        fs::copy(from, to).at("copy to the checkpoint", from)?;
         if self.durable {
             let synced = File::open(to).and_then(|file| file.sync_data());
-            synced.map_err(|error| CheckpointError::io("sync", to, error))?;
+            synced.at("sync", to)?;
         }
-        fs::remove_file(from).map_err(|error| CheckpointError::io("remove", from, error))
+        fs::remove_file(from).at("remove", from)
     }
 
     /// Writes the description as the last step. Returns the total size of the checkpoint's new files in

@@ -9,7 +9,7 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{ReduceTask, TaskError};
 
 use crate::checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, NeededInput,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, FileResult, NeededInput,
 };
 use crate::context::TaskContext;
 use crate::runner::SavedCheckpoint;
@@ -145,9 +145,7 @@ fn take_in(
 }
 
 fn length_of(path: &Path) -> Result<u64, CheckpointError> {
-    let found = std::fs::metadata(path);
-    let io = |source| CheckpointError::Io { doing: "inspect", path: path.to_owned(), source };
-    Ok(found.map_err(io)?.len())
+    Ok(std::fs::metadata(path).at("inspect", path)?.len())
 }
 
 fn reject(reason: &str, context: &TaskContext) {

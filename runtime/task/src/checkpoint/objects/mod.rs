@@ -16,7 +16,7 @@ use napreduce_protocol::{IoResult, ObjectStores, PutCondition, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::description::Checkpoint;
-use super::error::CheckpointError;
+use super::error::{CheckpointError, FileResult};
 use super::file::check_name;
 use crate::progress;
 
@@ -29,8 +29,8 @@ const PARTIAL: &str = "partial";
 /// A failure to save or fetch a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectsError {
-    #[error("{}", .0.message)]
-    Store(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     #[error("checkpoint {object} is damaged: {what}")]
@@ -119,7 +119,7 @@ impl CheckpointObjects {
     /// Fails if the store cannot be read.
     pub fn furthest_first(&self) -> Result<Vec<String>, ObjectsError> {
         let (folder, _) = self.prefix.rsplit_once('/').unwrap_or_default();
-        let listed = self.stores.list(folder).map_err(ObjectsError::Store)?;
+        let listed = self.stores.list(folder)?;
         let mut found = Vec::new();
         for entry in listed {
             let name = entry.object.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
@@ -163,21 +163,19 @@ impl CheckpointObjects {
     /// # Errors
     /// Fails if the store rejects a request.
     pub fn set_aside(&self, directory: &Path) -> Result<(), ObjectsError> {
-        self.stores.remove(&self.object(&name_of(directory))).map_err(ObjectsError::Store)
+        Ok(self.stores.remove(&self.object(&name_of(directory)))?)
     }
 
     fn fetch_file(&self, stored: &StoredFile, path: &Path) -> Result<(), ObjectsError> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        let made = fs::create_dir(directory).unless_there();
-        made.map_err(|error| CheckpointError::io("create", directory, error))?;
+        fs::create_dir(directory).unless_there().at("create", directory)?;
         let partial = path.with_extension(PARTIAL);
-        let mut file =
-            File::create(&partial).map_err(|error| CheckpointError::io("create", &partial, error))?;
+        let mut file = File::create(&partial).at("create", &partial)?;
         let mut bytes = 0;
         for object in &stored.objects {
             let part =
                 self.get(object)?.ok_or_else(|| self.damaged(object, "the object is missing".to_owned()))?;
-            file.write_all(&part).map_err(|error| CheckpointError::io("write", &partial, error))?;
+            file.write_all(&part).at("write", &partial)?;
             bytes += part.len() as u64;
             progress();
         }
@@ -185,7 +183,7 @@ impl CheckpointObjects {
             let what = format!("{} has {bytes} bytes, not {}", stored.file, stored.bytes);
             return Err(self.damaged(&name_of(directory), what));
         }
-        fs::rename(&partial, path).map_err(|error| CheckpointError::io("rename", &partial, error))?;
+        fs::rename(&partial, path).at("rename", &partial)?;
         Ok(())
     }
 
@@ -194,13 +192,13 @@ impl CheckpointObjects {
     }
 
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, ObjectsError> {
-        let got = self.stores.get(&self.object(name)).map_err(ObjectsError::Store)?;
+        let got = self.stores.get(&self.object(name))?;
         Ok(got.map(|(bytes, _)| bytes))
     }
 
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), ObjectsError> {
-        let put = self.stores.put(&self.object(name), bytes, PutCondition::Always);
-        put.map(drop).map_err(ObjectsError::Store)
+        self.stores.put(&self.object(name), bytes, PutCondition::Always)?;
+        Ok(())
     }
 
     fn damaged(&self, name: &str, what: String) -> ObjectsError {
@@ -217,12 +215,11 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     fn send(&mut self, path: &Path, name: String) -> Result<StoredFile, ObjectsError> {
-        let unread = |error| CheckpointError::io("read", path, error);
-        let mut file = File::open(path).map_err(unread)?;
+        let mut file = File::open(path).at("read", path)?;
         let mut stored = StoredFile { file: name, bytes: 0, objects: Vec::new() };
         loop {
             let mut part = Vec::new();
-            let read = (&mut file).take(OBJECT_BYTES).read_to_end(&mut part).map_err(unread)?;
+            let read = (&mut file).take(OBJECT_BYTES).read_to_end(&mut part).at("read", path)?;
             if read == 0 {
                 return Ok(stored);
             }
