@@ -20,6 +20,7 @@ mod journal;
 mod lab;
 mod log;
 mod moments;
+mod new;
 mod parent;
 mod queue;
 mod scale;
@@ -62,6 +63,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  nap new words                   a crate with a job, its tests and data
   nap demo                        see a preemption on a small cluster
   nap up --workers 3              run a cluster here until Ctrl-C
   nap status                      workers, slots, jobs, and why jobs wait
@@ -82,6 +84,7 @@ version differs.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    New(new::Arguments),
     Demo(demo::Arguments),
     Up(up::Arguments),
     Coordinator(coordinator::Arguments),
@@ -149,6 +152,7 @@ fn print_refusal(refused: &clap::Error) -> ExitCode {
 
 fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
     match command {
+        Command::New(arguments) => new::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Up(arguments) => up::run(arguments, cluster),
         Command::Coordinator(arguments) => coordinator::run(arguments, cluster),

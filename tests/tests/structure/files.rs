@@ -25,8 +25,9 @@ impl SourceFile {
         SourceFile::new(path.to_owned(), text.to_owned())
     }
 
+    /// Returns whether this is Rust. The templates of `nap new` become Rust when their placeholders are filled.
     pub fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
+        self.path.ends_with(".rs") && !self.path.starts_with("runtime/cli/templates/")
     }
 
     /// Returns whether the file belongs to integration tests and their support code.

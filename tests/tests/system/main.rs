@@ -21,6 +21,7 @@ mod input_names;
 mod isolation;
 mod leaving_workers;
 mod named_outputs;
+mod new_crates;
 mod on_hadoop;
 mod operating_commands;
 mod outputs;
