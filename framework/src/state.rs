@@ -7,7 +7,8 @@ use napreduce_protocol::TaskError;
 
 pub use napreduce_derive::Resumable;
 
-/// The result of `save` in a mapper, a reducer or an output format.
+/// The result of `save` in a mapper, a reducer or an output format. Mappers and reducers that derive
+/// [`Resumable`] need no `save`.
 ///
 /// `save` is also called once on a job's own mapper and reducer when the job is built. If one returns
 /// `Unsupported`, clusters whose scheduler checkpoints tasks reject the job.
@@ -54,6 +55,10 @@ pub enum Save {
 /// A mapper or reducer whose state is saved in checkpoints. `#[derive(Resumable)]` implements it: each field
 /// is saved by its serde type, and `#[resumable(skip)]` leaves one out, such as a cache or a pattern. After a
 /// restore a skipped field has the value of a fresh clone after `setup`.
+///
+/// [`mapper_resumable`](crate::builder::Source::mapper_resumable) and
+/// [`reducer_resumable`](crate::builder::MapStage::reducer_resumable) require it, so a task that is to be
+/// checkpointed cannot lack its state; the mapper's or reducer's own `save` and `restore` are not called.
 ///
 /// ```
 /// use napreduce::Resumable;

@@ -9,8 +9,10 @@ use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::{BadRows, InputFormat};
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text};
+use crate::state::Resumable;
 use crate::user_code::{
-    FlatMap, FlatMapper, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumablePartClosure,
+    FlatMap, FlatMapper, MapClosure, Mapper, NoCombine, Outcome, PartClosure, PartMap, ResumableMapper,
+    ResumablePartClosure,
 };
 
 use super::Job;
@@ -133,6 +135,56 @@ impl<I: InputFormat, O: OutputFormat> Source<I, O> {
     /// Sets a mapper with state, set-up and finish.
     pub fn mapper<M: Mapper<Input = I>>(self, mapper: M) -> MapStage<M::Key, M::Value, NoCombine, M::Key, O> {
         MapStage::over(InputMaps::none().with(None, self.input, mapper), self.output, self.named)
+    }
+
+    /// As [`mapper`](Source::mapper), with a state that is saved in checkpoints: it must be [`Resumable`],
+    /// which is derived. Its `save` and `restore` are not called.
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job, Mapper, Resumable, TaskError};
+    ///
+    /// /// Emits the longest line of each split, once, at the end.
+    /// #[derive(Resumable, Clone, Default)]
+    /// struct Longest {
+    ///     line: String,
+    /// }
+    ///
+    /// impl Mapper for Longest {
+    ///     type Input = TextLines;
+    ///     type Key = u64;
+    ///     type Value = String;
+    ///
+    ///     fn map(&mut self, line: &str, _: &mut Emit<u64, String>) -> Result<(), TaskError> {
+    ///         if line.len() > self.line.len() {
+    ///             line.clone_into(&mut self.line);
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn finish(&mut self, out: &mut Emit<u64, String>) -> Result<(), TaskError> {
+    ///         out.emit(self.line.len() as u64, &self.line);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let job = || {
+    ///     Job::text().mapper_resumable(Longest::default()).reduce(|length, lines, out| {
+    ///         while let Some(line) = lines.next() {
+    ///             out.emit(length, line);
+    ///         }
+    ///     })
+    /// };
+    /// let test = JobTest::new(job).input("to\nbring\nbe\n");
+    /// assert_eq!(test.run().text(), "5\tbring\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn mapper_resumable<M: Mapper<Input = I> + Resumable>(
+        self,
+        mapper: M,
+    ) -> MapStage<M::Key, M::Value, NoCombine, M::Key, O> {
+        self.mapper(ResumableMapper(mapper))
     }
 
     /// Finishes a job without reduce; part files are in the order of the input.

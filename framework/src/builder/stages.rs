@@ -13,9 +13,10 @@ use crate::input::InputFormat;
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text, TextField};
 use crate::records::Pairs;
 use crate::settings::Settings;
+use crate::state::Resumable;
 use crate::user_code::{
     CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartitionChoice, ReduceClosure,
-    Reducer, ResumableClosure,
+    Reducer, ResumableClosure, ResumableMapper, ResumableReducer,
 };
 use crate::values::Values;
 
@@ -216,6 +217,43 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
+    /// As [`add_mapper`](MapStage::add_mapper), with a state that is saved in checkpoints; see
+    /// [`Source::mapper_resumable`](super::Source::mapper_resumable).
+    ///
+    /// ```
+    /// use napreduce::input::TextLines;
+    /// use napreduce::testing::JobTest;
+    /// # use napreduce::{Emit, Job, Mapper, Resumable, TaskError};
+    /// #[derive(Resumable, Clone, Default)]
+    /// struct Numbered(u64);
+    /// # impl Mapper for Numbered {
+    /// #     type Input = TextLines;
+    /// #     type Key = String;
+    /// #     type Value = u64;
+    /// #     fn map(&mut self, line: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+    /// #         self.0 += 1;
+    /// #         out.emit(line, self.0);
+    /// #         Ok(())
+    /// #     }
+    /// # }
+    ///
+    /// let job = || {
+    ///     Job::inputs()
+    ///         .add_mapper_resumable("ranked", TextLines, Numbered::default())
+    ///         .add("others", TextLines, |line: &str, out| out.emit(line, 0))
+    ///         .reduce(|line, ranks, out| out.emit(line, ranks.sum()))
+    /// };
+    /// let test = JobTest::new(job).input_named("ranked", "b\na\n").input_named("others", "c\n");
+    /// assert_eq!(test.run().text(), "a\t2\nb\t1\nc\t0\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn add_mapper_resumable<M>(self, name: &str, format: M::Input, mapper: M) -> Self
+    where
+        M: Mapper<Key = K, Value = V> + Resumable,
+    {
+        self.add_mapper(name, format, ResumableMapper(mapper))
+    }
+
     /// Chooses the partition (from 0) of each key; the second argument is the number of partitions.
     pub fn partition_by<F>(mut self, choose: F) -> Self
     where
@@ -344,5 +382,53 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
             output: OutputDefinition::new(self.output, named),
             settings: Settings::default(),
         })
+    }
+
+    /// As [`reducer`](MapStage::reducer), with a state that is saved in checkpoints: it must be
+    /// [`Resumable`], which is derived. Its `save` and `restore` are not called.
+    ///
+    /// ```
+    /// use napreduce::output::Text;
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Emit, Job, Output, Reducer, Resumable, TaskError, Values};
+    ///
+    /// /// Numbers the words of a partition.
+    /// #[derive(Resumable, Clone, Default)]
+    /// struct Numbered {
+    ///     words: u64,
+    /// }
+    ///
+    /// impl Reducer for Numbered {
+    ///     type Group = String;
+    ///     type Key = String;
+    ///     type Value = ();
+    ///     type Output = Text;
+    ///
+    ///     fn reduce(
+    ///         &mut self,
+    ///         word: &str,
+    ///         _: &mut Values<'_, String, ()>,
+    ///         out: &mut Output<Text>,
+    ///     ) -> Result<(), TaskError> {
+    ///         self.words += 1;
+    ///         out.emit(self.words, word);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let job = || {
+    ///     Job::text()
+    ///         .map(|word: &str, out: &mut Emit<String, ()>| out.emit(word, ()))
+    ///         .reducer_resumable(Numbered::default())
+    /// };
+    /// let test = JobTest::new(job).input("to\nbe\n");
+    /// assert_eq!(test.run().text(), "1\tbe\n2\tto\n");
+    /// test.assert_preemption_safe();
+    /// ```
+    pub fn reducer_resumable<R>(self, reducer: R) -> Job
+    where
+        R: Reducer<Group = G, Key = K, Value = V, Output = O> + Resumable,
+    {
+        self.reducer(ResumableReducer(reducer))
     }
 }

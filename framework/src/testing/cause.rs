@@ -66,8 +66,9 @@ fn describe(made: &MadeCheckpoint, again: &MadeCheckpoint) -> String {
                 excerpt(after, same)
             )
         }
-        (None, _) => "no state is saved there: it is a closure, or its `save` returns Stateless; a closure with a state is built by \
-                      reduce_resumable or map_only_resumable"
+        (None, _) => "no state is saved there: it is a closure, or its `save` returns Stateless; a closure with a state is added by \
+                      reduce_resumable or map_only_resumable, a type that derives Resumable by mapper_resumable or \
+                      reducer_resumable"
             .to_owned(),
     };
     format!("cause: {} checkpointed {}; {state}", made.task, made.place)

@@ -84,12 +84,13 @@ impl<T, J: Fn() -> Job<T>> JobTest<J> {
         assert!(
             support.map,
             "the maps of this job cannot be checkpointed: the mapper, or the output format of a map-only job, \
-             returns Unsupported from `save`; implement `save` and `restore`, or return Stateless"
+             returns Unsupported from `save`; derive Resumable and call mapper_resumable, implement `save` and `restore`, \
+             or return Stateless"
         );
         assert!(
             support.reduce || map_only,
             "the reduces of this job cannot be checkpointed: the reducer or the output format returns Unsupported from \
-             `save`; implement `save` and `restore`, or return Stateless"
+             `save`; derive Resumable and call reducer_resumable, implement `save` and `restore`, or return Stateless"
         );
     }
 

@@ -127,7 +127,8 @@ pub trait Mapper: Clone + Send + Sync + 'static {
     /// Appends the state that `restore` needs to continue after the last record. Emitted records are saved
     /// separately.
     ///
-    /// A mapper that keeps nothing from one record to the next returns [`Save::Stateless`].
+    /// A mapper that keeps nothing from one record to the next returns [`Save::Stateless`]. One that is given
+    /// to [`mapper_resumable`](crate::builder::Source::mapper_resumable) needs neither `save` nor `restore`.
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)

@@ -21,4 +21,5 @@ pub(crate) use part_map::{PartClosure, PartMap, ResumablePartClosure};
 pub(crate) use partition::{Grouping, PartitionChoice};
 pub use reducer::{ReduceClosure, Reducer};
 pub use resumable::ResumableClosure;
+pub(crate) use resumable::{ResumableMapper, ResumableReducer};
 pub use task_info::TaskInfo;

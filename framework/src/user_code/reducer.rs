@@ -94,7 +94,9 @@ pub trait Reducer: Clone + Send + Sync + 'static {
     /// Appends the state that `restore` needs to continue: between two groups and, if it `resumes_in_group`,
     /// between two values of one. Written output is saved separately.
     ///
-    /// A reducer that keeps nothing from one group to the next returns [`Save::Stateless`].
+    /// A reducer that keeps nothing from one group to the next returns [`Save::Stateless`]. One that is given
+    /// to [`reducer_resumable`](crate::builder::MapStage::reducer_resumable) needs neither `save` nor
+    /// `restore`.
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)

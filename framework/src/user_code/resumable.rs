@@ -1,4 +1,5 @@
-//! A closure with a state, as a reducer that can be restored. The state is saved by its serde type.
+//! States that are saved in checkpoints by their types: closures with a state of a serde type, and mappers and
+//! reducers that are `Resumable`.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,12 +9,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::codec::{Key, Value};
+use crate::emit::Emit;
+use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
-use crate::state::Save;
+use crate::state::{Resumable, Save};
 use crate::values::Values;
 
+use super::mapper::Mapper;
 use super::outcome::Outcome;
 use super::reducer::Reducer;
+use super::task_info::TaskInfo;
 
 /// A closure with a state as a reducer; made by
 /// [`reduce_resumable`](crate::builder::MapStage::reduce_resumable).
@@ -83,6 +88,108 @@ where
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
         self.state = restore_serde(state)?;
         Ok(())
+    }
+}
+
+/// A mapper that is saved by `Resumable` instead of its own `save`.
+#[derive(Clone)]
+pub(crate) struct ResumableMapper<M>(pub(crate) M);
+
+impl<M: Mapper + Resumable> Mapper for ResumableMapper<M> {
+    type Input = M::Input;
+    type Key = M::Key;
+    type Value = M::Value;
+
+    fn setup(&mut self, task: &TaskInfo) -> Result<(), TaskError> {
+        self.0.setup(task)
+    }
+
+    #[inline]
+    fn map(
+        &mut self,
+        record: <M::Input as InputFormat>::Record<'_>,
+        out: &mut Emit<M::Key, M::Value>,
+    ) -> Result<(), TaskError> {
+        self.0.map(record, out)
+    }
+
+    fn flush(&mut self, out: &mut Emit<M::Key, M::Value>) -> Result<(), TaskError> {
+        self.0.flush(out)
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.0.save_state(state)?;
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.0.restore_state(state)
+    }
+
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.0.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.0.on_resume()
+    }
+
+    fn finish(&mut self, out: &mut Emit<M::Key, M::Value>) -> Result<(), TaskError> {
+        self.0.finish(out)
+    }
+}
+
+/// A reducer that is saved by `Resumable` instead of its own `save`.
+#[derive(Clone)]
+pub(crate) struct ResumableReducer<R>(pub(crate) R);
+
+impl<R: Reducer + Resumable> Reducer for ResumableReducer<R> {
+    type Group = R::Group;
+    type Key = R::Key;
+    type Value = R::Value;
+    type Output = R::Output;
+
+    fn setup(&mut self, task: &TaskInfo, out: &mut Output<R::Output>) -> Result<(), TaskError> {
+        self.0.setup(task, out)
+    }
+
+    #[inline]
+    fn reduce(
+        &mut self,
+        group: <R::Group as Value>::Ref<'_>,
+        values: &mut Values<'_, R::Key, R::Value>,
+        out: &mut Output<R::Output>,
+    ) -> Result<(), TaskError> {
+        self.0.reduce(group, values, out)
+    }
+
+    fn flush(&mut self, out: &mut Output<R::Output>) -> Result<(), TaskError> {
+        self.0.flush(out)
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.0.save_state(state)?;
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.0.restore_state(state)
+    }
+
+    fn resumes_in_group(&self) -> bool {
+        self.0.resumes_in_group()
+    }
+
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.0.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.0.on_resume()
+    }
+
+    fn finish(&mut self, out: &mut Output<R::Output>) -> Result<(), TaskError> {
+        self.0.finish(out)
     }
 }
 

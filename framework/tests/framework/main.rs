@@ -20,6 +20,7 @@ mod preemption;
 mod preemption_flush;
 mod preemption_kit;
 mod preemption_state;
+mod resumable;
 mod several_inputs;
 mod small_files;
 mod streaming;

@@ -84,7 +84,7 @@ fn unrestorable_state_fails_kit() {
 fn unsaveable_mapper_is_named_first() {
     let message = complaint(|| numbering(Save::Unsupported, false));
     assert!(message.starts_with("the maps of this job cannot be checkpointed"), "{message}");
-    assert!(message.contains("implement `save` and `restore`, or return Stateless"), "{message}");
+    assert!(message.contains("; derive Resumable and call mapper_resumable, implement `save` and `restore`, or return Stateless"), "{message}");
 }
 
 #[test]

@@ -131,8 +131,8 @@ fn refusal(kind: TaskKind, name: &str) -> String {
         TaskKind::Reduce => "reducer",
     };
     format!(
-        "--checkpoints: the {code} of {name} does not save its state, so its {kind}s cannot be checkpointed; implement `save` and \
-         `restore`, or return Save::Stateless from `save` if it has no state, or remove --checkpoints"
+        "--checkpoints: the {code} of {name} does not save its state, so its {kind}s cannot be checkpointed; derive Resumable for it \
+         and call {code}_resumable, implement `save` and `restore`, or return Save::Stateless from `save` if it has no state, or remove --checkpoints"
     )
 }
 
