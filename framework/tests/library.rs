@@ -186,12 +186,15 @@ fn handle_is_a_future_and_progress_a_stream(text: &Path) -> Result<(), Error> {
 /// The jobs of these tests run on threads, too, with the same results.
 fn threads_replace_processes(text: &Path) -> Result<(), Error> {
     let threads = Local::threads();
-    let lines = napreduce::job(count).parameters(&2).inputs([text]).reduces(1).run_local(&threads)?.collect()?;
+    let lines =
+        napreduce::job(count).parameters(&2).inputs([text]).reduces(1).run_local(&threads)?.collect()?;
     assert_eq!(lines, job_on_text(text)?);
-    let failed = napreduce::job(doubled).inputs([text]).run_local(&threads).expect_err("lines are no numbers");
+    let failed =
+        napreduce::job(doubled).inputs([text]).run_local(&threads).expect_err("lines are no numbers");
     assert!(failed.to_string().contains("\"to be or\" is not a number"), "{failed}");
     let counts = napreduce::job(pairs).inputs([text]).run_local(&threads)?;
-    let frequent = napreduce::job(frequent).parameters(&2).inputs([&counts]).run_local(&threads)?.collect()?;
+    let frequent =
+        napreduce::job(frequent).parameters(&2).inputs([&counts]).run_local(&threads)?.collect()?;
     assert_eq!(frequent.len(), 2);
     Ok(())
 }

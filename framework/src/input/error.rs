@@ -7,7 +7,7 @@ use napreduce_connectors::bytes::ReadError;
 use napreduce_connectors::compression::Compression;
 #[cfg(feature = "storage")]
 use napreduce_connectors::stores::StorageError;
-use napreduce_protocol::ByteSize;
+use napreduce_protocol::{ByteSize, FailedRecord};
 
 /// The error for input that cannot be found, read or parsed.
 ///
@@ -323,6 +323,25 @@ impl InputError {
             StorageError::Missing { .. } => InputError::Missing { path },
             StorageError::Changed { .. } => InputError::Changed { path, how: "replaced or removed" },
             other => InputError::Stored { reason: other.to_string(), is_passing: other.is_passing() },
+        }
+    }
+
+    /// Returns the record that is the problem, if there is one.
+    pub(crate) fn record(&self) -> Option<FailedRecord> {
+        let at_byte = |path: &Path, offset: &u64| {
+            FailedRecord::new(path.display().to_string(), format!("byte {offset}"), None)
+        };
+        match self {
+            InputError::BadRow { path, place, row, .. } => {
+                Some(FailedRecord::new(path.display().to_string(), place, Some(row)))
+            }
+            InputError::NotText { path, offset }
+            | InputError::LineTooLong { path, offset, .. }
+            | InputError::BadRecords { path, offset, .. }
+            | InputError::BadTable { path, offset, .. }
+            | InputError::BlockRecordTooLong { path, offset, .. }
+            | InputError::Damaged { path, offset, .. } => Some(at_byte(path, offset)),
+            _ => None,
         }
     }
 

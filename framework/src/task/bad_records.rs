@@ -2,8 +2,8 @@
 //! fatal error that blames the input.
 
 use napreduce_engine::{FailureClass, FaultPlace};
-use napreduce_protocol::TaskError;
 use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{FailedRecord, TaskError};
 use napreduce_task::counter;
 
 use crate::input::{BadRows, InputPlace, remedy, which};
@@ -40,6 +40,11 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
 /// Adds to the error the position of the record, its text, and how to skip it.
 fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) -> TaskError {
     let (which, remedy, quote) = (which("record", most), remedy("record", most), quote(place));
+    let record = place.and_then(|place| {
+        let text = place.quote();
+        Some(FailedRecord::new(place.path().display().to_string(), place.in_file()?, text.as_deref()))
+    });
+    let error = TaskError { record: record.map(Box::new).or(error.record), ..error };
     let located = place.and_then(|place| Some((place.path().display(), place.in_file()?)));
     match located.filter(|_| !error.is_located) {
         Some((path, place)) => {

@@ -106,7 +106,8 @@ impl From<InputError> for TaskError {
     /// Invalid bytes fail every retry; a refusal by the system may be temporary or local.
     fn from(error: InputError) -> TaskError {
         let message = error.to_string();
-        match &error {
+        let record = error.record();
+        let failed = match &error {
             InputError::Unreadable { error: cause, .. } => TaskError::shared(message, cause),
             InputError::Missing { .. } => TaskError::retryable(message).at(FaultPlace::SharedStorage),
             InputError::Stored { is_passing: true, .. } => {
@@ -136,6 +137,7 @@ impl From<InputError> for TaskError {
             | InputError::BadRow { .. }
             | InputError::BadTable { .. }
             | InputError::Damaged { .. } => TaskError::fatal(message).at(FaultPlace::Input),
-        }
+        };
+        TaskError { record: record.map(Box::new), ..failed }
     }
 }

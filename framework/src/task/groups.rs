@@ -5,7 +5,7 @@ use std::path::Path;
 
 use napreduce_data::ReduceInput;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{ReduceTask, TaskError};
+use napreduce_protocol::{FailedRecord, ReduceTask, TaskError};
 use napreduce_task::{Boundary, SuspendHooks, TaskContext};
 
 use super::errors::{reduce_error, values_error};
@@ -182,7 +182,11 @@ impl<'a> GroupLoop<'a> {
         if error.is_located {
             return error;
         }
-        TaskError { message: format!("{}, reducing {}", error.message, self.place()), ..error }
+        let (partition, group) = (self.task.partition, self.count.saturating_sub(1));
+        let message = format!("{}, reducing {}", error.message, self.place());
+        let (partition, group) = (format!("partition {partition}"), format!("group {group}"));
+        let key = shown_key(&self.group);
+        TaskError { message, ..error }.with_record(FailedRecord::new(partition, group, Some(&key)))
     }
 
     /// Returns the partition, number and key of the current group.

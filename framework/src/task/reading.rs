@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{Counter, InputSplit, MapTask, Split, TaskError};
+use napreduce_protocol::{Counter, FailedRecord, InputSplit, MapTask, Split, TaskError};
 use napreduce_task::{Boundary, PositionUnit, SuspendHooks, TaskContext};
 
 use super::bad_records;
@@ -267,6 +267,15 @@ fn located(error: TaskError, place: &InputPlace, of_reader: &str) -> TaskError {
     if error.is_located {
         return error;
     }
-    let record = place.describe().unwrap_or_else(|| format!("{} {of_reader}", place.path().display()));
-    TaskError { message: format!("{}, reading {record}", error.message), ..error }
+    let input = place.path().display().to_string();
+    let (record, position) = match place.describe() {
+        Some(record) => {
+            let shown = place.to_string();
+            let position = shown.strip_prefix(&input).map_or(shown.as_str(), str::trim_start).to_owned();
+            (record, position)
+        }
+        None => (format!("{input} {of_reader}"), of_reader.to_owned()),
+    };
+    let message = format!("{}, reading {record}", error.message);
+    TaskError { message, ..error }.with_record(FailedRecord::new(input, position, place.quote().as_deref()))
 }

@@ -102,7 +102,8 @@ pub fn start_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<Star
 ///
 /// `definitions` builds the job of each attempt. A panic of user code fails its attempt and is not printed: the
 /// first such job wraps the panic hook of this process, which gets all other panics. Counts and panics of threads
-/// that user code starts are not those of the attempt. A killed attempt ends at its next boundary (a batch of records,
+/// that user code starts are not those of the attempt. With `quiet`, warnings of tasks are not printed; what user code
+/// prints is. A killed attempt ends at its next boundary (a batch of records,
 /// or a group), so user code that never returns is never ended. An exit, an abort or a lack of memory ends the
 /// program. Attempts have the environment variables of this process, and no others.
 ///
@@ -116,10 +117,8 @@ pub fn start_on_threads(
 ) -> Result<StartedJob, JobError> {
     check(&plan, settings)?;
     let (job, slots) = (next_job(), settings.slots);
-    StartedJob::start(job, move |link| {
-        let processes = Arc::new(TaskThreads::new(definitions));
-        runtime()?.block_on(run_started(job, plan, slots, processes, link))
-    })
+    let processes = Arc::new(TaskThreads::new(definitions, settings.quiet));
+    StartedJob::start(job, move |link| runtime()?.block_on(run_started(job, plan, slots, processes, link)))
 }
 
 fn runtime() -> Result<Runtime, JobError> {

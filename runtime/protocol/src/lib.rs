@@ -28,6 +28,7 @@ mod splits;
 mod storage_scheme;
 mod summaries;
 mod task_error;
+mod task_failure;
 mod text;
 mod units;
 mod wire;
@@ -63,6 +64,7 @@ pub use summaries::{
     LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 pub use task_error::{TaskError, is_gone, is_limit, mark_permanent};
+pub use task_failure::{FailedRecord, TaskFailure};
 pub use text::{check_name, one_line, several_lines};
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};

@@ -1,6 +1,7 @@
 //! Printing that never panics. `println!` and `eprintln!` panic on a full disk or a closed pipe, so product
 //! code calls these functions instead.
 
+use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
@@ -9,8 +10,33 @@ use std::sync::OnceLock;
 /// The first failed write to standard output.
 static FAILURE: OnceLock<io::Error> = OnceLock::new();
 
+thread_local! {
+    static IS_SILENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Drops what this thread would print to standard error.
+#[derive(Debug)]
+pub struct Silence(());
+
+impl Silence {
+    /// Lasts until the result is dropped.
+    pub fn begin() -> Silence {
+        IS_SILENT.set(true);
+        Silence(())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        IS_SILENT.set(false);
+    }
+}
+
 /// Prints a line to standard error. A line that cannot be written is lost.
 pub fn print_error(line: impl Display) {
+    if IS_SILENT.get() {
+        return;
+    }
     // One write, so that lines of several processes do not mix.
     let line = format!("{line}\n");
     let _ = io::stderr().lock().write_all(line.as_bytes());

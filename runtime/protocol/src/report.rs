@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::counters::CounterValues;
+use crate::task_failure::TaskFailure;
 
 /// One file of the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub enum JobEnd {
         job: JobId,
         /// Which tasks failed and why.
         reason: String,
+        /// The task, if one is the reason.
+        #[serde(default)]
+        failure: Option<Box<TaskFailure>>,
     },
     /// It was killed.
     Killed {
@@ -63,7 +67,7 @@ impl JobEnd {
     pub fn without_report(job: JobId, outcome: JobOutcome) -> Option<JobEnd> {
         match outcome {
             JobOutcome::Succeeded => None,
-            JobOutcome::Failed { reason } => Some(JobEnd::Failed { job, reason }),
+            JobOutcome::Failed { reason } => Some(JobEnd::Failed { job, reason, failure: None }),
             JobOutcome::Killed { reason } => Some(JobEnd::Killed { job, reason }),
         }
     }
@@ -81,7 +85,7 @@ impl JobEnd {
     pub fn into_result(self) -> Result<JobReport, JobError> {
         match self {
             JobEnd::Succeeded(report) => Ok(report),
-            JobEnd::Failed { job, reason } => Err(JobError::Failed { job, reason }),
+            JobEnd::Failed { job, reason, failure } => Err(JobError::Failed { job, reason, failure }),
             JobEnd::Killed { job, reason } => Err(JobError::Killed { job, reason }),
         }
     }
@@ -130,12 +134,14 @@ pub enum JobError {
         /// The output directory.
         path: String,
     },
-    /// A task failed too often, or fatally.
+    /// A task failed too often, or fatally, or the output could not be committed.
     #[error("{reason}")]
     Failed {
         job: JobId,
         /// Which tasks failed and why.
         reason: String,
+        /// The task, if one is the reason.
+        failure: Option<Box<TaskFailure>>,
     },
     /// The job was killed.
     #[error("{job} was killed: {reason}")]

@@ -7,6 +7,8 @@ use std::{fmt, io};
 use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
+use crate::task_failure::FailedRecord;
+
 /// The message of an error that every retry of this attempt would meet, if there was one.
 static PERMANENT: OnceLock<&str> = OnceLock::new();
 
@@ -22,6 +24,8 @@ pub struct TaskError {
     pub message: String,
     /// Map attempts with unreadable output; their tasks are rerun.
     pub lost_inputs: Vec<AttemptId>,
+    /// The record or group that the attempt was working on, if it is known.
+    pub record: Option<Box<FailedRecord>>,
     /// Whether the message already names its record, so that readers need not add it. Only meaningful within
     /// this process.
     #[serde(skip)]
@@ -43,7 +47,14 @@ enum IoCause {
 
 impl TaskError {
     fn of(class: FailureClass, place: FaultPlace, message: impl Into<String>) -> TaskError {
-        TaskError { class, place, message: message.into(), lost_inputs: Vec::new(), is_located: false }
+        TaskError {
+            class,
+            place,
+            message: message.into(),
+            lost_inputs: Vec::new(),
+            record: None,
+            is_located: false,
+        }
     }
 
     /// An error of the task itself: counts towards its attempts.
@@ -65,6 +76,12 @@ impl TaskError {
     #[must_use]
     pub fn at(self, place: FaultPlace) -> TaskError {
         TaskError { place, ..self }
+    }
+
+    /// Adds the record that the attempt was working on.
+    #[must_use]
+    pub fn with_record(self, record: FailedRecord) -> TaskError {
+        TaskError { record: Some(Box::new(record)), ..self }
     }
 
     /// Marks the message as naming its record.

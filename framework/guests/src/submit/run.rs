@@ -148,7 +148,7 @@ impl Running<'_> {
     }
 
     fn failed(&self, reason: String) -> JobError {
-        JobError::Failed { job: self.job, reason: format!("{} failed: {reason}", self.job) }
+        JobError::Failed { job: self.job, reason: format!("{} failed: {reason}", self.job), failure: None }
     }
 
     /// Returns the error for an engine that has exited; its status may arrive slightly after the end of its

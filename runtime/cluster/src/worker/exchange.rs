@@ -65,8 +65,9 @@ impl Exchange {
     pub(super) fn on_news(&mut self, news: WorkerNews) {
         match news {
             WorkerNews::Report(report) => {
-                if let WorkerReport::Happened { attempt, .. } | WorkerReport::Finished { attempt, .. } =
-                    &report
+                if let WorkerReport::Happened { attempt, .. }
+                | WorkerReport::Finished { attempt, .. }
+                | WorkerReport::Failed { attempt, .. } = &report
                 {
                     // The report supersedes earlier progress.
                     self.progress.remove(attempt);

@@ -174,9 +174,7 @@ impl Line {
     pub async fn failure(&mut self) -> (FailureClass, String) {
         loop {
             match self.report().await.1 {
-                WorkerReport::Happened { report: Report::Failed { class, reason, .. }, .. } => {
-                    return (class, reason);
-                }
+                WorkerReport::Failed { error, .. } => return (error.class, error.message),
                 WorkerReport::Happened { report: Report::Started, .. } => {}
                 other => panic!("{other:?} instead of a failure"),
             }

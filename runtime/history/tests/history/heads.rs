@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use napreduce_engine::JobId;
+use napreduce_engine::{AttemptId, FaultPlace, JobId, TaskId, TaskKind};
 use napreduce_history::{EndedJob, HistoryStore};
-use napreduce_protocol::{CounterValues, JobDetail, JobEnd, PartReport};
+use napreduce_protocol::{CounterValues, FailedRecord, JobDetail, JobEnd, PartReport, TaskFailure};
 use serde_json::{Value, json};
 
 use super::samples::{Scene, failed, job, listed, succeeded};
@@ -36,6 +36,18 @@ fn head_summarizes_its_rows() {
     let map = &head["durations"]["map"];
     assert!(map["min"].as_u64() < map["p50"].as_u64() && map["p50"].as_u64() < map["max"].as_u64());
     assert_eq!(head["preemptions"]["requests"], head["rows"]["preemptions"]);
+}
+
+#[test]
+fn task_that_failed_its_job_is_in_the_head() {
+    let mut ended = failed(job(1, 10), "job_0001_m_0003 failed 4 times; last: bad row");
+    let JobEnd::Failed { failure, .. } = &mut ended.end else { unreachable!("it failed") };
+    let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 3 };
+    let record = FailedRecord::new("in/a.csv", "line 12", Some("\"x,y\""));
+    let attempt = AttemptId { task, number: 4 };
+    *failure = Some(Box::new(TaskFailure::new(attempt, FaultPlace::Input, "bad row", Some(record))));
+    let head = check_round_trip(&ended);
+    assert_eq!(head["failure"]["record"]["position"], "line 12");
 }
 
 #[test]

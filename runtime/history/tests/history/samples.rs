@@ -176,7 +176,7 @@ pub fn failed(mut job: EndedJob, reason: &str) -> EndedJob {
     job.detail.summary.phase = JobPhase::Failed;
     job.detail.summary.reason = Some(reason.to_owned());
     job.detail.parts.clear();
-    job.end = JobEnd::Failed { job: job.detail.summary.job, reason: reason.to_owned() };
+    job.end = JobEnd::Failed { job: job.detail.summary.job, reason: reason.to_owned(), failure: None };
     job
 }
 

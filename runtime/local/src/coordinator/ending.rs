@@ -42,10 +42,9 @@ fn settle(
         Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
         resumed => resumed.map_err(|trouble| trouble.in_words(output)),
     };
-    let id = job.id();
     let outcome =
         job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "no outcome was recorded".to_owned() });
-    let Some(end) = JobEnd::without_report(id, outcome) else { return settle_success(job, resumed, wall) };
+    let Some(end) = job.end_without_report(outcome) else { return settle_success(job, resumed, wall) };
     if let Ok(Resumed::Claimed(claim)) = resumed {
         match claim.discard() {
             Err(Trouble::Passing { what, away: false }) => {
@@ -65,7 +64,7 @@ fn settle_success(
     wall: Duration,
 ) -> Result<Settled, Trouble> {
     let (id, plan) = (job.id(), &job.accepted.plan);
-    let failed = |reason| Ok((JobEnd::Failed { job: id, reason }, Vec::new()));
+    let failed = |reason| Ok((JobEnd::Failed { job: id, reason, failure: None }, Vec::new()));
     let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
     let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
     let remarks = match resumed {
@@ -104,14 +103,14 @@ fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
 /// Returns the end of a job whose retries are exhausted.
 fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
     let id = job.id();
-    if let Some(end) = job.outcome.clone().and_then(|outcome| JobEnd::without_report(id, outcome)) {
+    if let Some(end) = job.outcome.clone().and_then(|outcome| job.end_without_report(outcome)) {
         return and_also(end, why);
     }
     let left = if job.commit_begun { " and may be incomplete, without _SUCCESS" } else { "" };
     let uncommitted = format!("its output was not committed{left}: {why}");
     match killed.filter(|_| job.outcome.is_some()) {
         Some(reason) => JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") },
-        None => JobEnd::Failed { job: id, reason: uncommitted },
+        None => JobEnd::Failed { job: id, reason: uncommitted, failure: None },
     }
 }
 

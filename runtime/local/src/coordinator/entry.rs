@@ -8,8 +8,8 @@ use napreduce_engine::{
     Span, Time, WorkerId,
 };
 use napreduce_protocol::{
-    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile, StorageScheme,
-    WorkerReport,
+    Blob, Counter, CounterValues, FailedRecord, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile,
+    StorageScheme, WorkerReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,11 @@ pub enum Extra {
         attempt: AttemptId,
         counters: CounterValues,
         part: Option<PartOutput>,
+    },
+    /// The record on which an attempt failed.
+    FailedOn {
+        attempt: AttemptId,
+        record: Box<FailedRecord>,
     },
     /// The cost of a preemption or of the return from one.
     Preempted {
@@ -213,6 +218,10 @@ pub fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> (Option
             let output_bytes = counters.of(Counter::MapOutputMaterializedBytes);
             extra.push(Extra::Finished { attempt, counters, part });
             Event::Reported { worker, attempt, report: Report::Done { output_bytes } }
+        }
+        WorkerReport::Failed { attempt, mut error } => {
+            extra.extend(error.record.take().map(|record| Extra::FailedOn { attempt, record }));
+            Event::Reported { worker, attempt, report: error.into() }
         }
         WorkerReport::Leaving { grace_millis, why } => {
             extra.push(Extra::DrainAsked { worker, reason: format!("it is ended: {why}") });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::Duration;
 
-use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind, Report};
+use napreduce_engine::{Event, FailureClass, FaultPlace, Job, JobId, Pause, PauseKind};
 use napreduce_protocol::WorkerReport;
 
 use super::claims::Claim;
@@ -65,13 +65,10 @@ impl Coordinator {
     /// and the job waits, or the failure counts. The check comes before the report is applied, so that
     /// nothing is retried or counted meanwhile.
     pub fn look_at_storage(&mut self, mut message: WorkerReport) -> WorkerReport {
-        let WorkerReport::Happened {
-            attempt,
-            report: Report::Failed { class, place: FaultPlace::SharedStorage, reason, .. },
-        } = &mut message
-        else {
+        let WorkerReport::Failed { attempt, error } = &mut message else { return message };
+        if error.place != FaultPlace::SharedStorage {
             return message;
-        };
+        }
         let job = attempt.task.job;
         let Some(output) = self.state.jobs().get(&job).map(|known| known.accepted.plan.output.clone()) else {
             return message;
@@ -80,11 +77,11 @@ impl Coordinator {
             Ok(()) => {}
             Err(Trouble::Passing { what, .. }) => {
                 self.hold(job, &what);
-                *class = FailureClass::Excused;
+                error.class = FailureClass::Excused;
             }
             Err(trouble) => {
-                *class = FailureClass::Fatal;
-                *reason = format!("{} ({reason})", trouble.in_words(&output));
+                error.class = FailureClass::Fatal;
+                error.message = format!("{} ({})", trouble.in_words(&output), error.message);
             }
         }
         message

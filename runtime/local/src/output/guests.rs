@@ -102,7 +102,11 @@ impl GuestOutput {
         began: Instant,
     ) -> Result<JobReport, JobError> {
         let job = self.job;
-        let failed = |reason: String| JobError::Failed { job, reason: format!("{job} failed: {reason}") };
+        let failed = |reason: String| JobError::Failed {
+            job,
+            reason: format!("{job} failed: {reason}"),
+            failure: None,
+        };
         let written = parts.iter().map(|(attempt, _, part)| (*attempt, part));
         let manifest = Manifest::of((job, name), counters, written, self.claim.paths());
         if let Err(trouble) = self.promote_and_commit(&parts, &manifest) {

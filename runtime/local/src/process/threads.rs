@@ -29,12 +29,14 @@ const STACK_BYTES: usize = 8 << 20;
 /// Starts attempts on threads.
 pub struct TaskThreads {
     definitions: Arc<dyn Definitions + Send + Sync>,
+    is_silent: bool,
 }
 
 impl TaskThreads {
-    /// Creates a machine whose attempts run jobs of `definitions`.
-    pub fn new(definitions: Arc<dyn Definitions + Send + Sync>) -> TaskThreads {
-        TaskThreads { definitions }
+    /// Creates a machine whose attempts run jobs of `definitions`. With `is_silent`, their warnings are not
+    /// printed.
+    pub fn new(definitions: Arc<dyn Definitions + Send + Sync>, is_silent: bool) -> TaskThreads {
+        TaskThreads { definitions, is_silent }
     }
 
     fn begin(&self) -> io::Result<TaskThread> {
@@ -43,12 +45,12 @@ impl TaskThreads {
         let control = UnixStream::from_std(control)?;
         let (end, ends) = StdUnixStream::pair()?;
         end.set_nonblocking(true)?;
-        let definitions = Arc::clone(&self.definitions);
+        let (definitions, is_silent) = (Arc::clone(&self.definitions), self.is_silent);
         let thread =
             std::thread::Builder::new().name("task".into()).stack_size(STACK_BYTES).spawn(move || {
                 // Dropped last, also by a panic of the runtime.
                 let _ends = ends;
-                run_on_thread(theirs, &*definitions).map_err(io::Error::other)
+                run_on_thread(theirs, &*definitions, is_silent).map_err(io::Error::other)
             })?;
         Ok(TaskThread { control, end: UnixStream::from_std(end)?, thread: Some(thread) })
     }

@@ -124,6 +124,10 @@ impl Worker {
         self.send(WorkerNews::Report(WorkerReport::Happened { attempt, report }));
     }
 
+    fn fail(&self, attempt: AttemptId, error: TaskError) {
+        self.send(WorkerNews::Report(WorkerReport::Failed { attempt, error }));
+    }
+
     fn follow(&mut self, message: ToWorker) {
         match message {
             ToWorker::Define { description, .. } => self.define(*description),
@@ -150,9 +154,7 @@ impl Worker {
         match order {
             Order::Launch { attempt, from, .. } => match work {
                 Some(work) => self.launch(attempt, from, work),
-                None => {
-                    self.report(attempt, TaskError::fatal("protocol error: launch order without work").into())
-                }
+                None => self.fail(attempt, TaskError::fatal("protocol error: launch order without work")),
             },
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
@@ -262,7 +264,7 @@ impl Worker {
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
             let error = TaskError::fatal(format!("the worker has no description of {}", attempt.task.job));
-            return self.report(attempt, error.into());
+            return self.fail(attempt, error);
         };
         let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
         match (&mut job.readiness, &self.settings.environment) {
@@ -291,7 +293,7 @@ impl Worker {
         for launching in waiting {
             match &error {
                 None => self.start(launching),
-                Some(error) => self.report(launching.attempt, error.clone().into()),
+                Some(error) => self.fail(launching.attempt, error.clone()),
             }
         }
     }
@@ -303,7 +305,7 @@ impl Worker {
         job.pass_on_scratch(attempt);
         let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
             Ok(outfit) => outfit,
-            Err(error) => return self.report(attempt, error.into()),
+            Err(error) => return self.fail(attempt, error),
         };
         let standstill = Duration::from_millis(job.description.task_timeout_millis);
         let standstill = (!standstill.is_zero()).then_some(standstill);
@@ -368,7 +370,7 @@ impl Worker {
                 if let Some(stderr) = left.stderr {
                     self.send(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
                 }
-                self.report(attempt, error.into());
+                self.fail(attempt, error);
             }
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
             AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_protocol::MemoryFile;
@@ -18,8 +19,11 @@ use crate::process::{Processes, descriptors_max};
 
 /// Minimum size worth a descriptor; a smaller segment is removed before the kernel writes it back.
 const BYTES_MIN: u64 = 256 << 10;
-/// Use at most 1/4 of the descriptors; connections and processes need the others.
+/// Use at most 1/4 of the descriptors of this process; connections and processes need the others.
 const DESCRIPTORS_SHARE: u64 = 4;
+
+/// Descriptors that all segment memories of this process use: several jobs may run in it.
+static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// The segment memory of one worker.
 #[derive(Debug)]
@@ -38,6 +42,18 @@ struct Held {
     bytes: u64,
     /// Reserved but not yet written; included in the total.
     promised: u64,
+}
+
+impl Held {
+    fn add_file(&mut self) {
+        self.files += 1;
+        FILES.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn remove_file(&mut self) {
+        self.files -= 1;
+        FILES.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Memory for one segment, released on drop.
@@ -75,7 +91,7 @@ impl SegmentMemory {
             Err(error) => {
                 tracing::debug!(target: "worker", "no memory for a segment: {error}");
                 self.change(|held| {
-                    held.files -= 1;
+                    held.remove_file();
                     held.bytes -= bytes;
                     held.promised -= bytes;
                 });
@@ -86,7 +102,9 @@ impl SegmentMemory {
 
     fn promise(&self, bytes: u64) -> bool {
         let mut held = self.held();
-        if held.files >= self.files_max || held.bytes.saturating_add(bytes) > self.bytes_max {
+        if FILES.load(Ordering::Relaxed) >= self.files_max
+            || held.bytes.saturating_add(bytes) > self.bytes_max
+        {
             return false;
         }
         if self.left_over > 0 {
@@ -95,7 +113,7 @@ impl SegmentMemory {
                 return false;
             }
         }
-        held.files += 1;
+        held.add_file();
         held.bytes += bytes;
         held.promised += bytes;
         true
@@ -147,7 +165,7 @@ impl Drop for MemorySegment {
     fn drop(&mut self) {
         let (bytes, is_promise) = (self.bytes, self.is_promise);
         self.of.change(|held| {
-            held.files -= 1;
+            held.remove_file();
             held.bytes -= bytes;
             held.promised -= if is_promise { bytes } else { 0 };
         });

@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use napreduce_local::{EmbeddedSettings, StartedJob, start_on_threads};
-use napreduce_protocol::{Counter, JobError, JobPlan, MapTask, PartOutput, ReduceTask, Split, TaskError};
+use napreduce_protocol::{
+    Counter, FailedRecord, JobError, JobPlan, MapTask, PartOutput, ReduceTask, Split, TaskError,
+};
 use napreduce_task::{
     Boundary, Definitions, Ended, MapResult, PositionUnit, ReduceResult, TaskContext, TaskRunner, counter,
 };
@@ -145,8 +147,13 @@ fn panic_fails_its_attempt_and_is_retried() {
 fn lasting_panic_fails_the_job_with_message_place_and_position() {
     let scene = Scene::new();
     let ended = scene.start(|context| if is_first_map(context) { panic!("bad row") } else { Ok(()) }).wait();
-    let error = ended.expect_err("it fails").to_string();
+    let error = ended.expect_err("it fails");
     let input = scene.directory.path().join("0.txt");
+    let JobError::Failed { failure: Some(failure), .. } = &error else { panic!("{error:?}") };
+    assert_eq!((failure.attempt.task.index, failure.attempt.number), (0, 4));
+    let record = FailedRecord::new(input.display().to_string(), "byte 0", None);
+    assert_eq!(failure.record, Some(record));
+    let error = error.to_string();
     assert!(
         error.contains("_m_0000 failed 4 times; last: panicked at 'bad row', runtime/local/tests/"),
         "{error}"

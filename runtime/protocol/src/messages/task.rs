@@ -25,7 +25,7 @@ use crate::task_error::TaskError;
 
 /// Version of the messages. Both ends are the same program, so a difference means that the file was replaced
 /// during a run.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// A message to a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,6 +24,7 @@ use crate::description::PartOutput;
 use crate::digest::Digest;
 use crate::splits::InputSplit;
 use crate::summaries::WorkerMemory;
+use crate::task_error::TaskError;
 
 /// The common part of all attempts of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -233,6 +234,8 @@ pub enum WorkerReport {
     Preempted { attempt: AttemptId, account: PreemptionAccount },
     /// A task process received SIGTSTP from outside and asks to be suspended.
     SuspendWanted { attempt: AttemptId },
+    /// An attempt has failed, or could not be started.
+    Failed { attempt: AttemptId, error: TaskError },
     /// The end of an attempt's stderr. Precedes the report that it has failed.
     Printed { attempt: AttemptId, stderr: String },
 }

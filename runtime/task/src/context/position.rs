@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use napreduce_engine::listed;
+use napreduce_protocol::FailedRecord;
 
 listed! {
     /// The unit of a position.
@@ -55,6 +56,16 @@ impl Position {
     pub fn at_range(&self, start: u64, end: u64) {
         self.start.store(start, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
+    }
+
+    /// Returns the record at this position; the first one of a range. `None` if nothing is being read, or the
+    /// position is a text.
+    pub fn record(&self) -> Option<FailedRecord> {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let (name, unit) = source.as_ref()?;
+        let unit = (*unit)?;
+        let start = self.start.load(Ordering::Relaxed);
+        Some(FailedRecord::new(name, format!("{unit} {start}"), None))
     }
 
     /// Returns the position for people, such as `data/a.log byte 1048576`; `None` if nothing is being read.

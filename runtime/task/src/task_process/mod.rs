@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use control::{ControlChannel, Home, Word};
 use memory::sample_memory;
-use napreduce_protocol::printing::print_error;
+use napreduce_protocol::printing::{Silence, print_error};
 use napreduce_protocol::{
     Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork,
     StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
@@ -111,11 +111,16 @@ fn serve(definitions: &dyn Definitions, start_fetch: Option<StartFetch>) -> Resu
 
 /// Runs an attempt on this thread of the worker's process, from `Hello` to its outcome. `stream` is the control
 /// channel. User code on this thread has counters and panics of its own; when the worker closes the channel, it
-/// ends at its next boundary.
+/// ends at its next boundary. With `is_silent`, warnings of this crate and of the framework are not printed.
 ///
 /// # Errors
 /// Fails if the channel breaks, or the worker closes it before the attempt is described.
-pub fn run_on_thread(stream: UnixStream, definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
+pub fn run_on_thread(
+    stream: UnixStream,
+    definitions: &dyn Definitions,
+    is_silent: bool,
+) -> Result<(), TaskProcessError> {
+    let _silence = is_silent.then(Silence::begin);
     write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
     let description = receive_start(&stream)?;
     let _counts = CountsApart::begin();

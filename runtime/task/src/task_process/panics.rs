@@ -64,7 +64,7 @@ fn panicked(context: &TaskContext, payload: &(dyn Any + Send), said: Option<Stri
     if let Some(position) = context.position().describe() {
         message.push_str(&format!(", reading {position}"));
     }
-    TaskError::task(message)
+    TaskError { record: context.position().record().map(Box::new), ..TaskError::task(message) }
 }
 
 /// Installs a hook that stores the last panic of any thread: it ends the work, or the work passes it on with

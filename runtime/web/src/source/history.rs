@@ -208,7 +208,7 @@ mod tests {
         let attempt = detail.attempts[0].attempt;
         let job = EndedJob {
             token: 1,
-            end: JobEnd::Failed { job: attempt.task.job, reason: String::new() },
+            end: JobEnd::Failed { job: attempt.task.job, reason: String::new(), failure: None },
             detail,
             cluster: None,
             logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],

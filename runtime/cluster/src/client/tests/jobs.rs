@@ -156,7 +156,7 @@ fn failed_and_killed_jobs_are_errors() {
     let scene = Scene::new();
     let ends = Mutex::new(vec![
         JobEnd::Killed { job: JobId(7), reason: "asked for by ada".to_owned() },
-        JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned() },
+        JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned(), failure: None },
     ]);
     let _coordinator = scene.coordinator(move |request| {
         if let Request::Follow { reply, .. } = request {

@@ -28,7 +28,7 @@ use napreduce_local::output::{ClaimRequest, Disk, OutputClaim, Owner, take_outpu
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
-    PartOutput, Split, Submission, ToWorker, WorkerMemory, WorkerReport,
+    PartOutput, Split, Submission, TaskError, ToWorker, WorkerMemory, WorkerReport,
 };
 use napreduce_schedulers::SchedulerConfiguration;
 use tempfile::TempDir;
@@ -331,7 +331,7 @@ impl Worker {
     }
 
     fn happened(&mut self, attempt: AttemptId, report: Report) {
-        self.report(WorkerReport::Happened { attempt, report });
+        self.report(report_of(attempt, report));
     }
 
     fn started(&mut self, attempt: AttemptId) {
@@ -349,5 +349,16 @@ impl Worker {
         let letter = if kind == TaskKind::Map { 'm' } else { 'r' };
         let part = scene.work(job).join("committed").join(format!("part-{letter}-{index:05}.{number}"));
         fs::write(part, "done\n").expect("a promoted part");
+    }
+}
+
+/// Returns the worker's message about this report.
+fn report_of(attempt: AttemptId, report: Report) -> WorkerReport {
+    match report {
+        Report::Failed { class, place, reason, lost_outputs } => {
+            let error = TaskError { class, lost_inputs: lost_outputs, ..TaskError::task(reason) };
+            WorkerReport::Failed { attempt, error: error.at(place) }
+        }
+        report => WorkerReport::Happened { attempt, report },
     }
 }

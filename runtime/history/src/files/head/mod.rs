@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use napreduce_protocol::{
     CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary, PartReport,
+    TaskFailure,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,9 @@ pub(crate) struct Head {
     settings: Option<JobSettings>,
     #[serde(default)]
     cluster: Option<RecordedCluster>,
+    /// The task that failed the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Box<TaskFailure>>,
 }
 
 /// The contents of a job's head.
@@ -191,9 +195,10 @@ impl StoredHead {
 
 impl Head {
     fn new(job: &EndedJob) -> Head {
-        let wall = match &job.end {
-            JobEnd::Succeeded(report) => Some(report.wall),
-            JobEnd::Failed { .. } | JobEnd::Killed { .. } => None,
+        let (wall, failure) = match &job.end {
+            JobEnd::Succeeded(report) => (Some(report.wall), None),
+            JobEnd::Failed { failure, .. } => (None, failure.clone()),
+            JobEnd::Killed { .. } => (None, None),
         };
         Head {
             version: HISTORY_VERSION,
@@ -207,6 +212,7 @@ impl Head {
             preemptions: LedgerTotals::new(&job.detail),
             settings: job.detail.settings.clone(),
             cluster: job.cluster.clone(),
+            failure,
         }
     }
 
@@ -222,7 +228,7 @@ impl Head {
     /// Rebuilds the job; missing rows are reported in its events, under the name `recording`.
     pub(crate) fn with_rows(self, rows: RecordedRows, recording: &dyn Display) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
-        let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, .. } = self;
+        let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, failure, .. } = self;
         summary.reason = rows.reasons.into_iter().next().or(summary.reason);
         for row in &rows.counters {
             counters.add(&row.name, row.value);
@@ -232,7 +238,10 @@ impl Head {
         let mut events = rows.events;
         let remark = |what| HistoryLine { at_millis, text: format!("{recording}: {what}") };
         events.extend(rows.remarks.into_iter().chain(missing).map(remark));
-        let end = end_of(&summary, wall, &counters, &parts)?;
+        let mut end = end_of(&summary, wall, &counters, &parts)?;
+        if let JobEnd::Failed { failure: unknown, .. } = &mut end {
+            *unknown = failure;
+        }
         let detail = JobDetail {
             summary,
             counters,
@@ -301,7 +310,7 @@ fn end_of(
             parts: parts.to_vec(),
             output: summary.output.clone(),
         })),
-        JobPhase::Failed => Ok(JobEnd::Failed { job, reason }),
+        JobPhase::Failed => Ok(JobEnd::Failed { job, reason, failure: None }),
         JobPhase::Killed => Ok(JobEnd::Killed { job, reason }),
         phase => Err(format!("the job is {}; expected an ended job", phase.in_words())),
     }

@@ -13,8 +13,8 @@ use napreduce_engine::{
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
-    AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
-    PartOutput,
+    AttemptSummary, Counter, CounterValues, FailedRecord, HistoryLine, JobDescription, JobEnd, JobPhase,
+    JobSummary, LaunchWork, PartOutput, TaskFailure,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,16 @@ pub struct LiveJob {
     /// Attempts reported killed in this batch.
     #[serde(skip)]
     killed: BTreeSet<AttemptId>,
+    /// Records of attempts that report their failure in this batch.
+    #[serde(skip)]
+    records: BTreeMap<AttemptId, FailedRecord>,
+    /// The last failure of each task that is not done. The one that fails the job is in the same batch as that
+    /// decision.
+    #[serde(skip)]
+    failing: BTreeMap<TaskId, TaskFailure>,
+    /// The failure that failed the job, if it was one of a task.
+    #[serde(default)]
+    failure: Option<Box<TaskFailure>>,
     /// Computed at the first progress request and updated from then on.
     #[serde(skip)]
     sums: Cell<Option<Sums>>,
@@ -77,6 +87,9 @@ impl LiveJob {
             results: BTreeMap::new(),
             brought: BTreeMap::new(),
             killed: BTreeSet::new(),
+            records: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            failure: None,
             sums: Cell::default(),
             attempts: Vec::new(),
             events: Vec::new(),
@@ -146,13 +159,36 @@ impl LiveJob {
     pub(super) fn on_report(&mut self, at_micros: u64, attempt: AttemptId, report: &Report) {
         match report {
             Report::Started => self.history().on_started(at_micros, attempt),
-            Report::Failed { .. } => self.count(attempt, Counter::FailedMaps, Counter::FailedReduces),
+            Report::Failed { place, reason, .. } => {
+                self.count(attempt, Counter::FailedMaps, Counter::FailedReduces);
+                let record = self.records.remove(&attempt);
+                self.failing.insert(attempt.task, TaskFailure::new(attempt, *place, reason, record));
+            }
             Report::Killed => {
                 self.killed.insert(attempt);
                 self.count(attempt, Counter::KilledMaps, Counter::KilledReduces);
             }
             _ => {}
         }
+    }
+
+    /// Takes the record of an attempt that reports its failure.
+    pub(super) fn on_failed_record(&mut self, attempt: AttemptId, record: FailedRecord) {
+        self.records.insert(attempt, record);
+    }
+
+    /// Drops a record whose report was stale.
+    pub(super) fn forget_failed_record(&mut self, attempt: AttemptId) {
+        self.records.remove(&attempt);
+    }
+
+    /// Returns the end of a job that did not succeed.
+    pub(super) fn end_without_report(&self, outcome: JobOutcome) -> Option<JobEnd> {
+        let mut end = JobEnd::without_report(self.id(), outcome);
+        if let Some(JobEnd::Failed { failure, .. }) = &mut end {
+            failure.clone_from(&self.failure);
+        }
+        end
     }
 
     fn count(&mut self, attempt: AttemptId, map: Counter, reduce: Counter) {
@@ -201,7 +237,15 @@ impl LiveJob {
                     moved = Some((*attempt, figures));
                     self.results.insert(attempt.task, Arc::new(result));
                 }
+                self.failing.remove(&attempt.task);
                 self.count_done(attempt.task, 1);
+            }
+            Record::JobDecided(_, JobOutcome::Failed { reason }) => {
+                // The reason begins with the task.
+                let is_reason = |task: &TaskId| reason.starts_with(&format!("{task} "));
+                let failing = std::mem::take(&mut self.failing);
+                let failure = failing.into_iter().find(|(task, _)| is_reason(task));
+                self.failure = failure.map(|(_, failure)| Box::new(failure));
             }
             Record::OutputLost(task) => self.count_done(*task, -1),
             Record::JobChanged { change, .. } => {

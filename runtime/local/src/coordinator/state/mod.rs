@@ -271,6 +271,11 @@ impl CoordinatorState {
                     job.on_finished(attempt, counters, part);
                 }
             }
+            Extra::FailedOn { attempt, record } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_failed_record(attempt, *record);
+                }
+            }
             Extra::Preempted { worker, attempt, account } => {
                 if self.is_current(worker, attempt) {
                     self.note_account(attempt, &account);
@@ -314,6 +319,11 @@ impl CoordinatorState {
                 Extra::Finished { attempt, .. } => {
                     if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
                         job.forget_finished(attempt);
+                    }
+                }
+                Extra::FailedOn { attempt, .. } => {
+                    if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                        job.forget_failed_record(attempt);
                     }
                 }
                 _ => {}

@@ -47,7 +47,7 @@ use napreduce_protocol::{
 };
 
 use super::Stage;
-use crate::coordinator::tests::Worker;
+use crate::coordinator::tests::{Worker, report_of};
 
 impl Stage {
     /// Runs a line about a worker as a whole: returns its answer, which is not empty if the worker has a new
@@ -171,7 +171,7 @@ impl Stage {
                 worker.finished(attempt, counters, part);
             }
             _ => {
-                let report = WorkerReport::Happened { attempt, report: report(what, rest, text) };
+                let report = report_of(attempt, report(what, rest, text));
                 match behind("as") {
                     Some([said, ..]) => {
                         worker.say(FromWorker::Reported { number: number(said).into(), report });
