@@ -1,17 +1,18 @@
 //! Ready folds: methods that finish a job with typed pairs of each group's key and one result.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use crate::codec::{Field, Key, List, Value};
 use crate::emit::Emit;
 use crate::output::Text;
 use crate::output::{TextElement, TextField};
-use crate::records::Pairs;
+use crate::records::{Pairs, TypedRecords};
 use crate::user_code::{CombineStage, NoCombine, PartitionChoice};
 use crate::values::Values;
 
 use super::Job;
 use super::numbers::{Number, Sum};
+use super::source::Source;
 use super::stages::MapStage;
 
 /// Methods that finish the job with one pair for each group. The output is lines of text, or typed records where
@@ -328,6 +329,45 @@ impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
                 count += 1;
             }
             out.emit_owned(key, &count);
+        })
+    }
+}
+
+impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
+    /// Writes the `n` pairs with the greatest values, the greatest first; equal values in the order of their keys.
+    /// One reduce writes them.
+    ///
+    /// ```
+    /// use napreduce::testing::JobTest;
+    /// use napreduce::{Job, words};
+    ///
+    /// fn count(_: &()) -> Job<(String, u64)> {
+    ///     Job::text().flat_map(words).count()
+    /// }
+    ///
+    /// fn top(_: &()) -> Job<(String, u64)> {
+    ///     Job::records().top_by_value(2)
+    /// }
+    ///
+    /// let counts = JobTest::new(|| count(&())).input("to be or\nnot to be\n").for_next_job().run();
+    /// assert_eq!(JobTest::new(|| top(&())).input(&counts.parts[0]).run().text(), "be\t2\nto\t2\n");
+    /// ```
+    pub fn top_by_value(self, n: usize) -> Job<(K, V)>
+    where
+        V::Owned: TextField,
+        for<'a> K::Ref<'a>: TextField,
+    {
+        self.map(|(key, value), out: &mut Emit<((), Reverse<V>, K), ()>| {
+            out.emit(((), Reverse(value), key), ())
+        })
+        .group_by::<()>()
+        .reduces(1)
+        .output(Pairs::<K, V>::default())
+        .reduce(move |(), pairs, out| {
+            for _ in 0..n {
+                let Some((((), Reverse(value), key), ())) = pairs.next_entry() else { break };
+                out.emit_owned(key, &V::to_owned(value));
+            }
         })
     }
 }

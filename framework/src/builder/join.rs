@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec::{Field, Key, Serde, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::output::{Output, Text};
+use crate::output::{Output, OutputFormat, Text};
 use crate::records::Pairs;
 use crate::state::Save;
 use crate::user_code::{NoCombine, Outcome, Reducer, TaskInfo};
@@ -126,35 +126,65 @@ impl<I: InputFormat, F> JoinLeft<I, F> {
                 keyed(record).pass(|key, row| out.emit((key, true), Row::Right(row)))
             })
             .group_by::<T::Key>();
-        Join { stage, left_name }
+        Join { stage, left_name, output: AsPairs }
     }
 }
 
 /// The output of both maps. The flag is true for right rows, which come after left ones.
 type Rows<K, L, R> = Emit<(K, bool), Serde<Row<L, R>>>;
 
+/// The output of a join for which no format is chosen: [`Pairs`].
+#[derive(Debug, Clone, Copy)]
+pub struct AsPairs;
+
 /// Two inputs by key, without a choice of rows yet.
 ///
 /// The closure of each method is called for pairs of a left and a right row with equal keys: for each right row in
-/// the order of its input, with all left rows. It writes pairs of key and value, whose types are inferred. The left
-/// rows of one key are kept in memory; so choose the input with fewer rows per key as the left one.
+/// the order of its input, with all left rows. It writes pairs of key and value, whose types are inferred, unless
+/// [`output`](Join::output) chooses another format. The left rows of one key are kept in memory; so choose the input
+/// with fewer rows per key as the left one.
 ///
 /// A task can be checkpointed between any two rows.
 #[must_use = "a join is no job before its rows are chosen: call `inner`, `left`, `right` or `full`"]
-pub struct Join<K: Key, L: JoinRow, R: JoinRow> {
+pub struct Join<K: Key, L: JoinRow, R: JoinRow, O = AsPairs> {
     stage: MapStage<(K, bool), Serde<Row<L, R>>, NoCombine, K, Text>,
     left_name: String,
+    output: O,
 }
 
-impl<K: Key, L: JoinRow, R: JoinRow> Join<K, L, R>
-where
-    for<'a> K::Ref<'a>: Copy,
-{
+impl<K: Key, L: JoinRow, R: JoinRow, O> Join<K, L, R, O> {
     /// Sets the number of reduce tasks, unless the command line or the driver sets it.
     pub fn reduces(self, reduces: u32) -> Self {
         Join { stage: self.stage.reduces(reduces), ..self }
     }
 
+    /// Sets another output format than pairs.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::input::TextLines;
+    /// use napreduce::output::FixedBytes;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let common = || {
+    ///     Job::join("one", TextLines, |letter| (letter.to_owned(), ()))
+    ///         .with("other", TextLines, |letter| (letter.to_owned(), ()))
+    ///         .output(FixedBytes { length: 1 })
+    ///         .inner(|letter, (), (), out| out.write(letter.as_bytes()))
+    /// };
+    /// let test = JobTest::new(common).input_named("one", "a\nb\nc\n").input_named("other", "c\na\n");
+    /// assert_eq!(test.run().text(), "ac");
+    /// ```
+    pub fn output<P: OutputFormat>(self, format: P) -> Join<K, L, R, P> {
+        Join { stage: self.stage, left_name: self.left_name, output: format }
+    }
+}
+
+/// The output is pairs of key and value: text, or typed records where another job or the program reads it.
+impl<K: Key, L: JoinRow, R: JoinRow> Join<K, L, R>
+where
+    for<'a> K::Ref<'a>: Copy,
+{
     /// Joins the rows whose key is in both inputs.
     ///
     /// ```
@@ -183,10 +213,7 @@ where
         F: Fn(K::Ref<'_>, &L, &R, &mut Output<Pairs<A, B>>) -> O + Send + Sync + 'static,
         O: Outcome,
     {
-        self.reduce(false, false, move |key, left, right, out| match (left, right) {
-            (Some(left), Some(right)) => each(key, left, right, out).outcome(),
-            _ => Ok(()),
-        })
+        self.output(Pairs::default()).inner(each)
     }
 
     /// Joins all left rows; those without a right row once, with `None`.
@@ -209,10 +236,7 @@ where
         F: Fn(K::Ref<'_>, &L, Option<&R>, &mut Output<Pairs<A, B>>) -> O + Send + Sync + 'static,
         O: Outcome,
     {
-        self.reduce(true, false, move |key, left, right, out| match left {
-            Some(left) => each(key, left, right, out).outcome(),
-            None => Ok(()),
-        })
+        self.output(Pairs::default()).left(each)
     }
 
     /// Joins all right rows; those without a left row once, with `None`.
@@ -235,10 +259,7 @@ where
         F: Fn(K::Ref<'_>, Option<&L>, &R, &mut Output<Pairs<A, B>>) -> O + Send + Sync + 'static,
         O: Outcome,
     {
-        self.reduce(false, true, move |key, left, right, out| match right {
-            Some(right) => each(key, left, right, out).outcome(),
-            None => Ok(()),
-        })
+        self.output(Pairs::default()).right(each)
     }
 
     /// Joins all rows; those without a row of the other input once, with `None`.
@@ -265,12 +286,63 @@ where
         F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<Pairs<A, B>>) -> O + Send + Sync + 'static,
         O: Outcome,
     {
+        self.output(Pairs::default()).full(each)
+    }
+}
+
+/// The output has a chosen format.
+impl<K: Key, L: JoinRow, R: JoinRow, O: OutputFormat> Join<K, L, R, O>
+where
+    for<'a> K::Ref<'a>: Copy,
+{
+    /// Joins the rows whose key is in both inputs.
+    pub fn inner<F, T>(self, each: F) -> Job<O::Item>
+    where
+        F: Fn(K::Ref<'_>, &L, &R, &mut Output<O>) -> T + Send + Sync + 'static,
+        T: Outcome,
+    {
+        self.reduce(false, false, move |key, left, right, out| match (left, right) {
+            (Some(left), Some(right)) => each(key, left, right, out).outcome(),
+            _ => Ok(()),
+        })
+    }
+
+    /// Joins all left rows; those without a right row once, with `None`.
+    pub fn left<F, T>(self, each: F) -> Job<O::Item>
+    where
+        F: Fn(K::Ref<'_>, &L, Option<&R>, &mut Output<O>) -> T + Send + Sync + 'static,
+        T: Outcome,
+    {
+        self.reduce(true, false, move |key, left, right, out| match left {
+            Some(left) => each(key, left, right, out).outcome(),
+            None => Ok(()),
+        })
+    }
+
+    /// Joins all right rows; those without a left row once, with `None`.
+    pub fn right<F, T>(self, each: F) -> Job<O::Item>
+    where
+        F: Fn(K::Ref<'_>, Option<&L>, &R, &mut Output<O>) -> T + Send + Sync + 'static,
+        T: Outcome,
+    {
+        self.reduce(false, true, move |key, left, right, out| match right {
+            Some(right) => each(key, left, right, out).outcome(),
+            None => Ok(()),
+        })
+    }
+
+    /// Joins all rows; those without a row of the other input once, with `None`.
+    pub fn full<F, T>(self, each: F) -> Job<O::Item>
+    where
+        F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<O>) -> T + Send + Sync + 'static,
+        T: Outcome,
+    {
         self.reduce(true, true, move |key, left, right, out| each(key, left, right, out).outcome())
     }
 
-    fn reduce<A: Key, B: Value, F>(self, keep_left: bool, keep_right: bool, each: F) -> Job<(A, B)>
+    fn reduce<F>(self, keep_left: bool, keep_right: bool, each: F) -> Job<O::Item>
     where
-        F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<Pairs<A, B>>) -> Result<(), TaskError>
+        F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<O>) -> Result<(), TaskError>
             + Send
             + Sync
             + 'static,
@@ -284,12 +356,12 @@ where
             group: Group::default(),
             types: PhantomData,
         };
-        self.stage.output(Pairs::default()).reducer(join)
+        self.stage.output(self.output).reducer(join)
     }
 }
 
 /// The reduce of a join.
-struct JoinReducer<K, L, R, A, B, F> {
+struct JoinReducer<K, L, R, O, F> {
     each: Arc<F>,
     left_name: String,
     keep_left: bool,
@@ -297,7 +369,7 @@ struct JoinReducer<K, L, R, A, B, F> {
     /// Limit of the left rows of one key.
     bytes_max: u64,
     group: Group<L>,
-    types: PhantomData<fn(K, R) -> (A, B)>,
+    types: PhantomData<fn(K, R) -> O>,
 }
 
 /// The rows of one key that were read so far.
@@ -316,22 +388,21 @@ impl<L> Default for Group<L> {
 }
 
 /// A clone has read no rows.
-impl<K, L, R, A, B, F> Clone for JoinReducer<K, L, R, A, B, F> {
+impl<K, L, R, O, F> Clone for JoinReducer<K, L, R, O, F> {
     fn clone(&self) -> Self {
         let (each, left_name) = (Arc::clone(&self.each), self.left_name.clone());
         JoinReducer { each, left_name, group: Group::default(), ..*self }
     }
 }
 
-impl<K, L, R, A, B, F> Reducer for JoinReducer<K, L, R, A, B, F>
+impl<K, L, R, O, F> Reducer for JoinReducer<K, L, R, O, F>
 where
     K: Key,
     for<'a> K::Ref<'a>: Copy,
     L: JoinRow,
     R: JoinRow,
-    A: Key,
-    B: Value,
-    F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<Pairs<A, B>>) -> Result<(), TaskError>
+    O: OutputFormat,
+    F: Fn(K::Ref<'_>, Option<&L>, Option<&R>, &mut Output<O>) -> Result<(), TaskError>
         + Send
         + Sync
         + 'static,
@@ -339,9 +410,9 @@ where
     type Group = K;
     type Key = (K, bool);
     type Value = Serde<Row<L, R>>;
-    type Output = Pairs<A, B>;
+    type Output = O;
 
-    fn setup(&mut self, task: &TaskInfo, _: &mut Output<Pairs<A, B>>) -> Result<(), TaskError> {
+    fn setup(&mut self, task: &TaskInfo, _: &mut Output<O>) -> Result<(), TaskError> {
         if let Some(context) = task.context {
             self.bytes_max = context.memory() / MEMORY_SHARE;
         }
@@ -352,7 +423,7 @@ where
         &mut self,
         key: K::Ref<'_>,
         rows: &mut Values<'_, (K, bool), Serde<Row<L, R>>>,
-        out: &mut Output<Pairs<A, B>>,
+        out: &mut Output<O>,
     ) -> Result<(), TaskError> {
         let group = &mut self.group;
         while let Some((_, encoded)) = rows.next_encoded() {

@@ -30,7 +30,7 @@ mod stages;
 use std::marker::PhantomData;
 
 use self::inputs::InputMaps;
-pub use join::{Join, JoinLeft, JoinRow, Keyed};
+pub use join::{AsPairs, Join, JoinLeft, JoinRow, Keyed};
 pub use numbers::{Number, Sum};
 pub(crate) use pipeline::Pipeline;
 pub use source::Source;
