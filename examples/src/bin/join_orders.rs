@@ -1,44 +1,25 @@
 //! Adds the name of its user to each order: `join-orders users=PATH... orders=PATH... --output DIR`.
 //!
-//! The key sorts a user before its orders, which keep the order of the input.
+//! The orders of a user keep the order of the input.
 
 use std::process::ExitCode;
 
 use napreduce::input::TextLines;
-use napreduce::{Emit, Job, Key, Program, counter};
+use napreduce::{Job, Program, counter};
 
-/// The input of a row. Users sort first.
-#[derive(Key)]
-enum Table {
-    Users,
-    Orders,
+fn fields(line: &str) -> Result<(String, String), String> {
+    let (id, field) =
+        line.split_once(',').ok_or_else(|| format!("expected two fields, but found {line:?}"))?;
+    Ok((id.to_owned(), field.to_owned()))
 }
 
-type Rows = Emit<(String, Table), String>;
-
-fn fields(line: &str) -> Result<(&str, &str), String> {
-    line.split_once(',').ok_or_else(|| format!("expected two fields, but found {line:?}"))
-}
-
-fn join(_: &()) -> Job {
-    Job::inputs()
-        .add("users", TextLines, |line: &str, out: &mut Rows| {
-            fields(line).map(|(id, name)| out.emit((id, Table::Users), name))
-        })
-        .add("orders", TextLines, |line: &str, out: &mut Rows| {
-            fields(line).map(|(id, amount)| out.emit((id, Table::Orders), amount))
-        })
-        .group_by::<String>()
-        .reduce(|id, rows, out| {
-            let mut user = None;
-            while let Some(((_, table), field)) = rows.next_entry() {
-                match (table, &user) {
-                    (Table::Users, _) => user = Some(field.to_owned()),
-                    (Table::Orders, Some(name)) => out.emit((id, name), field),
-                    (Table::Orders, None) => counter!("orders without a user").add(1),
-                }
-            }
-        })
+fn join(_: &()) -> Job<((String, String), String)> {
+    Job::join("users", TextLines, fields).with("orders", TextLines, fields).right(|id, user, amount, out| {
+        match user {
+            Some(name) => out.emit((id, name), amount),
+            None => counter!("orders without a user").add(1),
+        }
+    })
 }
 
 fn main() -> ExitCode {

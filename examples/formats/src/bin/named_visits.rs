@@ -1,21 +1,19 @@
 //! Joins JSON lines: adds the name of its user to each visit: `named-visits users=PATH... visits=PATH...
 //! --output DIR`.
-//!
-//! The key sorts a user before its visits.
 
 use std::process::ExitCode;
 
 use napreduce::rows::{JsonLines, JsonRows};
-use napreduce::{Emit, Job, Key, Program};
+use napreduce::{Job, Program};
 use serde::{Deserialize, Serialize};
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct User {
     id: u64,
     name: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Visit {
     user: u64,
     page: String,
@@ -27,33 +25,12 @@ struct NamedVisit<'a> {
     page: &'a str,
 }
 
-/// The input of a line. Users sort first.
-#[derive(Key)]
-enum Table {
-    Users,
-    Visits,
-}
-
-type Rows = Emit<(u64, Table), String>;
-
 fn named_visits(_: &()) -> Job {
-    Job::inputs()
-        .add("users", JsonRows::<User>::default(), |user: User, out: &mut Rows| {
-            out.emit((user.id, Table::Users), &user.name);
-        })
-        .add("visits", JsonRows::<Visit>::default(), |visit: Visit, out: &mut Rows| {
-            out.emit((visit.user, Table::Visits), &visit.page);
-        })
-        .group_by::<u64>()
+    Job::join("users", JsonRows::<User>::default(), |user| (user.id, user))
+        .with("visits", JsonRows::<Visit>::default(), |visit| (visit.user, visit))
         .output(JsonLines)
-        .reduce(|_, rows, out| {
-            let mut name = None;
-            while let Some(((_, table), text)) = rows.next_entry() {
-                match table {
-                    Table::Users => name = Some(text.to_owned()),
-                    Table::Visits => out.emit(&NamedVisit { name: name.as_deref(), page: text }),
-                }
-            }
+        .right(|_, user, visit, out| {
+            out.emit(&NamedVisit { name: user.map(|user| user.name.as_str()), page: &visit.page });
         })
 }
 

@@ -4,17 +4,10 @@
 
 use std::process::ExitCode;
 
-use napreduce::{Emit, Job, Program, words};
+use napreduce::{Job, Program, words};
 
-fn stored_words(_: &()) -> Job {
-    Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| {
-            for word in words(line) {
-                out.emit(word, 1);
-            }
-        })
-        .combine(|count, more| *count += more)
-        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+fn stored_words(_: &()) -> Job<(String, u64)> {
+    Job::text().flat_map(words).count()
 }
 
 fn main() -> ExitCode {
