@@ -162,7 +162,7 @@ impl PreemptReport {
     fn conclusion(&self) -> String {
         let wrong = self.runs.iter().filter(|run| !run.identical).count();
         let all = self.runs.len();
-        let other = self.runs.iter().filter(|run| !run.as_asked).count();
+        let other = self.runs.iter().filter(|run| !run.used_only).count();
         let mut text = match wrong {
             0 => format!("all outputs of {all} runs are byte-identical to undisturbed ones"),
             wrong => format!("{wrong} OF {all} RUNS HAVE OUTPUTS THAT DIFFER from undisturbed ones"),
@@ -258,8 +258,8 @@ pub struct TwoJobsRun {
     pub freed_millis: Option<f64>,
     /// Bytes of the low job that were swapped out.
     pub swapped_bytes: Option<u64>,
-    /// Whether the planned primitive was used, and no other.
-    pub as_asked: bool,
+    /// Whether only the planned primitive was used.
+    pub used_only: bool,
     /// Whether both outputs equal those of undisturbed runs.
     pub identical: bool,
 }
@@ -469,7 +469,7 @@ mod tests {
             low_attempts: 1,
             freed_millis: Some(1.0),
             swapped_bytes: (swap > 0.0).then_some(1 << 29),
-            as_asked: true,
+            used_only: true,
             identical: true,
         }
     }
@@ -526,7 +526,7 @@ mod tests {
         let mut report = report();
         assert!(!report.table().contains("alone took"));
         report.alone_seconds[0].1 = 28.0;
-        report.runs[0].as_asked = false;
+        report.runs[0].used_only = false;
         let text = report.table();
         assert!(text.contains("WARNING: a light task alone took 28.0 s"), "{text}");
         assert!(text.contains("in 1 run another primitive was used"), "{text}");

@@ -54,7 +54,7 @@ impl GivenCosts {
     }
 }
 
-/// Measures what was not given and may matter to one of these plans.
+/// Measures the costs that were not given and that one of these plans may need.
 pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'_>) -> Result<Costs> {
     let launched = match (given.launch, plans.first()) {
         (Some(launch), _) => launch,
@@ -63,7 +63,7 @@ pub fn measure(given: &GivenCosts, plans: &[LivePlan], replayer: &mut Replayer<'
     };
     let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
-        replayer.bench.session.log("measuring what a suspend and a checkpoint cost");
+        replayer.bench.session.log("measuring the costs of a suspend and a checkpoint");
         let found = latency::measure(SAMPLES, &mut replayer.bench)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);

@@ -83,7 +83,7 @@ fn two_jobs_are_compared_and_nothing_else_is_left() {
     let runs = lab.rows("report/raw.jsonl");
     assert_eq!(runs.len(), 2);
     for run in &runs {
-        assert!(run["identical"] == true && run["as_asked"] == true, "{run}");
+        assert!(run["identical"] == true && run["used_only"] == true, "{run}");
         // The high-priority job may or may not wait for the rest of the other one.
         assert!(run["sojourn_seconds"].as_f64() < run["makespan_seconds"].as_f64(), "{run}");
     }
@@ -210,7 +210,7 @@ fn suspend_and_checkpoint_are_used_as_planned() {
     let runs = lab.rows("report/raw.jsonl");
     assert_eq!(runs.len(), 2, "{said}");
     for run in &runs {
-        assert!(run["identical"] == true && run["as_asked"] == true, "{run}");
+        assert!(run["identical"] == true && run["used_only"] == true, "{run}");
         assert!(run["freed_millis"].as_f64().unwrap() > 0.0, "{run}");
         let attempts = if run["primitive"] == "suspend" { 1 } else { 2 };
         assert_eq!(run["low_attempts"], attempts, "{run}");

@@ -74,7 +74,7 @@ impl Serialize for ByteSize {
     }
 }
 
-/// The longest time that is read. Anything longer is a slip, and moments that far away cannot be computed.
+/// The longest time that is read. Anything longer is a mistake, and times so far ahead cannot be computed.
 const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Reads a time: `90s`, `10m`, `1h30m`, `200ms`, `2d`.
@@ -89,7 +89,7 @@ const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// assert!(napreduce_protocol::parse_time("soon").is_err());
 /// ```
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    // "M" is months to humantime, and a slip for minutes.
+    // "M" is months to humantime, and a mistake for minutes.
     let time = humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
     match time {
         Some(time) if time > TIME_MAX => {

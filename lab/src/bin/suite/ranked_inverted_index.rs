@@ -26,7 +26,7 @@ pub fn ranked_inverted_index(_: &()) -> Job {
 
 fn main() -> ExitCode {
     Program::new()
-        .about("Lists for each sequence of words its documents, the one that has it most often first")
+        .about("Lists the documents of each sequence of words, by falling count")
         .examples("ranked-inverted-index sequences --output ranked")
         .main(ranked_inverted_index)
 }

@@ -11,15 +11,15 @@ use super::requests::Refusal;
 
 impl ClusterCoordinator {
     /// Carries out a command; the reply is sent after its effects are journaled.
-    pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
-        match asked {
+    pub(super) fn command(&mut self, request: ToCoordinator) -> Result<FromCoordinator, Refusal> {
+        match request {
             ToCoordinator::KillJob(KillJob { job, reason }) => self.kill_job(job, reason)?,
-            ToCoordinator::CommandJob(asked) => self.command_job(asked)?,
-            ToCoordinator::ChangeJob(asked) => self.change_job(asked)?,
-            ToCoordinator::DrainWorker(asked) => self.drain(asked)?,
+            ToCoordinator::CommandJob(request) => self.command_job(request)?,
+            ToCoordinator::ChangeJob(request) => self.change_job(request)?,
+            ToCoordinator::DrainWorker(request) => self.drain(request)?,
             ToCoordinator::UndrainWorker(UndrainWorker { worker, reason }) => self.undrain(worker, reason)?,
-            ToCoordinator::CommandTask(asked) => {
-                let attempts = self.command_task(asked)?;
+            ToCoordinator::CommandTask(request) => {
+                let attempts = self.command_task(request)?;
                 return Ok(FromCoordinator::Commanded(attempts));
             }
             other => return Err(Refusal::wrong(format!("protocol error: {other:?} is not a command"))),
@@ -45,8 +45,8 @@ impl ClusterCoordinator {
     }
 
     /// Applies a command to the named attempt, or to all suitable live attempts of a task.
-    fn command_task(&mut self, asked: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
-        let CommandTask { task, attempt, command, reason } = asked;
+    fn command_task(&mut self, request: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
+        let CommandTask { task, attempt, command, reason } = request;
         self.check_active(task.job)?;
         let view = self.local.state().view();
         let job = view.job(task.job).ok_or(Refusal::NoSuchJob(task.job))?;
@@ -93,8 +93,8 @@ impl ClusterCoordinator {
     }
 
     /// Suspends or resumes a whole job.
-    fn command_job(&mut self, asked: CommandJob) -> Result<(), Refusal> {
-        let CommandJob { job, command, reason } = asked;
+    fn command_job(&mut self, request: CommandJob) -> Result<(), Refusal> {
+        let CommandJob { job, command, reason } = request;
         self.check_active(job)?;
         let engine = self.local.state().engine();
         let can = match command {
@@ -114,8 +114,8 @@ impl ClusterCoordinator {
     }
 
     /// Changes a job's priority or queue if the policy uses it.
-    fn change_job(&mut self, asked: ChangeJob) -> Result<(), Refusal> {
-        let ChangeJob { job, change, reason } = asked;
+    fn change_job(&mut self, request: ChangeJob) -> Result<(), Refusal> {
+        let ChangeJob { job, change, reason } = request;
         self.check_active(job)?;
         if let Some(queue) = &change.queue {
             check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
@@ -130,8 +130,8 @@ impl ClusterCoordinator {
         Ok(())
     }
 
-    fn drain(&mut self, asked: DrainWorker) -> Result<(), Refusal> {
-        let DrainWorker { worker, hand_back, reason } = asked;
+    fn drain(&mut self, request: DrainWorker) -> Result<(), Refusal> {
+        let DrainWorker { worker, hand_back, reason } = request;
         if !self.is_there(worker) {
             return Err(Refusal::NoSuchWorker(worker));
         }
