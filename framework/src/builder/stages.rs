@@ -425,7 +425,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// assert_eq!(test.run().text(), "1\tbe\n2\tto\n");
     /// test.assert_preemption_safe();
     /// ```
-    pub fn reducer_resumable<R>(self, reducer: R) -> Job
+    pub fn reducer_resumable<R>(self, reducer: R) -> Job<O::Item>
     where
         R: Reducer<Group = G, Key = K, Value = V, Output = O> + Resumable,
     {

@@ -335,7 +335,7 @@ impl InputError {
             InputError::BadRow { path, place, row, .. } => {
                 Some(FailedRecord::new(path.display().to_string(), place, Some(row)))
             }
-            InputError::NotText { path, offset }
+            InputError::NotText { path, offset, .. }
             | InputError::LineTooLong { path, offset, .. }
             | InputError::BadRecords { path, offset, .. }
             | InputError::BadTable { path, offset, .. }
