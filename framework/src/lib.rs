@@ -2,27 +2,20 @@
 //!
 //! The crate root has the names that nearly every program uses. The others are in modules: [`input`] and
 //! [`output`] for formats, [`records`] for typed files between jobs, [`codec`] for keys and values as bytes,
-//! [`builder`] for the stages of a job, [`program`] for drivers, errors and reports, [`task`] for task
-//! identities and errors, [`testing`] for tests, and, with features, `streaming` for commands and `rows` for
-//! formats.
+//! [`builder`] for the stages of a job, [`run`] for jobs in a program of your own, [`dataset`] for their
+//! results, [`program`] for drivers, errors and reports, [`task`] for task identities and errors, [`testing`]
+//! for tests, and, with features, `streaming` for commands and `rows` for formats.
 //!
 //! # A job
 //!
-//! A job is a function from parameters to [`Job`]. Its closures run in task processes, which execute this
-//! same program again, so one [`main`](main()) makes the program driver, local runner and task process:
+//! A job is a function that returns a [`Job`]. Its closures run in task processes, which execute this same
+//! program again, so one [`main`](main()) makes the program driver, local runner and task process:
 //!
 //! ```no_run
-//! use napreduce::{Emit, Job, words};
+//! use napreduce::{Job, words};
 //!
-//! fn wordcount(_: &()) -> Job {
-//!     Job::text()
-//!         .map(|line: &str, out: &mut Emit<String, u64>| {
-//!             for word in words(line) {
-//!                 out.emit(word, 1);
-//!             }
-//!         })
-//!         .combine(|count, more| *count += more)
-//!         .reduce(|word, counts, out| out.emit(word, counts.sum()))
+//! fn wordcount() -> Job<(String, u64)> {
+//!     Job::text().flat_map(words).count()
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
@@ -31,24 +24,76 @@
 //! ```
 //!
 //! It runs as `wordcount INPUT... --output DIR` on this machine or, with `--cluster`, on a cluster; `--help`
-//! lists all options. Key and value types name an owned/borrowed pair: `Emit<String, u64>` takes `&str` and
-//! `u64`, so no record is allocated. Records are sorted by the encoded bytes of their [`Key`], which are in
-//! the order of its values. Any other type can be a [`Value`]; [`Serde<T>`](codec::Serde) makes one of a
-//! serde type. A closure may return a `Result`: an error fails its task, which is retried, or the whole job
-//! with [`TaskError::fatal`].
+//! lists all options. `Job<(String, u64)>` says that the output is pairs: lines of text in a directory that a
+//! person names, typed records where a program or another job reads them.
+//!
+//! [`flat_map`](builder::Source::flat_map) takes a function that returns keys, or pairs of key and value. The
+//! folds that finish a job are [`count`](builder::MapStage::count), [`sum`](builder::MapStage::sum),
+//! [`min`](builder::MapStage::min), [`max`](builder::MapStage::max), [`mean`](builder::MapStage::mean),
+//! [`top`](builder::MapStage::top), [`distinct`](builder::MapStage::distinct),
+//! [`collect`](builder::MapStage::collect) and others. Closures of your own emit records and reduce groups:
+//!
+//! ```
+//! use napreduce::{Emit, Job, words};
+//!
+//! /// The words that begin with each letter, longest first; a definition with a parameter.
+//! fn by_letter(least: &usize) -> Job {
+//!     let least = *least;
+//!     Job::text()
+//!         .map(move |line: &str, out: &mut Emit<String, String>| {
+//!             for word in words(line).filter(|word| word.len() >= least) {
+//!                 out.emit(&word[..word.chars().next().map_or(0, char::len_utf8)], word);
+//!             }
+//!         })
+//!         .reduce(|letter, words, out| {
+//!             let mut words: Vec<String> = words.owned().collect();
+//!             words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+//!             out.emit(letter, words.join(" "));
+//!         })
+//! }
+//! # let test = napreduce::testing::JobTest::new(|| by_letter(&2)).input("to be or not to bring\n");
+//! # assert_eq!(test.run().text(), "b\tbring be\nn\tnot\no\tor\nt\tto to\n");
+//! ```
+//!
+//! Key and value types name an owned/borrowed pair: `Emit<String, u64>` takes `&str` and `u64`, so no record
+//! is allocated. Records are sorted by the encoded bytes of their [`Key`], which are in the order of its
+//! values. Any other type can be a [`Value`]; [`Serde<T>`](codec::Serde) makes one of a serde type. A closure
+//! may return a `Result`: an error fails its task, which is retried, or the whole job with
+//! [`TaskError::fatal`].
+//!
+//! # A job in your own program
+//!
+//! With [`init`] at the beginning of `main` a program runs jobs whenever it likes, several at once, and gets
+//! their results as values; see [`run`].
+//!
+//! ```
+//! use napreduce::run::Local;
+//! use napreduce::{Dataset, Job, words};
+//!
+//! fn wordcount() -> Job<(String, u64)> {
+//!     Job::text().flat_map(words).count()
+//! }
+//!
+//! # fn main() -> Result<(), napreduce::program::Error> {
+//! let lines = Dataset::lines(["to be or", "not to be"])?;
+//! let counts = napreduce::job(wordcount).inputs([&lines]).reduces(1).run_local(&Local::threads())?;
+//! assert_eq!(counts.collect()?[0], ("be".to_owned(), 2));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # A state
 //!
 //! Closures keep nothing from one record to the next. Types that implement [`Mapper`] and [`Reducer`] do, and
-//! have [`setup`](Reducer::setup) and [`finish`](Reducer::finish). With two more methods a task can be
-//! checkpointed and restored in another process:
+//! have [`setup`](Reducer::setup) and [`finish`](Reducer::finish). With a state that is [`Resumable`] a task can
+//! be checkpointed and restored in another process:
 //!
 //! ```
 //! use napreduce::output::Text;
-//! use napreduce::{Emit, Job, Output, Reducer, Save, TaskError, Value, Values, words};
+//! use napreduce::{Job, Output, Reducer, Resumable, TaskError, Values, words};
 //!
 //! /// Numbers the words of a partition.
-//! #[derive(Clone, Default)]
+//! #[derive(Resumable, Clone, Default)]
 //! struct Numbered(u64);
 //!
 //! impl Reducer for Numbered {
@@ -67,24 +112,12 @@
 //!         out.emit(self.0, word);
 //!         Ok(())
 //!     }
-//!
-//!     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-//!         u64::encode_owned(&self.0, true, state);
-//!         Ok(Save::Saved)
-//!     }
-//!
-//!     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-//!         self.0 = u64::decode_owned(state)?;
-//!         Ok(())
-//!     }
 //! }
 //!
-//! fn numbered(_: &()) -> Job {
-//!     Job::text()
-//!         .map(|line: &str, out: &mut Emit<String, ()>| words(line).for_each(|word| out.emit(word, ())))
-//!         .reducer(Numbered::default())
+//! fn numbered() -> Job {
+//!     Job::text().flat_map(words).reducer_resumable(Numbered::default())
 //! }
-//! # let test = napreduce::testing::JobTest::new(|| numbered(&())).input("to be or not to be\n");
+//! # let test = napreduce::testing::JobTest::new(numbered).input("to be or not to be\n");
 //! # assert_eq!(test.run().text(), "1\tbe\n2\tnot\n3\tor\n4\tto\n");
 //! # test.assert_preemption_safe();
 //! ```
@@ -125,51 +158,51 @@
 //! # assert_eq!(output.text(), "Oslo\t01-02\t-2\nOslo\t01-03\t-3\n");
 //! ```
 //!
-//! # Several inputs
+//! # A join
 //!
-//! A job may read several inputs, each with its own name, format and map; all maps emit the same types. On
-//! the command line paths are given with the names: `join-orders users=users.csv orders=orders.csv --output
-//! DIR`.
+//! [`Job::join`] joins two inputs by key. On the command line their paths are given with their names:
+//! `named users=users.csv orders=orders.csv --output DIR`.
 //!
 //! ```
-//! use napreduce::builder::BadRecord;
+//! use napreduce::Job;
 //! use napreduce::input::TextLines;
-//! use napreduce::{Emit, Job, Key};
 //!
-//! /// The input of a row: users sort before their orders.
-//! #[derive(Key)]
-//! enum Table {
-//!     Users,
-//!     Orders,
+//! fn fields(line: &str) -> Option<(String, String)> {
+//!     line.split_once(',').map(|(id, field)| (id.to_owned(), field.to_owned()))
 //! }
 //!
-//! type Rows = Emit<(u64, Table), String>;
-//!
-//! fn row(line: &str, table: Table, out: &mut Rows) -> Result<(), BadRecord> {
-//!     let (id, field) = line.split_once(',').ok_or_else(|| BadRecord::new("expected two fields"))?;
-//!     out.emit((id.parse()?, table), field);
-//!     Ok(())
+//! fn named() -> Job<(String, String)> {
+//!     Job::join("users", TextLines, fields)
+//!         .with("orders", TextLines, fields)
+//!         .inner(|_, user, amount, out| out.emit(user, amount))
 //! }
+//! # let test = napreduce::testing::JobTest::new(named);
+//! # let test = test.input_named("users", "1,ann\n2,bob\n").input_named("orders", "2,30\n1,12\n3,99\n");
+//! # assert_eq!(test.run().text(), "ann\t12\nbob\t30\n");
+//! ```
 //!
-//! fn join(_: &()) -> Job {
+//! # Several inputs
+//!
+//! Other jobs with several inputs [`add`](builder::MapStage::add) them, each with its own name, format and map;
+//! all maps emit the same types.
+//!
+//! ```
+//! use napreduce::input::TextLines;
+//! use napreduce::{Emit, Job, words};
+//!
+//! /// Words of books that no list has: `unknown books=PATH... lists=PATH... --output DIR`.
+//! fn unknown() -> Job {
 //!     Job::inputs()
-//!         .add("users", TextLines, |line: &str, out: &mut Rows| row(line, Table::Users, out))
-//!         .add("orders", TextLines, |line: &str, out: &mut Rows| row(line, Table::Orders, out))
-//!         .group_by::<u64>()
-//!         .reduce(|id, rows, out| {
-//!             let mut user = None;
-//!             while let Some(((_, table), field)) = rows.next_entry() {
-//!                 match (table, &user) {
-//!                     (Table::Users, _) => user = Some(field.to_owned()),
-//!                     (Table::Orders, name) => out.emit((id, name.as_deref().unwrap_or("nobody")), field),
-//!                 }
-//!             }
+//!         .add("books", TextLines, |line: &str, out: &mut Emit<String, bool>| {
+//!             words(line).for_each(|word| out.emit(word, false));
 //!         })
+//!         .add("lists", TextLines, |word: &str, out| out.emit(word, true))
+//!         .combine(|is_listed, more| *is_listed |= more)
+//!         .reduce_total(|word, is_listed, out| if !is_listed { out.emit(word, ()) })
 //! }
-//! # let test = napreduce::testing::JobTest::new(|| join(&())).input_named("users", "1,ann\n2,bob\n");
-//! # let test = test.input_named("orders", "2,30\n1,12\n3,99\n");
-//! # assert_eq!(test.run().text(), "1\tann\t12\n2\tbob\t30\n3\tnobody\t99\n");
-//! # test.assert_preemption_safe();
+//! # let test = napreduce::testing::JobTest::new(unknown);
+//! # let test = test.input_named("books", "to bee or not\n").input_named("lists", "to\nbe\nor\nnot\n");
+//! # assert_eq!(test.run().text(), "bee\n");
 //! ```
 //!
 //! `--bad-records fail|skip|N` sets the handling of records for which a map returns
@@ -178,45 +211,32 @@
 //!
 //! # A chain
 //!
-//! A [`Program`] has several jobs and a function that runs them with a [`Driver`], each on the output of an
-//! earlier one. Typed [`records`] pass between them in a directory that is removed at the end. Jobs may have
-//! parameters from the command line or from the driver, which can run a job any number of times.
+//! A driver runs several jobs. [`dataset`](program::JobRun::dataset) keeps the output of one between the jobs,
+//! as a [`Dataset`] that the next one reads; its files are removed when nothing reads them any more.
 //!
 //! ```no_run
 //! use napreduce::program::Error;
-//! use napreduce::records::Records;
-//! use napreduce::{Driver, Emit, Job, Program, words};
+//! use napreduce::{Driver, Job, Program, words};
 //!
-//! fn count(_: &()) -> Job<(String, u64)> {
-//!     Job::text()
-//!         .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
-//!         .combine(|count, more| *count += more)
-//!         .output(Records::<String, u64>::default())
-//!         .reduce_total(|word, count, out| out.emit(word, count))
+//! fn count() -> Job<(String, u64)> {
+//!     Job::text().flat_map(words).count()
 //! }
 //!
-//! fn by_count(_: &()) -> Job {
-//!     Job::records::<String, u64>()
-//!         .map(|(word, count), out: &mut Emit<u64, String>| out.emit(count, word))
-//!         .total_order()
-//!         .reduce(|count, words, out| {
-//!             while let Some(word) = words.next() {
-//!                 out.emit(word, count);
-//!             }
-//!         })
+//! fn top(most: &usize) -> Job<(String, u64)> {
+//!     Job::records().top_by_value(*most)
 //! }
 //!
 //! fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-//!     let counts = driver.intermediate("counts");
-//!     driver.job("count").output(&counts).run()?;
-//!     driver.job("by-count").inputs([&counts]).run()?;
-//!     Ok(())
+//!     let counts = driver.job(count).dataset()?;
+//!     driver.job(top).parameters(&10).inputs([&counts]).run().map(drop)
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     Program::new().job("count", count).job("by-count", by_count).drive(drive)
+//!     Program::new().about("Finds the most frequent words").drive(drive)
 //! }
 //! ```
+//!
+//! A loop ends by what a dataset contains: [`fold`](Dataset::fold) and [`collect`](Dataset::collect) read it.
 //!
 //! # Tests
 //!
@@ -330,6 +350,9 @@ pub mod input;
 #[cfg(all(doctest, feature = "csv", feature = "json-lines", feature = "parquet"))]
 #[doc = include_str!("../../docs/cookbook.md")]
 mod cookbook {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/library.md")]
+mod library {}
 #[cfg(doctest)]
 mod must_use;
 pub mod output;

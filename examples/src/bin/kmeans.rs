@@ -39,15 +39,14 @@ fn round(Centres { centres }: &Centres) -> Job {
 fn drive(driver: &mut Driver, start: &Centres) -> Result<(), Box<dyn std::error::Error>> {
     let mut now = start.clone();
     driver.expect_jobs(ROUNDS_MAX);
-    for number in 1..ROUNDS_MAX {
-        let output = driver.intermediate(&format!("round-{number}"));
-        driver.job("round").parameters(&now).output(&output).reduces(1).run()?;
-        let moved = driver.read_text(&output)?.lines().map(point).collect::<Result<_, _>>()?;
+    for _ in 1..ROUNDS_MAX {
+        let moved = driver.job(round).parameters(&now).reduces(1).dataset()?.collect()?;
+        let moved = moved.iter().map(|line| point(line)).collect::<Result<_, _>>()?;
         if std::mem::replace(&mut now.centres, moved) == now.centres {
             break;
         }
     }
-    driver.job("round").parameters(&now).reduces(1).run()?;
+    driver.job(round).parameters(&now).reduces(1).run()?;
     Ok(())
 }
 
@@ -55,6 +54,5 @@ fn main() -> std::process::ExitCode {
     Program::new()
         .about("Moves centres to the middle of the points around them, until none moves")
         .examples("kmeans points.csv --output centres --centre 0,0 --centre 10,10")
-        .job("round", round)
         .drive(drive)
 }

@@ -58,10 +58,8 @@ fn drive(driver: &mut Driver, search: &Search) -> Result<(), Error> {
             groups - 1
         )));
     }
-    let counts = driver.intermediate("counts");
-    driver.job("count").parameters(search).output(&counts).run()?;
-    driver.job("by-count").inputs([&counts]).reduces(1).run()?;
-    Ok(())
+    let counts = driver.job(count).parameters(search).dataset()?;
+    driver.job(by_count).inputs([&counts]).reduces(1).run().map(drop)
 }
 
 fn main() -> ExitCode {
@@ -71,7 +69,5 @@ fn main() -> ExitCode {
             "count-matches README.md --output found --pattern 'nap[a-z]*'
              count-matches 'logs/*.log' --output codes --pattern 'status=([0-9]+)' --group 1",
         )
-        .job("count", count)
-        .job("by-count", by_count)
         .drive(drive)
 }
