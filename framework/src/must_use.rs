@@ -1,6 +1,6 @@
 //! Examples of dropped values that must not compile. They are compiled as documentation tests only.
 
-/// Compiles if everything is used: the examples below fail for no other reason.
+/// Compiles if everything is used: the examples below fail only because a value is dropped.
 ///
 /// ```no_run
 /// #![deny(unused_must_use)]
@@ -39,7 +39,7 @@
 ///     }
 /// }
 /// ```
-pub fn what_is_used_compiles() {}
+pub fn used_values_compile() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
@@ -122,7 +122,7 @@ pub fn a_job_outside_of_a_definition_is_not_dropped() {}
 /// }
 /// # let _ = drive;
 /// ```
-pub fn the_path_of_what_jobs_pass_on_is_not_dropped() {}
+pub fn the_path_of_an_intermediate_output_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]
@@ -131,7 +131,7 @@ pub fn the_path_of_what_jobs_pass_on_is_not_dropped() {}
 ///
 /// JobTest::new(|| Job::text().map_only(|line, out| out.emit(line, ()))).input("a line\n");
 /// ```
-pub fn a_test_that_tests_nothing_is_not_dropped() {}
+pub fn a_test_that_is_not_run_is_not_dropped() {}
 
 /// ```compile_fail
 /// #![deny(unused_must_use)]

@@ -80,7 +80,7 @@ impl TextRecords {
     pub fn beginning_with(marker: &str) -> TextRecords {
         assert!(
             !marker.is_empty() && !marker.contains('\n'),
-            "marker {marker:?} contains a newline; use the beginning of one line"
+            "marker {marker:?} is empty or contains a newline; use the beginning of one line"
         );
         TextRecords { boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()) }
     }

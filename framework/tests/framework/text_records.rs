@@ -151,7 +151,7 @@ fn empty_delimiter_is_rejected() {
 }
 
 #[test]
-#[should_panic(expected = "contains a newline; use the beginning of one line")]
+#[should_panic(expected = "is empty or contains a newline; use the beginning of one line")]
 fn multiline_marker_is_rejected() {
     let _ = TextRecords::beginning_with("a\nb");
 }

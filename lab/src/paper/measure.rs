@@ -1,7 +1,7 @@
 //! The value of a quantity in one block: a statistic over the jobs of a run, or over the differences of the same jobs of
 //! two runs.
 
-use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
+use super::quantity::{JobMeasure, Quantity, RunMeasure, RunSelection, Statistic, Subject, VariantName};
 use super::registry::{Figure, Paper};
 use super::rows::{Executor, JobRow, MeasuredRun, RunKey, Runs};
 use crate::statistics;
@@ -38,23 +38,23 @@ impl<'a> Measured<'a> {
 impl Block<'_> {
     /// `None` if a run, or every job of the quantity, is missing.
     pub(super) fn value(self, quantity: &Quantity) -> Option<f64> {
-        match (&quantity.asked, &quantity.runs) {
-            (Asked::Run(measure), Whose::Of(variant)) => of_run(self.run(variant)?, *measure),
-            (Asked::Run(_), Whose::Difference(..)) => None,
-            (Asked::Jobs { statistic, .. }, _) => summarise(&self.each(quantity)?, *statistic),
+        match (&quantity.subject, &quantity.runs) {
+            (Subject::Run(measure), RunSelection::Of(variant)) => of_run(self.run(variant)?, *measure),
+            (Subject::Run(_), RunSelection::Difference(..)) => None,
+            (Subject::Jobs { statistic, .. }, _) => summarise(&self.each(quantity)?, *statistic),
         }
     }
 
     /// The measure of each job of a quantity.
     pub(super) fn each(self, quantity: &Quantity) -> Option<Vec<f64>> {
-        let Asked::Jobs { measure, of, .. } = &quantity.asked else { return None };
+        let Subject::Jobs { measure, of, .. } = &quantity.subject else { return None };
         let wanted = |job: &&JobRow| of.as_ref().is_none_or(|of| job.class == *of || job.job == *of);
         match &quantity.runs {
-            Whose::Of(variant) => {
+            RunSelection::Of(variant) => {
                 let jobs = self.run(variant)?.jobs.iter().filter(wanted);
                 Some(jobs.filter_map(|job| of_job(job, *measure)).collect())
             }
-            Whose::Difference(first, second) => {
+            RunSelection::Difference(first, second) => {
                 let (first, second) = (self.run(first)?, self.run(second)?);
                 let pairs = first.jobs.iter().filter(wanted).filter_map(|job| {
                     let other = second.jobs.iter().find(|other| other.job == job.job)?;

@@ -10,12 +10,12 @@ use serde::Deserialize;
 #[serde(try_from = "String")]
 pub struct Quantity {
     text: String,
-    pub(super) runs: Runs,
-    pub(super) asked: Asked,
+    pub(super) runs: RunSelection,
+    pub(super) subject: Subject,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Runs {
+pub(super) enum RunSelection {
     Of(VariantName),
     /// The difference of the same jobs, first minus second.
     Difference(VariantName, VariantName),
@@ -29,7 +29,7 @@ pub(super) struct VariantName {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Subject {
     Run(RunMeasure),
     Jobs {
         statistic: Statistic,
@@ -106,58 +106,58 @@ impl fmt::Display for Quantity {
 impl Quantity {
     /// Whether live runs have it.
     pub(super) fn is_live(&self) -> bool {
-        match &self.asked {
-            Asked::Run(measure) => measure.is_live(),
-            Asked::Jobs { .. } => true,
+        match &self.subject {
+            Subject::Run(measure) => measure.is_live(),
+            Subject::Jobs { .. } => true,
         }
     }
 
     pub(super) fn variants(&self) -> Vec<&VariantName> {
         match &self.runs {
-            Runs::Of(one) => vec![one],
-            Runs::Difference(first, second) => vec![first, second],
+            RunSelection::Of(one) => vec![one],
+            RunSelection::Difference(first, second) => vec![first, second],
         }
     }
 }
 
 fn read(text: &str) -> Result<Quantity, String> {
-    let (runs, asked) = text.split_once(": ").ok_or("no `: ` after the variant")?;
+    let (runs, subject) = text.split_once(": ").ok_or("no `: ` after the variant")?;
     let runs = match runs.split_once(" - ") {
-        Some((first, second)) => Runs::Difference(variant(first)?, variant(second)?),
-        None => Runs::Of(variant(runs)?),
+        Some((first, second)) => RunSelection::Difference(variant(first)?, variant(second)?),
+        None => RunSelection::Of(variant(runs)?),
     };
-    let (asked, of) = match asked.split_once(" of ") {
-        Some((asked, of)) => (asked, Some(of.trim().to_owned())),
-        None => (asked, None),
+    let (subject, of) = match subject.split_once(" of ") {
+        Some((subject, of)) => (subject, Some(of.trim().to_owned())),
+        None => (subject, None),
     };
-    let words: Vec<&str> = asked.split_whitespace().collect();
-    let asked = match (words.as_slice(), &runs) {
-        ([word], Runs::Of(_)) if of.is_none() => {
+    let words: Vec<&str> = subject.split_whitespace().collect();
+    let subject = match (words.as_slice(), &runs) {
+        ([word], RunSelection::Of(_)) if of.is_none() => {
             let measure = RunMeasure::of_word(word);
-            Asked::Run(measure.ok_or_else(|| format!("{word:?} is not a measure of a run"))?)
+            Subject::Run(measure.ok_or_else(|| format!("{word:?} is not a measure of a run"))?)
         }
         ([statistic, word], _) => {
             let (statistic, measure) = (self::statistic(statistic)?, JobMeasure::of_word(word));
             let measure = measure.ok_or_else(|| format!("{word:?} is not a measure of a job"))?;
-            Asked::Jobs { statistic, measure, of }
+            Subject::Jobs { statistic, measure, of }
         }
         _ => {
             return Err("expected a statistic and a measure, or a measure of the whole run".into());
         }
     };
-    Ok(Quantity { text: text.to_owned(), runs, asked })
+    Ok(Quantity { text: text.to_owned(), runs, subject })
 }
 
 fn variant(text: &str) -> Result<VariantName, String> {
     let text = text.trim();
-    let well = |name: &str| {
+    let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
     match text.split_once('/') {
-        Some((campaign, variant)) if well(campaign) && well(variant) => {
+        Some((campaign, variant)) if is_name(campaign) && is_name(variant) => {
             Ok(VariantName { campaign: Some(campaign.to_owned()), variant: variant.to_owned() })
         }
-        None if well(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
+        None if is_name(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
         _ => Err(format!("{text:?} is not a variant")),
     }
 }
@@ -195,23 +195,26 @@ mod tests {
 
     #[test]
     fn quantities_are_parsed() {
-        let read = |text: &str| Quantity::try_from(text.to_owned()).expect("well");
+        let read = |text: &str| Quantity::try_from(text.to_owned()).expect("a valid quantity");
         let quantity = read("l-s/natjam - kill: share(<=-5) sojourn of production");
         let name = |campaign: Option<&str>, variant: &str| VariantName {
             campaign: campaign.map(str::to_owned),
             variant: variant.to_owned(),
         };
-        assert_eq!(quantity.runs, Runs::Difference(name(Some("l-s"), "natjam"), name(None, "kill")));
+        assert_eq!(quantity.runs, RunSelection::Difference(name(Some("l-s"), "natjam"), name(None, "kill")));
         let (statistic, of) = (Statistic::AtMost(-5.0), Some("production".to_owned()));
-        assert_eq!(quantity.asked, Asked::Jobs { statistic, measure: JobMeasure::Sojourn, of });
+        assert_eq!(quantity.subject, Subject::Jobs { statistic, measure: JobMeasure::Sojourn, of });
         assert_eq!(quantity.variants().len(), 2);
         let makespan = read("mdf: makespan");
         assert_eq!(
-            (makespan.runs, makespan.asked),
-            (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan))
+            (makespan.runs, makespan.subject),
+            (RunSelection::Of(name(None, "mdf")), Subject::Run(RunMeasure::Makespan))
         );
         let p95 = read("mdf: p95 margin");
-        assert!(matches!(p95.asked, Asked::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }));
+        assert!(matches!(
+            p95.subject,
+            Subject::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }
+        ));
     }
 
     #[test]

@@ -64,9 +64,9 @@ fn write_pages(command: &Command, name: String, directory: &Path) -> io::Result<
     page.render(&mut text)?;
     fs::write(directory.join(format!("{name}.1")), text)?;
     let mut count = 1;
-    for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set())
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help" && !inner.is_hide_set())
     {
-        count += write_pages(below, format!("{name}-{}", below.get_name()), directory)?;
+        count += write_pages(inner, format!("{name}-{}", inner.get_name()), directory)?;
     }
     Ok(count)
 }
@@ -75,9 +75,9 @@ fn write_pages(command: &Command, name: String, directory: &Path) -> io::Result<
 mod tests {
     use super::*;
 
-    /// A command with one below it that has an option.
+    /// A command with a subcommand that has an option.
     fn command() -> Command {
-        let list = Command::new("list").about("What there is").arg(clap::arg!(--limit <N> "At most so many"));
+        let list = Command::new("list").about("Lists jobs").arg(clap::arg!(--limit <N> "Maximum number"));
         Command::new(NAME).about("Operates").subcommand(Command::new("job").subcommand(list))
     }
 
@@ -93,7 +93,7 @@ mod tests {
         assert!(page("nap-job.1").contains("list"));
         let list = page("nap-job-list.1");
         assert!(
-            list.contains("What there is") && list.contains("limit") && list.contains("nap-job-list"),
+            list.contains("Lists jobs") && list.contains("limit") && list.contains("nap-job-list"),
             "{list}"
         );
         let error = write_manual(&ManualArguments { directory: directory.join("nap.1") }, command());

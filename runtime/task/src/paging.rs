@@ -91,7 +91,7 @@ pub fn page_out_self() {
 fn advise(pidfd: &OwnedFd, pieces: &[libc::iovec], paging: Paging) -> io::Result<u64> {
     let pidfd: BorrowedFd<'_> = std::os::fd::AsFd::as_fd(pidfd);
     // SAFETY: the pieces are addresses of the other process, which the kernel only gives advice about:
-    // neither advice changes what the process finds there. The list itself lives until the call returns.
+    // neither changes the contents of its memory. The list itself lives until the call returns.
     let advised = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,
@@ -112,8 +112,8 @@ fn own_memory(line: &str) -> Option<Range<usize>> {
     let rights = fields.next()?;
     let inode = fields.nth(2)?;
     let name = fields.next().unwrap_or_default();
-    let kernels = name.starts_with("[v");
-    if !rights.starts_with("rw") || !rights.ends_with('p') || inode != "0" || kernels {
+    let is_kernel_mapping = name.starts_with("[v");
+    if !rights.starts_with("rw") || !rights.ends_with('p') || inode != "0" || is_kernel_mapping {
         return None;
     }
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
@@ -140,7 +140,7 @@ mod tests {
         use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
         let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
         let paged = PagedProcess::open(Pid::from_child(&other)).expect("a pidfd");
-        let mut sets = capabilities(None).expect("its capabilities");
+        let mut sets = capabilities(None).expect("the capabilities");
         let privileged = sets.effective.contains(CapabilitySet::SYS_NICE);
         assert_eq!(paged.is_permitted().is_ok(), privileged);
         if privileged {
@@ -149,7 +149,7 @@ mod tests {
             sets.effective.remove(CapabilitySet::SYS_NICE);
             sets.permitted.remove(CapabilitySet::SYS_NICE);
             let without = std::thread::spawn(move || {
-                set_capabilities(None, sets).expect("one may give up what one has");
+                set_capabilities(None, sets).expect("capabilities can always be dropped");
                 page_out_self();
                 paged.is_permitted().map_err(|error| error.kind())
             });
@@ -163,7 +163,7 @@ mod tests {
     fn own_memory_is_paged_without_privilege() {
         let memory = vec![7_u8; 32 << 20];
         let own = PagedProcess::open(getpid()).expect("a pidfd");
-        own.is_permitted().expect("of oneself it always is");
+        own.is_permitted().expect("always permitted for this process");
         let advised = own.advise(Paging::Out, &AtomicBool::new(false)).expect("advice");
         assert!(advised >= memory.len() as u64, "{advised}");
         assert!(memory.iter().all(|byte| *byte == 7));

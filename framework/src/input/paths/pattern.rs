@@ -125,8 +125,8 @@ fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
         }
         Part::Like { pattern, spells_hidden } => {
             let (name, below) = first?;
-            let is_meant = *spells_hidden || !is_hidden(name.as_ref());
-            if is_meant && pattern.matches(name) { left_below(rest, below) } else { None }
+            let may_match = *spells_hidden || !is_hidden(name.as_ref());
+            if may_match && pattern.matches(name) { left_below(rest, below) } else { None }
         }
         Part::Deep => {
             let here = left_below(rest, names);
@@ -164,8 +164,8 @@ impl Walk {
             }
             Part::Like { pattern, spells_hidden } => {
                 for name in names(&path)? {
-                    let is_meant = *spells_hidden || !is_hidden(&name);
-                    if is_meant && pattern.matches(&name.to_string_lossy()) {
+                    let may_match = *spells_hidden || !is_hidden(&name);
+                    if may_match && pattern.matches(&name.to_string_lossy()) {
                         self.follow(path.join(name), rest)?;
                     }
                 }

@@ -22,7 +22,7 @@ use napreduce_task::task_process_requested;
 
 use crate::fuzz::FuzzArguments;
 use crate::paper::PaperArguments;
-use crate::place::Asked;
+use crate::place::ExperimentArguments;
 use crate::replay::ReplayArguments;
 
 /// Measure napreduce on this machine
@@ -68,7 +68,7 @@ Examples:
   nap lab speed
   nap lab speed --python .venv/bin/python --json speed.json
   nap lab speed --size 1GiB,10GiB --programs terasort --peers sort --work /mnt/fast")]
-    Speed(Asked<SpeedSettings>),
+    Speed(ExperimentArguments<SpeedSettings>),
     /// Run the job suite, and compare it with other programs
     ///
     /// Every kind of data is made once. A first run with one slot is the reference: further outputs must equal it
@@ -80,7 +80,7 @@ Examples:
   nap lab suite --size 64MiB
   nap lab suite --jobs wordcount,self-join --repetitions 5 --python .venv/bin/python
   nap lab suite --size 1GiB --peers duckdb --format json")]
-    Suite(Asked<SuiteSettings>),
+    Suite(ExperimentArguments<SuiteSettings>),
     /// Check that tasks keep to their memory budget on a large input
     ///
     /// Runs each program once, checks its output, and compares the anonymous memory of every task process
@@ -89,13 +89,13 @@ Examples:
 Examples:
   nap lab memory
   nap lab memory --size 2GiB --task-memory 64MiB --programs terasort")]
-    Memory(Asked<MemorySettings>),
+    Memory(ExperimentArguments<MemorySettings>),
     /// Measure the cost of starting: a tiny job, and one more map task
     #[command(after_help = "\
 Examples:
   nap lab start
   nap lab start --runs 200 --slots 1")]
-    Start(Asked<StartSettings>),
+    Start(ExperimentArguments<StartSettings>),
     /// Compare wait, kill, suspend and checkpoint on real tasks
     ///
     /// Two jobs share one slot on a temporary cluster. When the low job has done some per cent, the high one is
@@ -108,7 +108,7 @@ Examples:
   nap lab preempt                                       everything: about two hours
   nap lab preempt --repetitions 1 --task-time 2s --at 50    a first look: about 5 minutes
   nap lab preempt --tasks light --report light          light-weight tasks")]
-    Preempt(Asked<PreemptSettings>),
+    Preempt(ExperimentArguments<PreemptSettings>),
     /// Measure the latency of preemption
     ///
     /// One reduce with many small groups, on an otherwise idle cluster, is repeatedly suspended and resumed, then
@@ -119,7 +119,7 @@ Examples:
 Examples:
   nap lab latency
   nap lab latency --samples 200 --format json")]
-    Latency(Asked<LatencySettings>),
+    Latency(ExperimentArguments<LatencySettings>),
     Paper(PaperArguments),
     Replay(ReplayArguments),
     FuzzPolicies(FuzzArguments),

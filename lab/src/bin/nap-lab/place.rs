@@ -1,4 +1,4 @@
-//! Options that experiments have in common: where they work, and how their report is printed.
+//! Options that all experiments share: work folder, binaries, and report format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use napreduce_lab::report::Report;
 use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_protocol::printing::{print, print_error};
 
-/// An experiment with its own settings.
+/// The settings of an experiment and the shared options.
 #[derive(Debug, Args)]
-pub struct Asked<S: Args> {
+pub struct ExperimentArguments<S: Args> {
     #[command(flatten)]
     settings: S,
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub struct Asked<S: Args> {
 pub struct Workplace {
     #[command(flatten)]
     work: WorkSettings,
-    /// The folder of the binaries that are run: nap, wordcount, terasort [default: this one's]
+    /// Folder of the binaries to run: nap, wordcount, terasort [default: that of nap-lab]
     #[arg(long, value_name = "DIR")]
     bin_dir: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ enum Format {
     Json,
 }
 
-impl<S: Args> Asked<S> {
+impl<S: Args> ExperimentArguments<S> {
     /// Runs the experiment and prints its report. Returns whether it succeeded.
     pub fn run<R: Report>(&self, experiment: impl Fn(&S, &Session) -> Result<R>) -> Result<bool> {
         let session = self.place.session()?;

@@ -323,8 +323,8 @@ impl OverheadArguments {
         failures.attempt = self.failure_probability;
         failures.machine_mean = self.worker_mean.map(span);
         failures.machine_return = self.worker_return.map(span);
-        let for_ever = failures.machine_mean.is_some() && failures.machine_return.is_none();
-        (!for_ever)
+        let lost_forever = failures.machine_mean.is_some() && failures.machine_return.is_none();
+        (!lost_forever)
             .then_some(())
             .context("--worker-mean: would lose every worker in the end; give --worker-return")
     }

@@ -75,11 +75,11 @@ mod tests {
             ..WorkerOptions::default()
         };
         let flags = LeaveArguments { on_terminate: Some(OnTerminateName::Drain), grace: None };
-        let rules = flags.rules(&file).expect("they make sense");
+        let rules = flags.rules(&file).expect("valid flags");
         assert_eq!((rules.on_terminate, rules.grace), (OnTerminate::Drain, Duration::from_secs(50)));
-        let rules = LeaveArguments::default().rules(&file).expect("they make sense");
+        let rules = LeaveArguments::default().rules(&file).expect("valid flags");
         assert_eq!(rules.on_terminate, OnTerminate::Leave);
-        let rules = LeaveArguments::default().rules(&WorkerOptions::default()).expect("they make sense");
+        let rules = LeaveArguments::default().rules(&WorkerOptions::default()).expect("valid flags");
         assert_eq!(rules, LeaveRules::default());
     }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn grace_or_limit_without_time_is_rejected() {
         let none = LeaveArguments { grace: seconds(0), ..LeaveArguments::default() };
-        let error = none.rules(&WorkerOptions::default()).expect_err("nothing is saved in no time");
+        let error = none.rules(&WorkerOptions::default()).expect_err("no time to save");
         assert!(error.to_string().contains("--on-terminate leave"), "{error}");
         let rules = LeaveRules::default();
         assert_eq!(limited(rules, None).expect("no limit").time_limit, None);

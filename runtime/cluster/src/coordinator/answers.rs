@@ -24,7 +24,7 @@ const WAYS_MAX: usize = 5;
 impl ClusterCoordinator {
     pub(super) fn answer(&mut self, request: Request) {
         match request {
-            Request::Asked(asked, reply) => self.answer_message(asked, reply),
+            Request::Message(message, reply) => self.answer_message(message, reply),
             Request::Follow { job, reply } if self.local.state().jobs().contains_key(&job) => {
                 send(reply, Ok(self.local.follow(job)));
             }
@@ -43,39 +43,39 @@ impl ClusterCoordinator {
         }
     }
 
-    fn answer_message(&mut self, asked: ToCoordinator, reply: Reply) {
+    fn answer_message(&mut self, message: ToCoordinator, reply: Reply) {
         use FromCoordinator as Answer;
-        use ToCoordinator as Asked;
-        if let Some(job) = self.ended_job_of(&asked) {
-            return self.answer_about_ended(job, asked, reply);
+        use ToCoordinator as Message;
+        if let Some(job) = self.ended_job_of(&message) {
+            return self.answer_about_ended(job, message, reply);
         }
-        let answer = match asked {
-            Asked::Submission(submission) => return self.submit(*submission, reply),
-            Asked::HoldChain(HoldChain { chain, root }) => return self.hold_chain(chain, root, reply),
-            Asked::EndChain(EndChain { chain }) => return self.end_chain(chain, reply),
-            Asked::GetWindow(window) => return self.answer_about_window(window, reply),
-            Asked::KillJob(_)
-            | Asked::CommandTask(_)
-            | Asked::CommandJob(_)
-            | Asked::ChangeJob(_)
-            | Asked::DrainWorker(_)
-            | Asked::UndrainWorker(_) => {
-                let commanded = self.command(asked);
+        let answer = match message {
+            Message::Submission(submission) => return self.submit(*submission, reply),
+            Message::HoldChain(HoldChain { chain, root }) => return self.hold_chain(chain, root, reply),
+            Message::EndChain(EndChain { chain }) => return self.end_chain(chain, reply),
+            Message::GetWindow(window) => return self.answer_about_window(window, reply),
+            Message::KillJob(_)
+            | Message::CommandTask(_)
+            | Message::CommandJob(_)
+            | Message::ChangeJob(_)
+            | Message::DrainWorker(_)
+            | Message::UndrainWorker(_) => {
+                let commanded = self.command(message);
                 return self.local.afterwards(move || send(reply, commanded));
             }
-            Asked::ListJobs(ListJobs { limit }) => Ok(Answer::Jobs(self.list_jobs(limit))),
-            Asked::GetJob(GetJob { job }) => self.find(job).map(Answer::Job),
-            Asked::ListTasks(ListTasks { job }) => self.list_tasks(job).map(Answer::Tasks),
-            Asked::GetOutcomes(asked) => self.outcomes(&asked).map(Answer::Outcomes),
-            Asked::Explain(Explain { job, task }) => self.explain(job, task).map(Answer::Explained),
-            Asked::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
-            Asked::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
-            Asked::OfferBlob(_)
-            | Asked::Chunk(_)
-            | Asked::FetchBlob(_)
-            | Asked::RerunJob(_)
-            | Asked::Follow { .. }
-            | Asked::ReadLog(_) => {
+            Message::ListJobs(ListJobs { limit }) => Ok(Answer::Jobs(self.list_jobs(limit))),
+            Message::GetJob(GetJob { job }) => self.find(job).map(Answer::Job),
+            Message::ListTasks(ListTasks { job }) => self.list_tasks(job).map(Answer::Tasks),
+            Message::GetOutcomes(message) => self.outcomes(&message).map(Answer::Outcomes),
+            Message::Explain(Explain { job, task }) => self.explain(job, task).map(Answer::Explained),
+            Message::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
+            Message::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
+            Message::OfferBlob(_)
+            | Message::Chunk(_)
+            | Message::FetchBlob(_)
+            | Message::RerunJob(_)
+            | Message::Follow { .. }
+            | Message::ReadLog(_) => {
                 Err(Refusal::wrong("protocol error: this request needs its own connection"))
             }
         };

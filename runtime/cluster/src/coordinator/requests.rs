@@ -109,7 +109,7 @@ pub(crate) struct LogHolder {
 #[derive(Debug)]
 pub(crate) enum Request {
     /// A client's message with one answer.
-    Asked(ToCoordinator, Reply),
+    Message(ToCoordinator, Reply),
     Follow {
         job: JobId,
         reply: Reply<Following>,

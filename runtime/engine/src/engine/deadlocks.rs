@@ -34,46 +34,49 @@ impl Engine {
                 self.open_request(PreemptRequest { beneficiary: Some(job), ..request });
             }
         }
-        if let Some(attempt) = self.suspended_for_ever() {
+        if let Some(attempt) = self.suspended_forever() {
             let reason = "masters hold every slot of its worker, and nothing else runs";
             self.give_up(attempt, Primitive::Kill, Requester::Engine, reason.to_owned());
         }
     }
 
-    /// Returns the youngest reduce of a job whose slot a map of the job could use; `None` if one is already
-    /// giving way or another slot is available.
+    /// Returns the youngest reduce of a job whose slot a map of the job could use; `None` if one is being
+    /// preempted or another slot is available.
     fn reduce_in_the_way(&self, id: JobId) -> Option<AttemptId> {
         let cluster = &self.cluster;
         let job = cluster.jobs.get(&id)?;
-        let of_use = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
+        let is_useful = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
         let has_slot = |worker: WorkerId| cluster.workers[&worker].has_slot_for(id, TaskKind::Map);
         let mut free = cluster.slots.free(TaskKind::Map).iter().map(|(_, worker)| worker);
-        if free.any(|worker| of_use(worker) && has_slot(worker)) {
+        if free.any(|worker| is_useful(worker) && has_slot(worker)) {
             return None;
         }
         let (first, last) = AttemptId::range_of(id, TaskKind::Reduce);
         let reduces = || job.live.range(first..=last).map(|id| &cluster.attempts[id]);
-        let goes = |one: &Attempt| {
+        let is_leaving = |one: &Attempt| {
             let stops = !matches!(
                 one.state,
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
             // A request that lets the reduce finish is never satisfied: it waits for maps.
-            let asked = cluster.requests.get(&one.id).is_some_and(|asked| asked.primitive != Primitive::Wait);
-            one.holds_slot && (stops || asked)
+            let is_preempted =
+                cluster.requests.get(&one.id).is_some_and(|request| request.primitive != Primitive::Wait);
+            one.holds_slot && (stops || is_preempted)
         };
-        if reduces().any(goes) {
+        if reduces().any(is_leaving) {
             return None;
         }
-        let able = reduces().filter(|one| one.holds_slot && of_use(one.worker));
-        able.max_by_key(|one| (!cluster.requests.contains(&one.id), one.launched, one.id)).map(|one| one.id)
+        let candidates = reduces().filter(|one| one.holds_slot && is_useful(one.worker));
+        candidates
+            .max_by_key(|one| (!cluster.requests.contains(&one.id), one.launched, one.id))
+            .map(|one| one.id)
     }
 
     /// Returns a suspended attempt without a slot on its worker, if no running attempt could free one.
-    fn suspended_for_ever(&self) -> Option<AttemptId> {
+    fn suspended_forever(&self) -> Option<AttemptId> {
         let cluster = &self.cluster;
         let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended.is_empty(*kind));
-        if nothing_suspended || cluster.attempts.values().any(|one| self.gets_on(one)) {
+        if nothing_suspended || cluster.attempts.values().any(|one| self.can_progress(one)) {
             return None;
         }
         let could_launch =
@@ -92,7 +95,7 @@ impl Engine {
 
     /// Returns whether an attempt can change its state without an order; false for masters, suspended attempts, and
     /// reduces that wait for maps.
-    fn gets_on(&self, one: &Attempt) -> bool {
+    fn can_progress(&self, one: &Attempt) -> bool {
         match one.state {
             AttemptState::Suspended => false,
             AttemptState::Running => {

@@ -172,7 +172,7 @@ impl Engine {
         self.cluster.demand.reuse(changed);
     }
 
-    /// Returns when `Event::Woken` must be handed in: the last `Effect::WakeAt` in force. For a restarted
+    /// Returns when `Event::Woken` must be passed in: the last `Effect::WakeAt` in force. For a restarted
     /// driver.
     pub fn next_wake(&self) -> Option<Time> {
         self.timers.armed()

@@ -39,6 +39,7 @@ struct Saved {
 }
 
 impl Capacity {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid.

@@ -54,6 +54,7 @@ struct SavedPool {
 }
 
 impl Fair {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid.

@@ -41,6 +41,7 @@ pub(super) struct FcsState {
 }
 
 impl Fcs {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid.

@@ -37,6 +37,7 @@ struct HfspState {
 }
 
 impl Hfsp {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid.

@@ -65,6 +65,7 @@ struct Saved {
 }
 
 impl NatjamR {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid, or if eviction and selection use different keys.

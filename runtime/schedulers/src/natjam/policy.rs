@@ -40,6 +40,7 @@ struct Saved {
 }
 
 impl Natjam {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails if a value is invalid.

@@ -34,6 +34,7 @@ pub struct Trigger {
 }
 
 impl Trigger {
+    /// Creates the policy.
     ///
     /// # Errors
     /// Fails at the first syntax error.

@@ -66,7 +66,7 @@ impl Log {
                     writeln!(self.to, "  preempt {attempt} by {primitive}{whom}: {reason}")
                 }
                 Effect::Record(Record::Converted { attempt, primitive, reason, .. }) => {
-                    writeln!(self.to, "  give up {attempt} by {primitive}: {reason}")
+                    writeln!(self.to, "  convert {attempt} by {primitive}: {reason}")
                 }
                 Effect::Record(_) => Ok(()),
                 other => writeln!(self.to, "  {other:?}"),
@@ -84,7 +84,7 @@ fn describe(report: &Report) -> String {
     match report {
         Report::Started => "started".to_owned(),
         Report::Progressed { bytes_done, bytes_total } => format!("progressed {bytes_done}/{bytes_total}"),
-        Report::CommitRequested => "asks to commit".to_owned(),
+        Report::CommitRequested => "requests the commit".to_owned(),
         Report::Failed { reason, .. } => format!("failed: {reason}"),
         Report::Killed => "killed".to_owned(),
         Report::Suspended => "suspended".to_owned(),

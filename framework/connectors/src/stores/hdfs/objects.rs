@@ -34,7 +34,7 @@ fn failed(failure: Failure) -> Error {
     Error::Generic { store: "HDFS", source }
 }
 
-fn not_here(operation: &str) -> Error {
+fn not_implemented(operation: &str) -> Error {
     Error::NotImplemented { operation: operation.to_owned(), implementer: "HDFS".to_owned() }
 }
 
@@ -72,7 +72,7 @@ impl ObjectStore for HdfsObjects {
         let range = match options.range {
             Some(GetRange::Bounded(range)) => range.start..range.end.min(meta.size),
             None => 0..meta.size,
-            Some(_) => return Err(not_here("ranges from the end")),
+            Some(_) => return Err(not_implemented("ranges from the end")),
         };
         let (begin, end) = (range.start as usize, range.end.max(range.start) as usize);
         let bytes = file.reader.read_range_stream(begin, end - begin);
@@ -92,41 +92,41 @@ impl ObjectStore for HdfsObjects {
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(not_here("put_opts"))
+        Err(not_implemented("put_opts"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(not_here("put_multipart_opts"))
+        Err(not_implemented("put_multipart_opts"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(async { Err(not_here("delete_stream")) }).boxed()
+        stream::once(async { Err(not_implemented("delete_stream")) }).boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
-        Err(not_here("list_with_delimiter"))
+        Err(not_implemented("list_with_delimiter"))
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(not_here("copy_opts"))
+        Err(not_implemented("copy_opts"))
     }
 }
 
 #[async_trait]
 impl MultipartStore for HdfsObjects {
     async fn create_multipart(&self, _: &Path) -> Result<MultipartId> {
-        Err(not_here("create_multipart"))
+        Err(not_implemented("create_multipart"))
     }
 
     async fn put_part(&self, _: &Path, _: &MultipartId, _: usize, _: PutPayload) -> Result<PartId> {
-        Err(not_here("put_part"))
+        Err(not_implemented("put_part"))
     }
 
     async fn complete_multipart(&self, _: &Path, _: &MultipartId, _: Vec<PartId>) -> Result<PutResult> {
-        Err(not_here("complete_multipart"))
+        Err(not_implemented("complete_multipart"))
     }
 
     async fn abort_multipart(&self, _: &Path, _: &MultipartId) -> Result<()> {
-        Err(not_here("abort_multipart"))
+        Err(not_implemented("abort_multipart"))
     }
 }

@@ -16,11 +16,11 @@ fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<String>) {
     let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
         let line = match request {
-            Request::Asked(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
+            Request::Message(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
                 let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("hold {chain} {}", root.display())
             }
-            Request::Asked(ToCoordinator::EndChain(EndChain { chain }), reply) => {
+            Request::Message(ToCoordinator::EndChain(EndChain { chain }), reply) => {
                 let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("end {chain}")
             }
@@ -68,7 +68,7 @@ fn dropped_chain_closes_its_connection() {
 fn refused_chain_fails_at_start() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Asked(ToCoordinator::HoldChain(_), reply) = request else { panic!("{request:?}") };
+        let Request::Message(ToCoordinator::HoldChain(_), reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Err(Refusal::wrong("not there")));
     });
     let refused = start(&scene).expect_err("it is refused");

@@ -37,7 +37,7 @@ fn submission_carries_plan_and_user() {
     let scene = Scene::new();
     let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Asked(ToCoordinator::Submission(submission), reply) = request else {
+        let Request::Message(ToCoordinator::Submission(submission), reply) = request else {
             panic!("{request:?}")
         };
         sender.send(submission).expect("the test waits");
@@ -56,7 +56,7 @@ fn unanswered_submission_is_repeated_with_same_token() {
     let scene = Scene::new();
     let (arrived, first_token) = channel();
     let first = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
+        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
             // The coordinator does not answer, as if it was killed before it journaled the job.
             std::mem::forget(reply);
@@ -68,7 +68,7 @@ fn unanswered_submission_is_repeated_with_same_token() {
     drop(first);
     let (arrived, second_token) = channel();
     let _second = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
+        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
             let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(3))));
         }
@@ -82,7 +82,7 @@ fn refused_submission_has_exit_status_2() {
     let _alone = alone();
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        if let Request::Asked(ToCoordinator::Submission(_), reply) = request {
+        if let Request::Message(ToCoordinator::Submission(_), reply) = request {
             let reason =
                 "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
             let _ = reply.send(Err(Refusal::wrong(reason)));
@@ -98,7 +98,7 @@ fn refused_request_is_not_repeated() {
     let scene = Scene::new();
     let (sender, received) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Asked(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
+        let Request::Message(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
         sender.send(()).expect("the test waits");
         let _ = reply.send(Err(Refusal::wrong("there is no job_0009")));
     });
@@ -184,7 +184,7 @@ where
     let scene = Scene::new();
     let (asked, arrived) = channel();
     let first = scene.coordinator(move |request| {
-        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let Request::Message(_, reply) = request else { panic!("{request:?}") };
         asked.send(()).expect("the test waits");
         std::mem::forget(reply);
     });
@@ -193,7 +193,7 @@ where
     arrived.recv_timeout(DEADLINE).expect("it is asked for");
     drop(first);
     let _second = scene.coordinator(move |request| {
-        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let Request::Message(_, reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Ok(answer.clone()));
     });
     match asking.join().expect("no panic") {
@@ -242,7 +242,7 @@ fn repeatable_requests_are_repeated_after_restart() {
 fn requests_receive_answer_or_refusal() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Asked(asked, reply) = request else { panic!("{request:?}") };
+        let Request::Message(asked, reply) = request else { panic!("{request:?}") };
         let answer = match asked {
             ToCoordinator::ListJobs(ListJobs { limit: 5 }) => Ok(FromCoordinator::Jobs(Vec::new())),
             ToCoordinator::GetJob(_) => Err(Refusal::failed("there is no job_0009")),
@@ -298,7 +298,7 @@ fn requests_receive_answer_or_refusal() {
 fn answer_to_another_request_is_internal_error() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let Request::Message(_, reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Ok(FromCoordinator::Done));
     });
     let error = scene.client().ask(ListWorkers).expect_err("workers were asked for");

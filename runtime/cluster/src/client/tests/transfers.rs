@@ -23,7 +23,7 @@ use crate::transport::Listener;
 fn accepting_coordinator(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
     let (sender, received) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
+        if let Request::Message(ToCoordinator::Submission(submission), reply) = request {
             let _ = sender.send(submission);
             let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
         }

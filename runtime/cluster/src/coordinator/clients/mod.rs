@@ -132,11 +132,11 @@ struct Client {
 impl Client {
     async fn serve(&mut self) -> Result<(), Parting> {
         loop {
-            let asked = timeout(self.desk.limits.idle, self.receiver.receive()).await;
+            let message = timeout(self.desk.limits.idle, self.receiver.receive()).await;
             // Idle: the client reconnects when it needs to.
-            let Ok(asked) = asked else { return Ok(()) };
-            let Some(asked) = asked? else { return Ok(()) };
-            match self.answer(asked).await {
+            let Ok(message) = message else { return Ok(()) };
+            let Some(message) = message? else { return Ok(()) };
+            match self.answer(message).await {
                 Err(Parting::Refused(refusal)) => {
                     let (status, reason) = (refusal.status(), refusal.to_string());
                     self.send(&FromCoordinator::Refused { status, reason }).await?;
@@ -146,8 +146,8 @@ impl Client {
         }
     }
 
-    async fn answer(&mut self, asked: ToCoordinator) -> Result<(), Parting> {
-        match asked {
+    async fn answer(&mut self, message: ToCoordinator) -> Result<(), Parting> {
+        match message {
             ToCoordinator::OfferBlob(OfferBlob { blob }) => self.pin_blob(blob).await,
             ToCoordinator::Chunk(_) => {
                 Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
@@ -169,20 +169,20 @@ impl Client {
                 let why = format!("the reason is too long (limit {REASON_CHARS_MAX} characters); shorten it");
                 Err(Refusal::wrong(why).into())
             }
-            ToCoordinator::RerunJob(asked) => self.rerun(asked).await,
+            ToCoordinator::RerunJob(message) => self.rerun(message).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
-            ToCoordinator::HoldChain(asked) => self.hold_chain(asked).await,
-            ToCoordinator::ReadLog(asked) => self.log(asked).await,
-            asked => {
-                let answer = self.ask(asked).await?;
+            ToCoordinator::HoldChain(message) => self.hold_chain(message).await,
+            ToCoordinator::ReadLog(message) => self.log(message).await,
+            message => {
+                let answer = self.ask(message).await?;
                 self.send(&answer).await
             }
         }
     }
 
     /// Forwards a message to the loop, and the loop's answer to the client.
-    async fn ask(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
-        self.question(|reply| Request::Asked(asked, reply)).await
+    async fn ask(&self, message: ToCoordinator) -> Result<FromCoordinator, Parting> {
+        self.question(|reply| Request::Message(message, reply)).await
     }
 
     /// Sends a request to the loop, which answers as long as it runs.

@@ -171,7 +171,7 @@ impl Running {
     }
 
     async fn asked<R: napreduce_protocol::Request>(&self, request: R) -> Result<R::Answer, Refusal> {
-        let answer = self.ask(|reply| Request::Asked(request.into(), reply)).await?;
+        let answer = self.ask(|reply| Request::Message(request.into(), reply)).await?;
         Ok(R::answer(answer).unwrap_or_else(|other| panic!("{other:?}")))
     }
 

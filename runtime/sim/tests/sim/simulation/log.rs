@@ -37,7 +37,7 @@ fn log_contains_events_and_effects() {
 2.000000s job_0001 sort submitted by user to default with 1 maps and 0 reduces
   worker_0001: launch job_0001_m_0000.1
 2.000000s job_0001_m_0000.1 on worker_0001 started
-5.000000s job_0001_m_0000.1 on worker_0001 asks to commit
+5.000000s job_0001_m_0000.1 on worker_0001 requests the commit
   worker_0001: commit job_0001_m_0000.1
 5.000000s job_0001_m_0000.1 on worker_0001 done
   job_0001_m_0000 done by job_0001_m_0000.1

@@ -24,23 +24,23 @@ impl Memory {
 
 impl ObjectStores for Memory {
     fn begin_upload(&self, _: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
-        unreachable!("checkpoints are no uploads")
+        unreachable!("checkpoints are not uploads")
     }
 
     fn complete_upload(&self, _: &str, _: &PendingUpload) -> Result<Option<String>, StoreError> {
-        unreachable!("checkpoints are no uploads")
+        unreachable!("checkpoints are not uploads")
     }
 
     fn version_of(&self, _: &str, _: &PendingUpload) -> Option<String> {
-        unreachable!("checkpoints are no uploads")
+        unreachable!("checkpoints are not uploads")
     }
 
     fn abort_upload(&self, _: &StoredUpload) -> Result<(), StoreError> {
-        unreachable!("checkpoints are no uploads")
+        unreachable!("checkpoints are not uploads")
     }
 
     fn uploads(&self, _: &str) -> Result<Vec<StoredUpload>, StoreError> {
-        unreachable!("checkpoints are no uploads")
+        unreachable!("checkpoints are not uploads")
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
@@ -58,7 +58,7 @@ impl ObjectStores for Memory {
     }
 
     fn find(&self, _: &str) -> Result<Option<ObjectEntry>, StoreError> {
-        unreachable!("nothing is looked at alone")
+        unreachable!("single objects are not looked up")
     }
 
     fn remove(&self, object: &str) -> Result<(), StoreError> {
@@ -125,8 +125,8 @@ impl Scene {
             format_state: Vec::new(),
         };
         checkpoint.write(&directory, false).expect("written");
-        let named = self.objects.save(&directory, attempt(number), before).expect("memory takes it");
-        assert_eq!(named.len(), files.len() + 1, "these and what names them");
+        let named = self.objects.save(&directory, attempt(number), before).expect("the store accepts it");
+        assert_eq!(named.len(), files.len() + 1, "the files and their index");
     }
 
     /// Checks the files of an attempt's checkpoint.
@@ -152,7 +152,7 @@ fn fetch_returns_files_of_earlier_attempts_too() {
     there.check(1, &first);
     let written = here.memory.names().len();
     there.save(2, &second, &known);
-    assert_eq!(here.memory.names().len(), written + 3, "c, checkpoint, and what names them");
+    assert_eq!(here.memory.names().len(), written + 3, "c, checkpoint and index");
     let third = Scene::of(here.memory);
     third.objects.fetch(&third.directory(2)).expect("all of it is there");
     third.check(2, &second);
@@ -218,7 +218,7 @@ fn incomplete_checkpoint_error_names_object() {
         (&index, other("/a\"", "/../a\""), "invalid checkpoint file name"),
         (&index, other("\"job_0001", "\"/job_0001"), "invalid checkpoint file name"),
     ];
-    for (object, bytes, says) in cases {
+    for (object, bytes, part_of_error) in cases {
         let mut objects = saved.clone();
         match bytes {
             Some(bytes) => objects.insert(object.to_owned(), bytes),
@@ -226,8 +226,8 @@ fn incomplete_checkpoint_error_names_object() {
         };
         *here.memory.0.lock().expect("not poisoned") = objects;
         let there = Scene::of(here.memory);
-        let error = there.objects.fetch(&there.directory(1)).expect_err(says).to_string();
-        assert!(error.contains(says) && error.contains("s3://b/out/checkpoint-7-"), "{error}");
-        assert!(!there.directory(1).join("checkpoint").exists(), "it is never taken for one");
+        let error = there.objects.fetch(&there.directory(1)).expect_err(part_of_error).to_string();
+        assert!(error.contains(part_of_error) && error.contains("s3://b/out/checkpoint-7-"), "{error}");
+        assert!(!there.directory(1).join("checkpoint").exists(), "an incomplete checkpoint is not used");
     }
 }
