@@ -19,12 +19,22 @@ fn compile_errors_name_remedy() {
     }
     let cases = trybuild::TestCases::new();
     for mistake in [
+        "closure_that_captures_an_rc",
+        "closure_that_changes_a_capture",
+        "emit_of_another_value",
+        "emit_without_types",
+        "field_that_is_not_serde",
         "group_that_does_not_begin_the_key",
         "input_that_is_no_format",
+        "job_that_is_not_returned",
         "key_without_the_trait",
         "map_of_another_record",
+        "map_only_that_emits",
         "map_that_returns_a_value",
         "output_that_is_no_format",
+        "reducer_of_another_group",
+        "reducer_of_another_output",
+        "state_that_is_not_resumable",
         "text_of_a_struct",
         "value_without_the_trait",
     ] {

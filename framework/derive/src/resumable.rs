@@ -1,6 +1,6 @@
 //! The generated implementation of `Resumable`: a header that describes the struct, then its fields in order.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DataStruct, DeriveInput, Error, Field, Index, LitInt, Type};
@@ -24,12 +24,22 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
 
     let name = &input.ident;
     let mut generics = input.generics.clone();
-    let conditions = &mut generics.make_where_clause().predicates;
-    for field in &saved {
-        let family = &field.declared.ty;
-        // The error for a field that cannot be saved points to its type.
-        conditions.push(syn::parse2(quote_spanned!(family.span()=> #family: state_support::StateField))?);
+    for field in saved.iter().filter(|field| is_generic(field.declared.ty.to_token_stream(), input)) {
+        let declared = &field.declared.ty;
+        let condition = syn::parse2(quote!(#declared: state_support::StateField))?;
+        generics.make_where_clause().predicates.push(condition);
     }
+    // The error for a field that cannot be saved points to its type.
+    let writes = saved.iter().zip(&names).map(|(field, name)| {
+        let member = &field.member;
+        quote_spanned!(field.declared.ty.span()=> state_support::write_field(#name, &self.#member, saved)?;)
+    });
+    let reads = saved.iter().zip(&names).zip(&variables).map(|((field, name), variable)| {
+        let declared = &field.declared.ty;
+        quote_spanned!(declared.span()=>
+            let #variable: #declared = state_support::read_field(#shape, #name, &mut rest)?;
+        )
+    });
     let (parameters, arguments, conditions) = generics.split_for_impl();
     Ok(quote! {
         const _: () = {
@@ -43,7 +53,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
                     saved: &mut ::std::vec::Vec<u8>,
                 ) -> ::core::result::Result<(), state_support::TaskError> {
                     state_support::write_shape(#shape, saved);
-                    #(state_support::write_field(#names, &self.#members, saved)?;)*
+                    #(#writes)*
                     ::core::result::Result::Ok(())
                 }
 
@@ -52,13 +62,22 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
                     saved: &[u8],
                 ) -> ::core::result::Result<(), state_support::TaskError> {
                     let mut rest = state_support::read_shape(#shape, saved)?;
-                    #(let #variables = state_support::read_field(#shape, #names, &mut rest)?;)*
+                    #(#reads)*
                     state_support::read_end(#shape, rest)?;
                     #(self.#members = #variables;)*
                     ::core::result::Result::Ok(())
                 }
             }
         };
+    })
+}
+
+/// Returns whether a type names one of the type parameters of the struct.
+fn is_generic(declared: TokenStream, input: &DeriveInput) -> bool {
+    declared.into_iter().any(|token| match token {
+        TokenTree::Group(group) => is_generic(group.stream(), input),
+        TokenTree::Ident(name) => input.generics.type_params().any(|parameter| parameter.ident == name),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
     })
 }
 

@@ -14,7 +14,7 @@ pub use super::Resumable;
 #[diagnostic::on_unimplemented(
     message = "a field of type `{Self}` cannot be saved in a checkpoint",
     label = "not a serde type",
-    note = "write `#[derive(serde::Serialize, serde::Deserialize)]` above `{Self}`, or `#[resumable(skip)]` above the field"
+    note = "write `#[derive(serde::Serialize, serde::Deserialize)]` above your own types in it, or `#[resumable(skip)]` above the field"
 )]
 pub trait StateField: Serialize + DeserializeOwned {}
 
