@@ -10,10 +10,10 @@ use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits,
 };
 use crate::settings::Settings;
+use crate::task::converted::ConvertedMap;
 use crate::task::map::{OpenMap, TypedMap};
 use crate::user_code::Mapper;
 
-use super::converted::ConvertedMap;
 use super::error::DefinitionError;
 use super::pipeline::{refusals, saves};
 use super::sampling::sample_split;
@@ -72,6 +72,42 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
     }
 }
 
+impl<K, V, L, W, F> InputMap<L, W> for ConvertedMap<dyn InputMap<K, V>, K, V, F>
+where
+    K: Key,
+    V: Value,
+    L: Key,
+    W: Value,
+    F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
+{
+    fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
+        self.map.plan(files, split_size)
+    }
+
+    fn refusals(&self, files: &[InputFile], split_size: u64) -> Vec<String> {
+        self.map.refusals(files, split_size)
+    }
+
+    fn sample(
+        &self,
+        split: &Split,
+        wanted: usize,
+        memory: u64,
+        out: Emit<L, W>,
+    ) -> Result<Emit<L, W>, TaskError> {
+        let out = Emit::converting(out, Arc::clone(&self.convert));
+        Ok(self.map.sample(split, wanted, memory, out)?.into_converted(&*self.convert))
+    }
+
+    fn saves(&self) -> bool {
+        self.map.saves()
+    }
+
+    fn set(&mut self, settings: &Settings) {
+        self.map.set(settings);
+    }
+}
+
 /// The inputs of a job in the order in which they were added, which is the order of their splits.
 pub(crate) struct InputMaps<K, V> {
     list: Vec<NamedInput<K, V>>,
@@ -106,7 +142,7 @@ impl<K: Key, V: Value> InputMaps<K, V> {
     {
         let convert = Arc::new(convert);
         let list = self.list.into_iter().map(|NamedInput { name, map }| {
-            let map = Box::new(ConvertedMap { map, convert: Arc::clone(&convert) });
+            let map = Box::new(ConvertedMap::new(map, Arc::clone(&convert)));
             NamedInput { name, map: map as Box<dyn InputMap<L, W>> }
         });
         InputMaps { list: list.collect() }

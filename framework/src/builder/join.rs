@@ -133,6 +133,9 @@ impl<I: InputFormat, F> JoinLeft<I, F> {
 /// The output of both maps. The flag is true for right rows, which come after left ones.
 type Rows<K, L, R> = Emit<(K, bool), Serde<Row<L, R>>>;
 
+/// Both maps, grouped by the key of the join.
+type RowStage<K, L, R> = MapStage<(K, bool), Serde<Row<L, R>>, NoCombine, K, Text>;
+
 /// The output of a join for which no format is chosen: [`Pairs`].
 #[derive(Debug, Clone, Copy)]
 pub struct AsPairs;
@@ -147,7 +150,7 @@ pub struct AsPairs;
 /// A task can be checkpointed between any two rows.
 #[must_use = "a join is no job before its rows are chosen: call `inner`, `left`, `right` or `full`"]
 pub struct Join<K: Key, L: JoinRow, R: JoinRow, O = AsPairs> {
-    stage: MapStage<(K, bool), Serde<Row<L, R>>, NoCombine, K, Text>,
+    stage: RowStage<K, L, R>,
     left_name: String,
     output: O,
 }

@@ -16,7 +16,6 @@
 //! # let _ = job;
 //! ```
 
-mod converted;
 mod error;
 mod folds;
 mod inputs;

@@ -14,13 +14,14 @@
 //! ```
 
 pub(crate) mod bad_records;
+pub(crate) mod converted;
 pub(crate) mod errors;
 mod groups;
 pub(crate) mod map;
 pub(crate) mod map_only;
-pub(crate) mod reading;
+mod reading;
 pub(crate) mod reduce;
-pub(crate) mod saving;
+mod saving;
 
 /// One attempt at a task; it prints as in logs and commands.
 ///
