@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     napreduce::program::know_stores();
     // Workers run this binary for the tasks of streaming and frames jobs and of the demo.
     if napreduce::program::task_requested() {
-        let program = demo::add_to(napreduce::streaming::add_to(napreduce::Program::new()));
+        let program = napreduce::streaming::add_to(napreduce::Program::new());
         return napreduce::streaming::frames::main(program);
     }
     // These take the options of job programs, some of which have the names of options of `nap`.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure;
 use crate::parent::end_with_parent;
 
-/// The name of the job, and of the command with which `nap demo` runs it.
+/// The command with which `nap demo` runs the job.
 pub const NAME: &str = "demo-job";
 const LINES: u32 = 500;
 const WORDS_OF_LINE: u32 = 8;
@@ -39,20 +39,16 @@ fn slow_count(pauses: &Pauses) -> Job {
         })
 }
 
-/// Adds the job to a program, for its tasks.
-pub fn add_to(program: Program) -> Program {
-    program.job(NAME, slow_count)
-}
-
 /// Runs the job, on the arguments after the name of the command.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Err(error) = end_with_parent() {
         failure::print(&error);
         return ExitCode::FAILURE;
     }
-    let program = add_to(Program::new()).about("The job of nap demo").called("nap demo-job", arguments);
-    program
-        .drive(|driver: &mut Driver<'_>, pauses: &Pauses| driver.job(NAME).parameters(pauses).run().map(drop))
+    let program = Program::new().about("The job of nap demo").called("nap demo-job", arguments);
+    program.drive(|driver: &mut Driver<'_>, pauses: &Pauses| {
+        driver.job(slow_count).parameters(pauses).run().map(drop)
+    })
 }
 
 /// One run of the job: its input, which is also the name of its queue, and its output.

@@ -18,7 +18,7 @@ use napreduce_protocol::printing::print;
 use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{JobDetail, JobPhase, PreemptionEnd, PreemptionSummary, ResumeSummary};
 
-pub use job::{NAME as JOB_COMMAND, add_to, run as run_job};
+pub use job::{NAME as JOB_COMMAND, run as run_job};
 
 use crate::format::span;
 use crate::screen::Screen;

@@ -13,7 +13,7 @@ enum Table {
 type Rows = Emit<(String, Table), String>;
 
 /// Adds the name of its user (ID,NAME) to each order (ID,AMOUNT).
-pub fn join(_: &()) -> Job {
+pub fn join() -> Job {
     Job::inputs()
         .add("users", TextLines, |line: &str, out: &mut Rows| {
             fields(line).map(|(id, name)| out.emit((id, Table::Users), name))

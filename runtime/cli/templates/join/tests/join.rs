@@ -9,7 +9,7 @@ const ORDERS: &str = "2,30\n1,12\n3,99\n2,5\n";
 
 #[test]
 fn orders_get_the_name_of_their_user() {
-    let test = JobTest::new(|| join(&()))
+    let test = JobTest::new(join)
         .input_named("users", USERS)
         .input_named("orders", ORDERS);
     let output = test.run();
@@ -20,7 +20,7 @@ fn orders_get_the_name_of_their_user() {
 /// Suspends and checkpoints the job before every record; the output must stay the same.
 #[test]
 fn preemption_does_not_change_the_output() {
-    JobTest::new(|| join(&()))
+    JobTest::new(join)
         .input_named("users", USERS)
         .input_named("orders", ORDERS)
         .assert_preemption_safe();

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 
 use napreduce::program::Error;
 use napreduce::records::Records;
-use napreduce::{Driver, Emit, Job, Program};
+use napreduce::{Driver, Emit, Job};
 
 const ROUNDS: u32 = 10;
 
 /// A rank of 1. Ranks are integers, because a sum of integers does not depend on their order.
 const ONE: u64 = 1_000_000;
 
-/// By the name of a page: its rank, and the pages to which it links, separated by spaces.
-type Pages = Records<String, (u64, String)>;
+/// The name of a page, its rank, and the pages to which it links, separated by spaces.
+type Page = (String, (u64, String));
 
 /// By the name of a page: a share of the rank of another page, or its own links.
 type Shares = Emit<String, (u64, String)>;
@@ -21,26 +21,26 @@ type Shares = Emit<String, (u64, String)>;
 type ByRank = Emit<(Reverse<u64>, String), ()>;
 
 /// Collects the links of each page, from lines FROM TO.
-pub fn links(_: &()) -> Job {
+pub fn links() -> Job<Page> {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, String>| {
             line.split_once(' ')
                 .map(|(from, to)| out.emit(from, to))
                 .ok_or_else(|| format!("expected FROM TO, but found {line:?}"))
         })
-        .output(Pages::default())
+        .output(Records::default())
         .reduce(|page, targets, out| {
             let mut links = String::new();
             while let Some(target) = targets.next() {
                 links += if links.is_empty() { "" } else { " " };
                 links += target;
             }
-            out.emit(page, (ONE, &links));
+            out.emit(page, (ONE, links.as_str()));
         })
 }
 
 /// One round: each page divides its rank among its links.
-pub fn round(_: &()) -> Job {
+pub fn round() -> Job<Page> {
     Job::records::<String, (u64, String)>()
         .map(|(page, (rank, links)), out: &mut Shares| {
             out.emit(page, (0, links));
@@ -50,19 +50,19 @@ pub fn round(_: &()) -> Job {
                 out.emit(target, (share, ""));
             }
         })
-        .output(Pages::default())
+        .output(Records::default())
         .reduce(|page, shares, out| {
             let (mut rank, mut own) = (0, String::new());
             while let Some((share, links)) = shares.next() {
                 rank += share;
                 own += links;
             }
-            out.emit(page, (ONE * 15 / 100 + rank * 85 / 100, &own));
+            out.emit(page, (ONE * 15 / 100 + rank * 85 / 100, own.as_str()));
         })
 }
 
 /// Sorts the pages from the highest rank down.
-pub fn ranks(_: &()) -> Job {
+pub fn ranks() -> Job {
     Job::records::<String, (u64, String)>()
         .map(|(page, (rank, _)), out: &mut ByRank| {
             out.emit((Reverse(rank), page), ());
@@ -71,24 +71,12 @@ pub fn ranks(_: &()) -> Job {
         .reduce(|(Reverse(rank), page), _, out| out.emit(page, rank as f64 / ONE as f64))
 }
 
-/// Runs the jobs. Intermediate outputs are removed at the end.
+/// Runs the jobs. Pages are removed when no job needs them any more.
 pub fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
     driver.expect_jobs(ROUNDS + 2);
-    let mut pages = driver.intermediate("links");
-    driver.job("links").output(&pages).run()?;
-    for number in 1..=ROUNDS {
-        let next = driver.intermediate(&format!("round-{number}"));
-        driver.job("round").inputs([&pages]).output(&next).run()?;
-        pages = next;
+    let mut pages = driver.job(links).dataset()?;
+    for _ in 0..ROUNDS {
+        pages = driver.job(round).inputs([&pages]).dataset()?;
     }
-    driver.job("ranks").inputs([&pages]).run()?;
-    Ok(())
-}
-
-/// The program of all jobs.
-pub fn program() -> Program {
-    Program::new()
-        .job("links", links)
-        .job("round", round)
-        .job("ranks", ranks)
+    driver.job(ranks).inputs([&pages]).run().map(drop)
 }

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use {{crate_name}}::{drive, program};
+use napreduce::Program;
 
 fn main() -> ExitCode {
-    program()
+    Program::new()
         .about("Ranks pages by the links to them, from lines FROM TO")
-        .drive(drive)
+        .drive({{crate_name}}::drive)
 }

@@ -8,21 +8,21 @@ const LINKS: &str = "a b\na c\nb c\nc a\n";
 
 /// Runs the first job.
 fn pages() -> Vec<u8> {
-    let output = JobTest::new(|| links(&())).input(LINKS).run();
+    let output = JobTest::new(links).input(LINKS).run();
     output.parts.concat()
 }
 
 #[test]
 fn ranks_follow_the_links() {
-    let first = JobTest::new(|| round(&())).input(pages()).run();
-    let test = JobTest::new(|| ranks(&())).input(first.parts.concat());
+    let first = JobTest::new(round).input(pages()).run();
+    let test = JobTest::new(ranks).input(first.parts.concat());
     assert_eq!(test.run().text(), "c\t1.425\na\t1.0\nb\t0.575\n");
 }
 
 /// Suspends and checkpoints each job before every record; the output must stay the same.
 #[test]
 fn preemption_does_not_change_the_output() {
-    assert_preemption_safe(|| links(&()), LINKS);
-    assert_preemption_safe(|| round(&()), pages());
-    assert_preemption_safe(|| ranks(&()), pages());
+    assert_preemption_safe(links, LINKS);
+    assert_preemption_safe(round, pages());
+    assert_preemption_safe(ranks, pages());
 }

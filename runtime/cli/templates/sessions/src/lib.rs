@@ -11,7 +11,7 @@ type Session = (u64, u64, u64);
 /// Finds the sessions in a log of visits (USER,SECOND): first second, length and number of visits.
 ///
 /// The state of the reduce is the open session. A checkpoint saves it, even between two visits.
-pub fn sessions(_: &()) -> Job {
+pub fn sessions() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
             visit(line).map(|(user, second)| out.emit((user, second), ()))

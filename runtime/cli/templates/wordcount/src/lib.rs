@@ -3,7 +3,7 @@
 use napreduce::{Emit, Job, words};
 
 /// Counts the words of text.
-pub fn wordcount(_: &()) -> Job {
+pub fn wordcount() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
             for word in words(line) {

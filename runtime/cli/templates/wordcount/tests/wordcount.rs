@@ -8,12 +8,12 @@ const TEXT: &str = "to be or\nnot to be\n";
 
 #[test]
 fn words_are_counted() {
-    let output = JobTest::new(|| wordcount(&())).input(TEXT).run();
+    let output = JobTest::new(wordcount).input(TEXT).run();
     assert_eq!(output.text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
 }
 
 /// Suspends and checkpoints the job before every record; the output must stay the same.
 #[test]
 fn preemption_does_not_change_the_output() {
-    assert_preemption_safe(|| wordcount(&()), TEXT);
+    assert_preemption_safe(wordcount, TEXT);
 }
