@@ -22,7 +22,5 @@ fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
 }
 
 fn main() -> ExitCode {
-    Program::new()
-        .about("Counts how many words have the same frequency")
-        .drive(drive)
+    Program::new().about("Counts how many words have the same frequency").drive(drive)
 }
