@@ -276,6 +276,7 @@
 //! |---|---|---|
 //! | a closure | never | it has none |
 //! | the state of [`reduce_resumable`](builder::MapStage::reduce_resumable) | between two values | it is saved by its serde type |
+//! | a [`Resumable`] mapper or reducer | as below | it is saved by the serde types of its fields |
 //! | [`Mapper`] | between two records | [`save`](Mapper::save): [`Save::Saved`], [`Save::Stateless`], or [`Save::Unsupported`] (default) |
 //! | [`Reducer`] | between two groups; between two values if it [`resumes_in_group`](Reducer::resumes_in_group) | as a mapper |
 //! | [`OutputFormat`](output::OutputFormat) | with its reducer | as a mapper |

@@ -6,11 +6,12 @@
 use std::process::ExitCode;
 
 use napreduce::output::Text;
-use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Values};
+use napreduce::{Emit, Job, Output, Program, Reducer, Resumable, TaskError, Values};
 
-/// The balance so far.
-#[derive(Clone, Default)]
-struct Balance(i64);
+#[derive(Resumable, Clone, Default)]
+struct Balance {
+    so_far: i64,
+}
 
 impl Reducer for Balance {
     type Group = String;
@@ -24,19 +25,8 @@ impl Reducer for Balance {
         amounts: &mut Values<'_, String, i64>,
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
-        self.0 += amounts.sum();
-        out.emit(day, self.0);
-        Ok(())
-    }
-
-    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        state.extend_from_slice(&self.0.to_le_bytes());
-        Ok(Save::Saved)
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.0 =
-            i64::from_le_bytes(state.try_into().map_err(|_| TaskError::task("expected a state of 8 bytes"))?);
+        self.so_far += amounts.sum();
+        out.emit(day, self.so_far);
         Ok(())
     }
 }
@@ -49,7 +39,7 @@ pub fn balance(_: &()) -> Job {
             .map(|(day, amount)| out.emit(day, amount))
             .ok_or_else(|| format!("expected DAY,AMOUNT: {line:?}"))
     };
-    Job::text().map(payment).reduces(1).reducer(Balance::default())
+    Job::text().map(payment).reduces(1).reducer_resumable(Balance::default())
 }
 
 fn main() -> ExitCode {

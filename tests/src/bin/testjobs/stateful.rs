@@ -1,8 +1,9 @@
-//! A job with a stateful mapper and reducer that implement setup, finish, save and restore.
+//! A job with a stateful mapper and reducer that have setup and finish. The mapper implements save and restore;
+//! the state of the reducer is derived.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;
-use napreduce::{Emit, Job, Mapper, Output, Reducer, Save, TaskError, TaskInfo, Values};
+use napreduce::{Emit, Job, Mapper, Output, Reducer, Resumable, Save, TaskError, TaskInfo, Values};
 
 use crate::Choice;
 
@@ -41,12 +42,13 @@ impl Mapper for Summary {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.lines = number(state)?;
+        let bytes = state.try_into().map_err(|_| TaskError::task("a saved state of another length"))?;
+        self.lines = u64::from_le_bytes(bytes);
         Ok(())
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Resumable, Clone, Default)]
 struct Numbered(u64);
 
 impl Reducer for Numbered {
@@ -75,23 +77,8 @@ impl Reducer for Numbered {
         out.emit("end", self.0);
         Ok(())
     }
-
-    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
-        state.extend_from_slice(&self.0.to_le_bytes());
-        Ok(Save::Saved)
-    }
-
-    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.0 = number(state)?;
-        Ok(())
-    }
-}
-
-fn number(state: &[u8]) -> Result<u64, TaskError> {
-    let bytes = state.try_into().map_err(|_| TaskError::task("a saved state of another length"))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 pub fn stateful(_: &Choice) -> Job {
-    Job::text().mapper(Summary::default()).reducer(Numbered::default())
+    Job::text().mapper(Summary::default()).reducer_resumable(Numbered::default())
 }
