@@ -2,7 +2,8 @@
 //!
 //! An embedded run uses only this crate. `napreduce-cluster` wraps the coordinator and the worker through the public
 //! modules `chain`, `clock`, `coordinator`, `output`, `process` and `worker`. `napreduce-engine` contains the rules about
-//! jobs, tasks and slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`].
+//! jobs, tasks and slots; `napreduce` implements `TaskRunner` and calls [`run_embedded`] for command lines, or
+//! [`start_embedded`] and [`start_on_threads`] for programs that do more than run a job.
 //!
 //! A program is its own driver and its own task process:
 //!

@@ -48,7 +48,7 @@ impl TaskThreads {
         let (definitions, is_silent) = (Arc::clone(&self.definitions), self.is_silent);
         let thread =
             std::thread::Builder::new().name("task".into()).stack_size(STACK_BYTES).spawn(move || {
-                // Dropped last, also by a panic of the runtime.
+                // Closed when this thread ends, in whatever way.
                 let _ends = ends;
                 run_on_thread(theirs, &*definitions, is_silent).map_err(io::Error::other)
             })?;
