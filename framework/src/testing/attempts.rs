@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
 use napreduce_task::{
     Ask, Checkpoint, CheckpointStage, MapResult, ReduceResult, Script, TaskContext, set_user_counters,
@@ -215,7 +216,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
             let called = catch_unwind(AssertUnwindSafe(|| call(self, &self.job(), &context, restore)));
             let called = called.unwrap_or_else(|panic| {
                 let place = context.position().describe().unwrap_or_default();
-                eprintln!("{attempt} panicked, {}: reading {place}", progress.schedule);
+                print_error(format_args!("{attempt} panicked, {}, reading {place}", progress.schedule));
                 resume_unwind(panic)
             });
             if let Some(reason) = context.refusal() {
