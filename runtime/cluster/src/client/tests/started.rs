@@ -26,7 +26,7 @@ fn of_job(job: JobId) -> JobReport {
 fn scripted() -> impl FnMut(Request) + Send + 'static {
     let mut jobs: BTreeMap<JobId, Arc<Job>> = BTreeMap::new();
     move |request| match request {
-        Request::Asked(ToCoordinator::Submission(_), reply) => {
+        Request::Message(ToCoordinator::Submission(_), reply) => {
             let job = JobId(u32::try_from(jobs.len()).expect("few jobs") + 1);
             jobs.insert(job, Job::new());
             let _ = reply.send(Ok(FromCoordinator::Submitted(job)));
@@ -42,7 +42,7 @@ fn scripted() -> impl FnMut(Request) + Send + 'static {
             }
             None => drop(reply.send(Err(Refusal::wrong(format!("there is no {job}"))))),
         },
-        Request::Asked(ToCoordinator::KillJob(kill), reply) => {
+        Request::Message(ToCoordinator::KillJob(kill), reply) => {
             jobs[&kill.job].end.send_replace(Some(killed(kill.job, &kill.reason)));
             let _ = reply.send(Ok(FromCoordinator::Done));
         }
@@ -80,7 +80,7 @@ async fn dropped_job_runs_on_and_can_be_attached() {
     let (sender, kills) = channel();
     let mut script = scripted();
     let _coordinator = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::KillJob(kill), _) = &request {
+        if let Request::Message(ToCoordinator::KillJob(kill), _) = &request {
             sender.send(kill.reason.clone()).expect("the test waits");
         }
         script(request);
