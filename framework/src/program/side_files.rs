@@ -97,8 +97,6 @@ struct Loader<T> {
     load: Arc<Load<T>>,
 }
 
-type Load<T> = dyn Fn(&Path) -> Result<T, String> + Send + Sync;
-
 impl<T: Send + Sync + 'static> SideFile<T> {
     /// Names a side file of the job and the function that loads it, which can capture nothing. Definitions
     /// call it; it reads nothing.
