@@ -143,6 +143,23 @@ fn failed_job_reports_reason() {
 }
 
 #[test]
+fn task_that_failed_its_job_is_known_after_restart() {
+    check(
+        "worker w 2
+         submit 1 maps 2 attempts 1      > launch m0.1 on w > launch m1.1 on w
+         started m0.1
+         started m1.1
+         failed m1.1 task: bad row       > kill m0.1
+         restart
+         killed m0.1
+         ask failure 1                   > m1.1 user code: bad row
+         kill coordinator
+         start
+         ask failure 1                   > m1.1 user code: bad row",
+    );
+}
+
+#[test]
 fn unknown_names_are_refused() {
     check(
         "ask job 9                       > refused: there is no job_0009; see: nap job list

@@ -7,6 +7,7 @@
 //! job 1                           active, priority 0, queue default: why
 //! jobs                            1 active: why
 //! end 1                           waits for its end: succeeded: part-r-00000; failed: why; killed: why
+//! failure 1                       the task that failed the job: m0.4 user code: why; or none
 //! tasks 1, or tasks of all jobs   m0 suspended, m0.1 suspended: why; m0 done, 2 attempts
 //! attempts 1                      m0.1 done; m0.1 is live
 //! progress 1                      of the maps: 1/2, 10/20 bytes, 1 suspended
@@ -55,6 +56,7 @@ impl Stage {
             ["files", path] => self.files(path),
             ["root", chain] => vec![self.root_in_words(number(chain).into()).to_owned()],
             ["end", of] => vec![end(&self.running().end_of(job(of)).await)],
+            ["failure", of] => failure(&self.running().end_of(job(of)).await),
             ["log", of] => {
                 let attempt = attempt(of);
                 let holder = self.running().ask(|reply| Request::LogHolder { attempt, reply }).await?;
@@ -169,6 +171,11 @@ fn end(end: &JobEnd) -> String {
         JobEnd::Failed { reason, .. } => format!("failed: {reason}"),
         JobEnd::Killed { reason, .. } => format!("killed: {reason}"),
     }
+}
+
+fn failure(end: &JobEnd) -> Vec<String> {
+    let JobEnd::Failed { failure: Some(failure), .. } = end else { return Vec::new() };
+    vec![format!("{} {}: {}", name(failure.attempt), failure.place, failure.message)]
 }
 
 fn job_in_words(of: &JobSummary) -> String {
