@@ -30,7 +30,7 @@ const END_MAX: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(5);
 /// Folder of a report with a folder for each of its clusters.
 pub const RECORDINGS: &str = "recordings";
-/// Holds the process that the daemons of nap end with.
+/// Environment variable with the process whose end ends the daemons of nap.
 const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
 /// The place where an experiment starts its clusters. The guard removes everything at the end, unless `keep` is set.
@@ -44,7 +44,7 @@ pub struct Bench<'s> {
 }
 
 impl<'s> Bench<'s> {
-    /// Makes the work folder, in which `wanted` bytes have to be free.
+    /// Makes the work folder, in which `wanted` bytes must be free.
     pub fn new(session: &'s Session, wanted: ByteSize) -> Result<Bench<'s>> {
         let nap = nap(&session.binaries)?;
         let work = WorkFolder::make(&session.work, wanted)?;
@@ -257,8 +257,7 @@ fn connect(
     }
 }
 
-/// Daemons, which get SIGTERM when this is dropped, so that they end what they started. One that does not end is
-/// killed.
+/// Daemons. Dropping this sends SIGTERM, so that they end their tasks; a daemon that does not end is killed.
 #[derive(Debug)]
 struct Daemons {
     /// Contains their logs.

@@ -61,7 +61,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Sets up the best tier that this machine has. The swap file goes into `folder`.
+    /// Sets up the best tier of this machine. The swap file is created in `folder`.
     pub fn set_up(limit: MemoryLimit, folder: &Path, guard: &mut Guard) -> Confinement {
         let set_up = if geteuid().is_root() {
             Confinement::own(limit, folder, guard)

@@ -48,13 +48,13 @@ pub fn our_version() -> String {
 }
 
 pub struct Contest<'a> {
-    /// Heads every line about it, such as `terasort 1GiB`.
+    /// The prefix of every line about it, such as `terasort 1GiB`.
     pub title: String,
-    /// Begins the names of the folders of its runs.
+    /// The prefix of the folder names of its runs.
     pub job: &'static str,
     /// A file or a folder, which is read into the page cache before each run.
     pub input: PathBuf,
-    /// Our own first.
+    /// Ours first.
     pub contenders: Vec<Contender<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! The guard of an experiment: a process that removes what the experiment made, however it ends: processes in a control
+//! The guard of an experiment: a process that removes its resources when it ends for any reason: processes in a control
 //! group, the group, a swap file, folders. The experiment registers each of them before it is made; the end of the pipe
 //! starts the cleanup.
 //!
@@ -25,7 +25,7 @@ use signal_hook::flag;
 
 use crate::jobs::{called, own_binary};
 
-/// The name that makes a program the guard.
+/// The program name under which this binary is the guard.
 const GUARD_PROGRAM: &str = "nap-lab-guard";
 /// How long daemons may take to end before they are killed; longer than the grace of their tasks.
 const POLITE: Duration = Duration::from_secs(20);

@@ -23,8 +23,8 @@ pub struct Input {
     pub bytes: ByteSize,
 }
 
-/// Makes an input of about `size` for `program` in `folder`; rows to sort are whole, so theirs may be up to
-/// 99 bytes smaller.
+/// Makes an input of about `size` for `program` in `folder`; an input of whole rows may be up to 99 bytes
+/// smaller.
 pub fn generate(
     program: BenchmarkJob,
     size: ByteSize,

@@ -75,7 +75,7 @@ pub fn rounds_per_second() -> f64 {
 
 /// The longest single sleep: a process that is stopped in one does not sleep the rest of it afterwards.
 const SLICE: Duration = Duration::from_millis(5);
-/// A sleep that is late by more was one in which the process was stopped.
+/// After a longer delay, the process was stopped during the sleep.
 const LATE_MAX: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The programs that ours are compared with: which are installed, in which version, and the fastest formulation of
 //! the same work that we found. Every peer gets as many threads as our job has slots. GNU sort gets the memory of all
-//! slots together; the memory of DuckDB and Polars is not limited, which is in their favour.
+//! slots together; the memory of DuckDB and Polars is not limited.
 
 mod bare_sort;
 
@@ -25,7 +25,7 @@ const TERASORT_POLARS: &str = include_str!("peers/terasort_polars.py");
 const WORDCOUNT_PYSPARK: &str = include_str!("peers/wordcount_pyspark.py");
 const TERASORT_PYSPARK: &str = include_str!("peers/terasort_pyspark.py");
 
-/// The words of a text one a line, sorted, counted, and written as `word TAB count`.
+/// The words of a text, one per line, sorted, counted, and written as `word TAB count`.
 const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC_ALL=C sort --parallel="$3" -S "$4" -T "$5" \
   | uniq -c | awk '$2 != "" { print $2 "\t" $1 }' > "$2""#;
 
@@ -45,7 +45,7 @@ listed! {
         Polars = "polars",
         /// PySpark's RDDs, on this machine
         PySpark = "pyspark",
-        /// A sort of ours with nothing around it; sorts rows
+        /// Our sort in one process, without a framework; sorts rows
         Bare = "bare",
     }
 }
@@ -108,7 +108,7 @@ pub struct Wanted<'a> {
     pub python: Option<&'a Path>,
 }
 
-/// Finds the wanted peers. `folder` takes what the programs print.
+/// Finds the wanted peers. Output of the programs is written to `folder`.
 pub fn find(wanted: Wanted<'_>, folder: &Path, interrupt: &Interrupt) -> Result<Found> {
     let Wanted { peers: chosen, python } = wanted;
     let mut found = Found::default();
@@ -170,7 +170,7 @@ fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<Path
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub input: &'a Path,
-    /// The file to write, in a folder of its own.
+    /// The file to write, in its own folder.
     pub output: &'a Path,
     /// A folder for temporary files and scripts.
     pub scratch: &'a Path,

@@ -1,5 +1,5 @@
 //! The comparison of wait, kill, suspend and checkpoint on real tasks. Two jobs share one slot: the low job runs, the
-//! high job is submitted when the low one has done some per cent, and rules of the trigger scheduler preempt the low
+//! high job is submitted at a given progress of the low one, and rules of the trigger scheduler preempt the low
 //! one. Primitives and percentages take turns within each repetition, on one cluster (OS-Assisted Task Preemption for
 //! Hadoop, section IV).
 

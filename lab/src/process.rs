@@ -137,8 +137,8 @@ pub struct Usage {
     pub memory: Option<MemoryPeak>,
 }
 
-/// Runs `command` to its end with `folder` as its working folder; what it prints goes to `folder/NAME.out`
-/// and `folder/NAME.err`. An exit status other than 0 is an error with the last words of the program.
+/// Runs `command` to its end with `folder` as its working folder; its output is written to `folder/NAME.out`
+/// and `folder/NAME.err`. An exit status other than 0 is an error with the end of its standard error.
 pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: &Interrupt) -> Result<Usage> {
     interrupt.check()?;
     let name = command.name();
@@ -165,8 +165,8 @@ pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: 
     })
 }
 
-/// Starts `command` in a process group of its own with `folder` as its working folder; what it prints goes to
-/// `folder/NAME.out` and `folder/NAME.err`. The caller has to end it.
+/// Starts `command` in its own process group with `folder` as its working folder; its output is written to
+/// `folder/NAME.out` and `folder/NAME.err`. The caller must end it.
 pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child> {
     let mut process = Command::new(&command.program);
     // The user's settings of napreduce do not apply to an experiment.
@@ -191,7 +191,7 @@ fn is_setting(variable: &OsStr) -> bool {
     variable.as_encoded_bytes().starts_with(b"NAPREDUCE_")
 }
 
-/// Runs `command` as [`run`] does and returns what it printed on its standard output.
+/// Runs `command` as [`run`] does and returns its standard output.
 pub fn run_and_read(command: &CommandLine, folder: &Path, interrupt: &Interrupt) -> Result<String> {
     run(command, folder, Sampling::Off, interrupt)?;
     let path = folder.join(format!("{}.out", command.name()));
@@ -210,7 +210,7 @@ pub fn last_words(errors: &Path) -> String {
     if end.trim().is_empty() { String::new() } else { format!(":\n{}", end.trim_end()) }
 }
 
-/// Waits for the child on its pidfd, so that its end is noticed at once and not at the next sample.
+/// Waits for the child on its pidfd, so that its end is noticed before the next sample.
 fn watch(
     child: &mut Child,
     sampler: &mut TreeSampler,
@@ -335,7 +335,7 @@ impl Adoption {
     pub fn end(self, descendants: Vec<Pid>) {
         let began = Instant::now();
         for process in descendants {
-            // Not a child of this process is an error.
+            // Fails for a process that is not a child of this one.
             let is_running = || matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None));
             if is_running() && ends_within(process, WAIT_MAX.saturating_sub(began.elapsed())) {
                 is_running();

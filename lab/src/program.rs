@@ -76,7 +76,7 @@ impl BenchmarkJob {
         self.of_text(command)
     }
 
-    /// The command that runs the job on another engine, which has slots of its own.
+    /// The command that runs the job on another engine, which has its own slots.
     pub fn guest_command(self, binary: &Path, input: &Path, output: &Path, guest: Guest<'_>) -> CommandLine {
         let command = CommandLine::new(binary)
             .arg(input)

@@ -61,7 +61,7 @@ pub fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-/// A rough time: seconds, or minutes from a minute and a half on.
+/// A rounded time: seconds below a minute and a half, otherwise minutes.
 pub fn minutes(time: Duration) -> String {
     match time.as_secs() {
         seconds if seconds < 90 => format!("{seconds} s"),

@@ -20,7 +20,7 @@ use crate::report::{Report, dash, seconds, table};
 use crate::session::Session;
 use crate::workspace::{WorkFolder, remove};
 
-/// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
+/// Free bytes that an experiment needs per byte of input: the input, our intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
 #[derive(Clone, Debug, Args)]
@@ -118,7 +118,7 @@ enum Kind<'a> {
     Guest {
         binary: &'a Path,
         master: &'a str,
-        /// The Python whose Spark it is.
+        /// The Python with that Spark.
         python: &'a Path,
     },
     Peer(&'a InstalledPeer),
@@ -172,7 +172,7 @@ pub struct Measurement {
     pub program: BenchmarkJob,
     pub size: ByteSize,
     pub input_bytes: ByteSize,
-    /// Our own first.
+    /// Ours first.
     pub contenders: Vec<ContenderReport>,
 }
 

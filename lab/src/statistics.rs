@@ -5,8 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
-/// Fewer samples have a range and no interval: of five, even all on one side come by chance once in sixteen
-/// times.
+/// Fewer samples have a range and no interval: all of five are on one side by chance once in sixteen times.
 pub const SAMPLES_MIN: usize = 6;
 
 /// How often a bootstrap draws a new set of samples.

@@ -16,11 +16,11 @@ use crate::error::{cannot, usage};
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct WorkSettings {
-    /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
-    /// the system's folder for temporary files]
+    /// Folder for clusters, inputs and outputs; a new folder in it is removed at the end [default: the
+    /// system's folder for temporary files]
     #[arg(long = "work", value_name = "DIR")]
     pub parent: Option<PathBuf>,
-    /// Do not remove that folder
+    /// Do not remove the new folder
     #[arg(long)]
     pub keep: bool,
 }

@@ -96,7 +96,7 @@ fn python_wordcount_equals_rust_wordcount() {
     let missing = match (python, programs().join("nap").exists()) {
         (true, true) => None,
         (false, _) => Some("there is no python3"),
-        (true, false) => Some("there is no program nap beside wordcount: cargo build -p napreduce-cli"),
+        (true, false) => Some("there is no program nap next to wordcount: cargo build -p napreduce-cli"),
     };
     if let Some(why) = missing {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();

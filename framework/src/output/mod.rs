@@ -287,13 +287,13 @@ impl<F: OutputFormat> Output<F> {
     /// ```
     #[inline]
     pub fn to<N: OutputFormat>(&mut self, output: &NamedOutput<N>) -> &mut Output<N> {
-        let is_it = |opened: &OpenedOutput| {
+        let is_same = |opened: &OpenedOutput| {
             let writer: &dyn Any = &*opened.writer;
             opened.declared.name() == output.name() && writer.is::<Output<N>>()
         };
-        let number = self.named.iter().position(is_it).unwrap_or_else(|| self.undeclared(output));
+        let number = self.named.iter().position(is_same).unwrap_or_else(|| self.undeclared(output));
         let writer: &mut dyn Any = &mut *self.named[number].writer;
-        writer.downcast_mut().expect("its type was looked at")
+        writer.downcast_mut().expect("the type was checked above")
     }
 
     #[cold]

@@ -101,7 +101,7 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
 
     fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError> {
         Ok(Box::new(match part {
-            Some(part) => Output::create(self.format(), &NamedPart::beside(part, self.name()))?,
+            Some(part) => Output::create(self.format(), &NamedPart::path_next_to(part, self.name()))?,
             None => Output::discarding(self.format()),
         }))
     }
@@ -113,7 +113,7 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
         pieces: Vec<OutputPiece>,
         state: &[u8],
     ) -> Result<Box<dyn NamedWriter>, ResumeError> {
-        let path = NamedPart::beside(part, self.name());
+        let path = NamedPart::path_next_to(part, self.name());
         Ok(Box::new(resumed(self.format(), &path, base, pieces, state)?))
     }
 }

@@ -366,7 +366,7 @@ impl<'t, T, J: Fn() -> Job<T>> Trial<'t, J> {
         output.parts.push(written(&path, part.bytes, part.digest));
         assert!(part.has_sound_names(), "{:?}", part.named);
         for NamedPart { name, bytes, digest, .. } in &part.named {
-            let part = written(&NamedPart::beside(&path, name), *bytes, *digest);
+            let part = written(&NamedPart::path_next_to(&path, name), *bytes, *digest);
             output.named.entry(name.clone()).or_default().push(part);
         }
     }

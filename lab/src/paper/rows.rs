@@ -40,7 +40,7 @@ listed! {
         /// The simulator, at the paper's scale.
         #[default]
         Simulated = "simulated",
-        /// The simulator, at the scale of the campaign's recipe: what a cluster would show.
+        /// The simulator, at the scale of the campaign's live recipe.
         Rehearsed = "rehearsed",
         /// A cluster of this machine, at the scale of the campaign's recipe.
         Live = "live",

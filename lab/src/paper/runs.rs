@@ -488,7 +488,7 @@ mod tests {
         };
         // None of its claims has several directions: six blocks are enough.
         assert_eq!((runs.len(), runs[0].seed), (3 * 6, 3));
-        // In the order of names, from that of the block's number on.
+        // In the order of names, starting at the block's number.
         assert_eq!(of(2), ["mlf", "alone", "mdf"]);
         assert_eq!(of(3), ["alone", "mdf", "mlf"]);
         assert_eq!(of(4), ["mdf", "mlf", "alone"]);

@@ -19,7 +19,7 @@ listed! {
         DirectionHolds = "direction holds",
         /// An interval is on both sides of a bound; more blocks may help.
         NotResolved = "not resolved",
-        /// An interval lies on the wrong side.
+        /// An interval is on the wrong side.
         DoesNotHold = "does not hold",
         /// The input or the set-up is not public, or a feature is missing.
         CannotBeTested = "cannot be tested",

@@ -1,8 +1,7 @@
-//! The sort of rows with nothing around it: what a program of its own for this one file and machine would do,
-//! and so the yardstick for what our processes, checksums and commits cost. It maps the input, sorts references
-//! of 12 bytes, gathers the rows and writes them, all threads in each step.
+//! A plain sort of rows in one process, to measure the overhead of our processes, checksums and commits. It maps
+//! the input, sorts references of 12 bytes, gathers the rows and writes them, with all threads in each step.
 //!
-//! Is not careful about anything: a machine that goes down may leave half of an output.
+//! A crash may leave an incomplete output.
 #![allow(unsafe_code)] // maps the input
 
 use std::fs::File;
@@ -16,16 +15,16 @@ use napreduce_protocol::printing::print_error;
 
 use crate::jobs::called;
 
-/// The name that makes a program this sort.
+/// The program name under which this binary is the bare sort.
 pub(super) const BARE_SORT_PROGRAM: &str = "nap-lab-bare-sort";
 const ROW_BYTES: usize = 100;
 const KEY_BYTES: usize = 10;
 /// Bytes of one write of the output.
 const WRITE_BYTES: usize = 4 << 20;
-/// Sampled rows for the cuts between threads.
+/// Sampled rows to divide the rows among threads.
 const SAMPLES: usize = 4096;
 
-/// A row: the first 8 bytes of its key, and where it is. Two halves, as one whole number would make it 16
+/// A row: the first 8 bytes of its key, and its number. Two halves, since a 64-bit field would make it 16
 /// bytes long.
 #[derive(Clone, Copy)]
 struct Reference {
@@ -53,7 +52,7 @@ pub fn bare_sort_program() -> ExitCode {
         return ExitCode::from(2);
     };
     let Some(threads) = threads.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
-        print_error(format_args!("{BARE_SORT_PROGRAM}: THREADS has to be a number from 1 on"));
+        print_error(format_args!("{BARE_SORT_PROGRAM}: THREADS must be a positive number"));
         return ExitCode::from(2);
     };
     match sort(Path::new(input), Path::new(output), threads) {
@@ -68,11 +67,11 @@ pub fn bare_sort_program() -> ExitCode {
 fn sort(input: &Path, output: &Path, threads: usize) -> io::Result<()> {
     let unreadable = |error: io::Error| io::Error::other(format!("cannot read {}: {error}", input.display()));
     let file = File::open(input).map_err(unreadable)?;
-    // SAFETY: the experiment that made the file changes it no more while this runs.
+    // SAFETY: the experiment that made the file does not change it while this runs.
     let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
     let rows = map.as_chunks::<ROW_BYTES>().0;
     if rows.len() * ROW_BYTES != map.len() || u32::try_from(rows.len()).is_err() {
-        return Err(io::Error::other(format!("{} bytes are no rows of {ROW_BYTES}", map.len())));
+        return Err(io::Error::other(format!("{} bytes are not whole rows of {ROW_BYTES}", map.len())));
     }
     let cuts = cuts(rows, threads);
     let share = rows.len().div_ceil(threads).max(1);
@@ -103,7 +102,7 @@ fn head(row: &[u8; ROW_BYTES]) -> u64 {
     row.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// The heads at which the parts of the threads after the first begin.
+/// The first head of each thread's part except the first.
 fn cuts(rows: &[[u8; ROW_BYTES]], threads: usize) -> Vec<u64> {
     let step = (rows.len() / SAMPLES).max(1);
     let mut heads: Vec<u64> = rows.iter().step_by(step).map(head).collect();
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sorted_is_named() {
+    fn unsortable_input_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("input");
         let check = |output: &str, expected: &str| {
@@ -185,7 +184,7 @@ mod tests {
         };
         check("", &format!("cannot read {}: No such file", input.display()));
         fs::write(&input, [7; 150]).unwrap();
-        check("", "150 bytes are no rows of 100");
+        check("", "150 bytes are not whole rows of 100");
         fs::write(&input, [7; 200]).unwrap();
         check("missing", "missing/part-r-00000: No such file");
     }

@@ -374,7 +374,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// The median of ratios within the same per cent and repetition, whose runs were made one after another. A
+    /// The median of ratios within the same percentage and repetition, whose runs were made one after another. A
     /// machine that is slower for some minutes slows both.
     fn verdict(
         &self,

@@ -10,7 +10,7 @@ use super::movies::Movie;
 
 pub const CENTROIDS_MAX: usize = 16;
 
-/// From this byte of its movie's line on, the reviews of a centroid end at the first comma.
+/// The reviews of a centroid end at the first comma at or after this byte of its movie's line.
 const LINE_BYTES: usize = 1000;
 
 /// The ratings of all centroids, by rater.
@@ -29,7 +29,7 @@ impl Centroids {
         })
     }
 
-    /// The centroids of these lines, which are numbered from 0 on.
+    /// The centroids of these lines, which are numbered from 0.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl Centroids {
     }
 }
 
-/// The line of the centroid for the movie of `line`: its reviews end at the first comma from byte 1000 of that line on;
-/// the count is that of all reviews.
+/// The line of the centroid for the movie of `line`: its reviews end at the first comma at or after byte 1000 of
+/// that line; the count is that of all reviews.
 ///
 /// # Errors
 ///

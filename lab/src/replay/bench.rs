@@ -1,4 +1,4 @@
-//! Runs of plans, each on a cluster of its own: jobs are submitted at their times and followed to their ends, and
+//! Runs of plans, each on its own cluster: jobs are submitted at their times and followed to their ends, and
 //! their outputs compared with those of undisturbed jobs.
 
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ impl Running<'_> {
         self.measured(&submitted, began_unix)
     }
 
-    /// Submits each job at its time since `began`, over all clients by turns.
+    /// Submits each job at its time since `began`, over all clients in turn.
     fn submit_all(&mut self, began: Instant) -> Result<Vec<SubmittedJob>> {
         let (session, jobs, expected) = (self.session, &self.plan.jobs, self.expected);
         let (times, so_far) = (times(jobs), AtomicUsize::new(0));
@@ -303,8 +303,8 @@ fn unix_micros() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Connections over which jobs are submitted by turns: an answer comes when the job is on the disk, and the next
-/// job may be due before.
+/// Connections that submit jobs in turn: an answer waits for the job to be on disk, and the next job may be due
+/// before.
 const CLIENTS: usize = 4;
 /// Between two jobs of one time.
 const APART: Duration = Duration::from_micros(500);
@@ -376,7 +376,7 @@ fn wait_until(due: Instant, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// By how much a submission may be late in a run that counts.
+/// The maximum delay of a submission in a run that counts.
 fn late_max(plan: &LivePlan) -> Span {
     LATE_MAX.max(Span(plan.mean_gap().0 / LATE_SHARE))
 }

@@ -13,7 +13,7 @@ use super::bench::Replayer;
 use super::plan::{Costs, LivePlan};
 use crate::latency::{self, Latencies};
 
-/// Tasks for each slot, from whose time the cost of a start follows.
+/// Tasks per slot of the run that measures the cost of a start.
 const WAVES: u64 = 20;
 /// Tasks of these waves are about as long as those of the plan.
 const PROBE_MIN: Span = Span::from_millis(100);

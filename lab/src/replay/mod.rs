@@ -178,7 +178,7 @@ struct Replaying<'a> {
 }
 
 impl Replaying<'_> {
-    /// Runs all policies in each repetition, each time from another one on.
+    /// Runs all policies in each repetition, starting with another one each time.
     fn all(
         &mut self,
         plans: &[Vec<LivePlan>],

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::error::usage;
 use crate::jobs::{GROUP, STEPS, TaskBody, TimedTask, TimedTasks};
 
-/// Output bytes of all maps of a run: more would be a load of its own.
+/// Maximum output bytes of all maps of a run; more would be a significant load.
 const OUTPUT_MAX: u64 = 64 << 20;
 /// The shortest interval between reports of workers.
 const HEARTBEAT_MIN: Span = Span::from_millis(20);
@@ -190,7 +190,7 @@ fn bound_outputs(jobs: &mut [SimulatedJob]) {
     }
 }
 
-/// The start of a task, some milliseconds, has to be a small part of it.
+/// The shortest task: its start, some milliseconds, must be a small part of it.
 const TASK_MIN: Span = Span::from_millis(100);
 /// Keys whose values are never times, even if they look like one.
 const NAMES: [&str; 6] = ["name", "queue", "default-queue", "pool", "user", "rules"];
@@ -332,7 +332,7 @@ impl Scale {
     }
 }
 
-/// A time in milliseconds, or in seconds from one second on.
+/// A time in milliseconds below a second, otherwise in seconds.
 fn shown(span: Span) -> String {
     if span.0 < 1_000_000 {
         format!("{}ms", span.0 as f64 / 1e3)

@@ -190,7 +190,7 @@ impl SuiteJob {
             .flag(if self == SuiteJob::Terasort { "--report-format" } else { "--format" }, "json");
         match self {
             SuiteJob::Terasort => command.flag("--format", "ascii"),
-            // Words of the generated text have consonants and vowels in turn.
+            // Words of the generated text alternate consonants and vowels.
             SuiteJob::CountMatches => command.flag("--pattern", "n[aeiou]t[a-z]*"),
             _ if self.wants_centroids() => {
                 let mut file = places.centroids.as_os_str().to_owned();
@@ -333,7 +333,7 @@ struct LineSet {
 }
 
 impl LineSet {
-    /// That of the files in `folder`, without those whose names begin with `_` or `.`.
+    /// The fingerprint of the files in `folder`, except names that begin with `_` or `.`.
     fn of(folder: &Path) -> Result<LineSet> {
         let mut set = LineSet { lines: 0, bytes: 0, sum: 0 };
         for file in output_files(folder).map_err(cannot(READ, folder))? {
@@ -354,7 +354,7 @@ impl LineSet {
         Ok(())
     }
 
-    /// How an output differs that should have these lines.
+    /// Describes how an output differs from the expected lines.
     fn difference(&self, found: &LineSet) -> Option<String> {
         if found == self {
             return None;
@@ -399,7 +399,7 @@ struct SuiteInputs {
 }
 
 impl SuiteInputs {
-    /// Makes what `jobs` read, about as much of each kind of data as the settings say.
+    /// Makes the inputs of `jobs`, with about the size in the settings for each kind of data.
     fn make(jobs: &[SuiteJob], settings: &SuiteSettings, arena: &Arena<'_>) -> Result<SuiteInputs> {
         let centroids = arena.work.path().join("centroids.txt");
         let mut inputs = SuiteInputs { made: BTreeMap::new(), centroids };

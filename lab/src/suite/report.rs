@@ -41,7 +41,7 @@ pub struct SuiteJobReport {
     pub map_output_ratio: Option<f64>,
     /// Bytes that reduces read, after combining and compression, over those of the input.
     pub shuffle_ratio: Option<f64>,
-    /// Our own first.
+    /// Ours first.
     pub contenders: Vec<ContenderReport>,
 }
 

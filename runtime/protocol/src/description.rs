@@ -189,7 +189,7 @@ impl NamedPart {
     }
 
     /// The uncommitted part of the output `name`, in the directory of the task's part file.
-    pub fn beside(part: &Path, name: &str) -> PathBuf {
+    pub fn path_next_to(part: &Path, name: &str) -> PathBuf {
         let mut path = part.as_os_str().to_owned();
         path.push(".");
         path.push(name);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn named_part_is_next_to_its_part() {
         assert_eq!(
-            NamedPart::beside(Path::new("w/part-r-00001.tsv"), "errors"),
+            NamedPart::path_next_to(Path::new("w/part-r-00001.tsv"), "errors"),
             Path::new("w/part-r-00001.tsv.errors")
         );
         assert_eq!(

@@ -84,7 +84,7 @@ fn logs_follow_tail_and_failed_select_output() {
     assert!(followed.status.success());
     let printed = String::from_utf8_lossy(&followed.stdout).into_owned();
     let attempt = format!("{good}_m_0000.1");
-    assert_eq!(joined(&folder.path("out")), b"bob\n", "the side file is beside the attempt");
+    assert_eq!(joined(&folder.path("out")), b"bob\n", "the side file is next to the attempt");
     assert_eq!(printed, format!("==> {attempt} <==\nlooking for ada\nlooking for bob\nlooking for eve\n"));
     let one = nap(&cluster, &["job", "logs", &good, "m_0000", "--follow", "--tail", "1"]).succeeded().stdout;
     assert_eq!(one, "looking for eve\n", "one log is printed as it is");

@@ -71,7 +71,7 @@ impl Running<'_> {
         for name in ["NUM_FAILED_MAPS", "NUM_FAILED_REDUCES", "WORK_LOST_MILLIS"] {
             assert_eq!(counter(&out, name), 0, "{name}");
         }
-        assert!(!out.join("_temporary").exists(), "nothing is left beside the output");
+        assert!(!out.join("_temporary").exists(), "nothing is left next to the output");
     }
 }
 

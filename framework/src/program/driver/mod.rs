@@ -114,7 +114,7 @@ impl<'p> Driver<'p> {
                  unless --reduces is given"
             ));
         }
-        let chain = Chain::beside(&chain_place(&run))?;
+        let chain = Chain::next_to(&chain_place(&run))?;
         let deadline = run.cluster.deadline.and_then(ChainDeadline::of);
         Ok(Driver {
             program,
@@ -252,9 +252,9 @@ impl<'p> Driver<'p> {
         if !self.is_chain {
             return Ok(None);
         }
-        let is_beside_nothing =
+        let has_no_directory =
             self.run.intermediate.is_none() && StorageScheme::of(&self.run.output).is_some();
-        if self.cluster.is_some() && is_beside_nothing {
+        if self.cluster.is_some() && has_no_directory {
             return Err(Error::Usage(
                 "this program runs several jobs, so it needs a directory for intermediate data that all workers \
                  see, and the output is in a store; name the directory with --intermediate DIR"

@@ -98,10 +98,10 @@ Examples:
     Start(ExperimentArguments<StartSettings>),
     /// Compare wait, kill, suspend and checkpoint on real tasks
     ///
-    /// Two jobs share one slot on a temporary cluster. When the low job has done some per cent, the high one is
-    /// submitted, and the low one runs on, is killed, suspended or checkpointed; primitives take turns. Every output
-    /// is compared with that of an undisturbed job. As root, memory-hungry tasks get a swap file and a memory limit
-    /// of their own; what the machine offers is printed. The exit status is 1 when an output differs or a bound is
+    /// Two jobs share one slot on a temporary cluster. At a given progress of the low job, the high one is
+    /// submitted, and the low one continues or is killed, suspended or checkpointed; primitives take turns. Every output
+    /// is compared with that of an undisturbed job. As root, memory-hungry tasks get their own swap file and memory
+    /// limit; the available means are printed. The exit status is 1 when an output differs or a bound is
     /// not kept.
     #[command(after_help = "\
 Examples:

@@ -35,7 +35,7 @@ pub struct Printing {
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Also write the report with every single time to this file, as JSON
+    /// Also write the report with all measured times to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -15,8 +15,8 @@ use crate::place::{Printing, Workplace};
 /// Run a workload or a trace live, and compare with the simulator
 ///
 /// The jobs are those that nap sim draws from the same workload and seed, scaled down: times and intervals of
-/// policies are divided by --time-scale, numbers of tasks, slots and bytes by --task-scale. Each run has a cluster
-/// of its own, where every job is submitted at its time and its tasks last as long as planned. Outputs are compared
+/// policies are divided by --time-scale, numbers of tasks, slots and bytes by --task-scale. Each run has its
+/// own cluster, where every job is submitted at its time and its tasks last as long as planned. Outputs are compared
 /// with those of undisturbed jobs. The same plan is then simulated with costs measured here; live over simulated
 /// mean sojourns from 0.9 to 1.1 agree. Ctrl-C leaves a report of the finished runs. The exit status is 1 when an
 /// output differs, or when every run of a policy had a job submitted too late.

@@ -74,20 +74,20 @@ pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
     let (pending, running) = (count(BatchPhase::Pending), count(BatchPhase::Running));
     let joined = |job: &&BatchJob| round.members.iter().any(|member| member.name == job.worker);
     let up = round.jobs.iter().filter(joined).count() as u64;
-    // Jobs that are ending are of no use.
-    let of_use = pending + running;
+    // Jobs that are ending do not count.
+    let useful = pending + running;
     let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
     if round.wanted == 0 {
-        let cancel = newest_pending(round.jobs, of_use.saturating_sub(min));
-        let left = of_use - cancel.len() as u64;
+        let cancel = newest_pending(round.jobs, useful.saturating_sub(min));
+        let left = useful - cancel.len() as u64;
         let drain = longest_idle(round.members, bounds.idle, left.saturating_sub(min));
-        let submit = min.saturating_sub(of_use);
+        let submit = min.saturating_sub(useful);
         return Plan { submit: capped(submit), cancel, drain };
     }
-    let coming = of_use.saturating_sub(up);
+    let coming = useful.saturating_sub(up);
     let lacking =
         if round.waits { round.wanted.div_ceil(round.slots_each).saturating_sub(coming) } else { 0 };
-    let submit = lacking.max(min.saturating_sub(of_use)).min(max.saturating_sub(of_use));
+    let submit = lacking.max(min.saturating_sub(useful)).min(max.saturating_sub(useful));
     Plan { submit: capped(submit), ..Plan::default() }
 }
 
@@ -150,10 +150,10 @@ mod tests {
         assert_eq!(submitted(0, 20, 1, 4, ""), 1);
         assert_eq!(submitted(0, 20, 8, 4, ""), 2);
         assert_eq!(submitted(0, 20, 9, 4, ""), 3);
-        assert_eq!(submitted(0, 20, 9, 4, "UU"), 3, "those that are busy are of no use to it");
-        assert_eq!(submitted(0, 20, 9, 4, "PR"), 1, "those that are on their way are");
+        assert_eq!(submitted(0, 20, 9, 4, "UU"), 3, "busy workers do not help");
+        assert_eq!(submitted(0, 20, 9, 4, "PR"), 1, "starting workers help");
         assert_eq!(submitted(0, 20, 9, 4, "PRP"), 0);
-        assert_eq!(submitted(0, 20, 9, 4, "EE"), 3, "those that end are not");
+        assert_eq!(submitted(0, 20, 9, 4, "EE"), 3, "ending workers do not help");
         assert_eq!(submitted(0, 20, u64::MAX, 1, ""), 20);
     }
 
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(submitted(0, 2, 100, 1, ""), 2);
         assert_eq!(submitted(0, 2, 100, 1, "U"), 1);
         assert_eq!(submitted(0, 2, 100, 1, "UP"), 0);
-        assert_eq!(submitted(0, 2, 100, 1, "UPUUP"), 0, "others submitted some");
+        assert_eq!(submitted(0, 2, 100, 1, "UPUUP"), 0, "more than the maximum");
         assert_eq!(submitted(3, 5, 1, 8, ""), 3);
         assert_eq!(submitted(3, 5, 0, 8, "U"), 2);
         assert_eq!(submitted(3, 5, 0, 8, "UPR"), 0);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn plan_ignores_tasks_that_wait_briefly() {
         assert_eq!(decide(0, 20, 9, false, 1, ""), Plan::default());
-        assert_eq!(decide(2, 20, 9, false, 1, "U").submit, 1, "but the least is there in any case");
+        assert_eq!(decide(2, 20, 9, false, 1, "U").submit, 1, "the minimum is always submitted");
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(cancelled(0, "UPP"), ["2", "1"]);
         assert_eq!(cancelled(2, "UPP"), ["2"]);
         assert_eq!(cancelled(3, "UPP"), [""; 0]);
-        assert_eq!(cancelled(0, "RUE"), [""; 0], "what has a node joins, and is drained when it is idle");
+        assert_eq!(cancelled(0, "RUE"), [""; 0], "running jobs are not cancelled");
         assert_eq!(decide(0, 20, 1, true, 1, "UPP").cancel, [""; 0]);
     }
 
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(drained(0, 0, "IUNI"), ["w3", "w0"]);
         assert_eq!(drained(3, 0, "IUNI"), ["w3"]);
         assert_eq!(drained(4, 0, "IUNI"), [""; 0]);
-        assert_eq!(drained(0, 1, "IUNI"), [""; 0], "what waits may be for them");
-        assert_eq!(drained(1, 0, "IP"), [""; 0], "the one that is left is not taken, too");
+        assert_eq!(drained(0, 1, "IUNI"), [""; 0], "slots are wanted");
+        assert_eq!(drained(1, 0, "IP"), [""; 0], "one worker must remain");
     }
 }

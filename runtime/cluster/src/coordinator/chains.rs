@@ -130,7 +130,7 @@ impl ClusterCoordinator {
         for (chain, KnownChain { root, over }) in due {
             if !over {
                 let reason = format!("its program was not connected for {grace:?}");
-                self.local.say(&format!("removing {}: {reason}", root.display()));
+                self.local.log(&format!("removing {}: {reason}", root.display()));
                 self.local.keep(Extra::ChainOver { chain, reason });
             }
             let inputs = self.inputs.clone();
@@ -152,7 +152,7 @@ impl ClusterCoordinator {
             Ok(removal) => {
                 self.chains.watched.remove(&chain);
                 if removal == Removal::NotOurs {
-                    self.local.say(&format!("{root} was not removed: the marker of its chain is missing"));
+                    self.local.log(&format!("{root} was not removed: the marker of its chain is missing"));
                 }
                 self.local.keep(Extra::ChainSettled { chain });
             }
@@ -160,7 +160,7 @@ impl ClusterCoordinator {
                 let retry = watched.retry;
                 (watched.removing, watched.retry_at) = (false, now() + retry);
                 watched.retry = (retry * 2).min(RETRY_MAX);
-                self.local.say(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
+                self.local.log(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
             }
         }
         self.local.afterwards(move || {

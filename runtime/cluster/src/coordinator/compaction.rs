@@ -44,7 +44,7 @@ impl ClusterCoordinator {
     pub(super) fn on_compacted(&mut self, written: Result<(), JournalError>) {
         self.compacting = None;
         if let Err(error) = written {
-            self.local.say(&format!(
+            self.local.log(&format!(
                 "warning: {error}; the journal is kept; the snapshot is retried after the journal has grown"
             ));
         }

@@ -190,7 +190,7 @@ impl ClusterCoordinator {
                 self.local.resume_claim(job, 0);
             }
             self.local.pin(job, pinned);
-            self.local.say(&format!("{job} continues"));
+            self.local.log(&format!("{job} continues"));
         }
     }
 }

@@ -22,12 +22,12 @@ impl ClusterCoordinator {
         // A new worker has received no orders under its number yet.
         let (worker, received) = match known {
             Some((worker, true)) => {
-                self.local.say(&format!("{worker} ({}) reconnected", hello.name));
+                self.local.log(&format!("{worker} ({}) reconnected", hello.name));
                 (worker, hello.received)
             }
             Some((worker, false)) => {
                 if let Some(reason) = self.name_is_taken(worker, &hello) {
-                    self.local.say(&format!("refused a worker on {}: {reason}", hello.host));
+                    self.local.log(&format!("refused a worker on {}: {reason}", hello.host));
                     // A worker that does not wait for the answer gets it the next time.
                     let _ = caller.messages.send(ToWorker::Refused { reason, name_taken: true });
                     return;
@@ -83,7 +83,7 @@ impl ClusterCoordinator {
             architecture: hello.architecture.clone(),
             isolation: hello.isolation.clone(),
         };
-        self.local.say(&format!(
+        self.local.log(&format!(
             "{worker} joined: {} on {} with {} map and {} reduce slots",
             hello.name, hello.host, hello.slots.map, hello.slots.reduce
         ));
@@ -106,7 +106,7 @@ impl ClusterCoordinator {
             silence_millis: millis(self.configuration.liveness),
         };
         if let Err(error) = link.acknowledge(received) {
-            return self.local.say(&format!("warning: {worker}: {error}"));
+            return self.local.log(&format!("warning: {worker}: {error}"));
         }
         self.connections.insert(caller.connection, worker);
         link.connect(caller, received, welcome);
@@ -121,9 +121,9 @@ impl ClusterCoordinator {
         }
         if link.is_leaving() {
             self.local.state_mut().remove_link(worker);
-            self.local.say(&format!("{worker} has left"));
+            self.local.log(&format!("{worker} has left"));
         } else {
-            self.local.say(&format!("the connection of {worker} is broken; waiting for it to reconnect"));
+            self.local.log(&format!("the connection of {worker} is broken; waiting for it to reconnect"));
         }
     }
 
@@ -165,7 +165,7 @@ impl ClusterCoordinator {
 
     /// Closes a connection that cannot be trusted; the worker reconnects.
     fn hang_up(&mut self, connection: u64, worker: WorkerId, why: &str) {
-        self.local.say(&format!("dropped the connection of {worker}: {why}"));
+        self.local.log(&format!("dropped the connection of {worker}: {why}"));
         self.on_disconnected(connection);
     }
 
@@ -193,7 +193,7 @@ impl ClusterCoordinator {
             self.local.state_mut().remove_link(worker);
             return;
         }
-        self.local.say(&format!("{worker} is lost: {reason}"));
+        self.local.log(&format!("{worker} is lost: {reason}"));
         let lost = Event::WorkerLost { worker, crashed };
         self.local.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }

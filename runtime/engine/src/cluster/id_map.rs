@@ -231,7 +231,7 @@ impl<K: Id, V, const WALKED: bool> IdMap<K, V, WALKED> {
 impl<K: Id, V, const WALKED: bool> Index<&K> for IdMap<K, V, WALKED> {
     type Output = V;
     fn index(&self, key: &K) -> &V {
-        self.get(key).expect("the caller knows that it is there")
+        self.get(key).expect("a known id")
     }
 }
 

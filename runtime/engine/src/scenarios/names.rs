@@ -73,7 +73,8 @@ fn record(record: &Record) -> String {
     match record {
         Record::JobAccepted(job) => format!("accepted {}", job.0),
         Record::AttemptLaunched { attempt, worker, duplicate_of } => {
-            let duplicate = duplicate_of.map_or_else(String::new, |of| format!(" beside {}", name(of)));
+            let duplicate =
+                duplicate_of.map_or_else(String::new, |of| format!(" as duplicate of {}", name(of)));
             format!("launched {} on {}{duplicate}", name(*attempt), worker.0)
         }
         Record::WorkerDraining(worker) => format!("draining {}", worker.0),

@@ -116,7 +116,7 @@ fn launch_record_names_duplicate() {
         "show records
          at 5000ms
          wake
-             > record launched m3.2 on 2 beside m3.1; launch m3.2 on 2",
+             > record launched m3.2 on 2 as duplicate of m3.1; launch m3.2 on 2",
     );
 }
 

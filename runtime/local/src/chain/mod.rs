@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::JobError;
-use root::{Owner, beside, make, remove_remains};
+use root::{Owner, make, remove_remains, root_path};
 pub use root::{Removal, is_root, remove};
 
 use crate::process::ProcessIdentity;
@@ -52,9 +52,9 @@ impl Chain {
     ///
     /// # Errors
     /// Fails if the system has no random numbers.
-    pub fn beside(output: &Path) -> Result<Chain, JobError> {
+    pub fn next_to(output: &Path) -> Result<Chain, JobError> {
         let token = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
-        Ok(Chain { token, output: output.to_owned(), root: beside(output, token), held: Held::Not })
+        Ok(Chain { token, output: output.to_owned(), root: root_path(output, token), held: Held::Not })
     }
 
     /// Returns the directory for intermediate data, next to the output under a unique name.

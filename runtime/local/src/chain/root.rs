@@ -47,7 +47,7 @@ pub enum Removal {
 }
 
 /// Returns the root of a chain next to an output.
-pub(super) fn beside(output: &Path, token: u128) -> PathBuf {
+pub(super) fn root_path(output: &Path, token: u128) -> PathBuf {
     let mut name = prefix(output);
     name.push(hexadecimal(token));
     output.with_file_name(name)
@@ -188,7 +188,7 @@ mod tests {
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let output = folder.path().join("deep/out");
-        let root = beside(&output, TOKEN);
+        let root = root_path(&output, TOKEN);
         (folder, output, root)
     }
 
@@ -244,14 +244,14 @@ mod tests {
         let (_folder, output, root) = place();
         let owners = [(1, Owner::Program(this())), (2, Owner::Program(gone())), (3, Owner::Cluster)];
         for (token, owner) in owners {
-            drop(make(&beside(&output, token), token, owner).expect("made"));
+            drop(make(&root_path(&output, token), token, owner).expect("made"));
         }
         let locked = make(&root, TOKEN, Owner::Program(gone())).expect("made");
         let lines = remove_remains(&output);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("removed ") && lines[0].contains(&hexadecimal(2)), "{lines:?}");
         for (token, there) in [(1, true), (2, false), (3, true), (TOKEN, true)] {
-            assert_eq!(beside(&output, token).exists(), there, "{token}");
+            assert_eq!(root_path(&output, token).exists(), there, "{token}");
         }
         drop(locked);
         assert_eq!(remove_remains(&output).len(), 1);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn directory_with_other_name_is_no_root() {
-        let root = beside(Path::new("/data/out"), TOKEN);
+        let root = root_path(Path::new("/data/out"), TOKEN);
         assert!(is_root(&root, TOKEN), "{}", root.display());
         assert!(!is_root(&root, TOKEN + 1));
         for path in ["/", "/home", "/data/out", ".out.intermediate-0000000000000000000000000000feed"] {

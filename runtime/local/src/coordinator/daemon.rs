@@ -187,7 +187,7 @@ impl Coordinator {
         self.state.flush();
         self.entries.release_answers();
         for notice in self.state.take_notices() {
-            self.say(&notice);
+            self.log(&notice);
         }
         for job in ended {
             self.start_ending(job);
@@ -211,8 +211,8 @@ impl Coordinator {
         self.followers.follow(job)
     }
 
-    /// Reports a line to the operator of a daemon, or to the user of an embedding program.
-    pub fn say(&self, what: &str) {
+    /// Logs a line for the operator of a daemon, or for the user of a program with an embedded coordinator.
+    pub fn log(&self, what: &str) {
         match self.notices {
             Notices::Traced => tracing::info!(target: "coordinator", "{what}"),
             Notices::Printed => print_error(format_args!("{}", several_lines(what))),

@@ -197,7 +197,7 @@ impl Coordinator {
                 let end = give_up(known, &why, killed);
                 self.try_to_end(job, None, Some(end));
             }
-            Failed::Retry { is_new: true } => self.say(&format!("{job} is held: {why}; retrying")),
+            Failed::Retry { is_new: true } => self.log(&format!("{job} is held: {why}; retrying")),
             Failed::Retry { is_new: false } => {}
         }
     }
@@ -252,12 +252,12 @@ impl Coordinator {
         self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
         self.endings.remove(job);
         self.submitters.unpin(job);
-        remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
+        remarks.iter().for_each(|remark| self.log(&format!("warning: {remark}")));
         if let Err(error) = kept {
-            self.say(&format!("{job} is missing from the history: {error}"));
+            self.log(&format!("{job} is missing from the history: {error}"));
         }
         if self.cluster.is_some() {
-            self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
+            self.log(&format!("{job} {}", ended.detail.summary.phase.in_words()));
         }
         if let Some(followed) = self.followers.remove(job) {
             self.afterwards(move || followed.end(ended.detail.summary.progress, ended.end));

@@ -90,7 +90,7 @@ impl Coordinator {
     /// Checks a claimed directory with a short timeout; a directory that does not answer is unreachable.
     fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
         let claim = match self.claims.take(job) {
-            Some(Claim::Held(claim)) if claim.is_soon_looked_at() => claim,
+            Some(Claim::Held(claim)) if claim.is_quick_to_check() => claim,
             Some(held @ Claim::Held(_)) => {
                 self.claims.set(job, held);
                 return Ok(());
@@ -136,7 +136,7 @@ impl Coordinator {
         let kind = PauseKind::OutputUnreachable;
         if self.state.engine().can_pause_job(job, kind).is_ok() {
             let why = format!("its output directory is unreachable: {what}");
-            self.say(&format!("{job} is held: {why}"));
+            self.log(&format!("{job} is held: {why}"));
             let pause = Pause { kind, reason: format!("{why}; retrying") };
             self.enter(Event::JobPauseRequested { job, pause });
         }
@@ -147,7 +147,7 @@ impl Coordinator {
         let view = self.state.view();
         let pause = view.job(job).and_then(Job::pause);
         if pause.is_some_and(|pause| pause.kind == PauseKind::OutputUnreachable) {
-            self.say(&format!("{job} is released: its output directory is reachable again"));
+            self.log(&format!("{job} is released: its output directory is reachable again"));
             let reason = "its output directory is reachable again".to_owned();
             self.enter(Event::JobResumeRequested { job, reason });
         }

@@ -168,7 +168,7 @@ fn promote_guest(
     }
     let (from, to) = (guests.join(name), paths.committed().join(paths.promoted_name(attempt)));
     for NamedPart { name, bytes, .. } in &output.named {
-        promote(claim, &NamedPart::beside(&from, name), &NamedPart::beside(&to, name), *bytes)?;
+        promote(claim, &NamedPart::path_next_to(&from, name), &NamedPart::path_next_to(&to, name), *bytes)?;
     }
     promote(claim, &from, &to, output.bytes)
 }

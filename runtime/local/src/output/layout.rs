@@ -152,7 +152,7 @@ impl JobPaths {
         let name = self.promoted_name(part.attempt);
         match &part.output {
             None => name,
-            Some(output) => NamedPart::beside(Path::new(&name), output).to_string_lossy().into_owned(),
+            Some(output) => NamedPart::path_next_to(Path::new(&name), output).to_string_lossy().into_owned(),
         }
     }
 

@@ -334,7 +334,7 @@ fn commit(
 fn promotions(part: &PartOutput, paths: PartPaths<'_>, sync: bool) -> Vec<Promotion> {
     let PartPaths { written, target } = paths;
     let named = part.named.iter().map(|NamedPart { name, bytes, .. }| {
-        let [written, target] = [written, target].map(|path| NamedPart::beside(path, name));
+        let [written, target] = [written, target].map(|path| NamedPart::path_next_to(path, name));
         Promotion { written, target, bytes: *bytes, sync }
     });
     let part = Promotion { written: written.to_owned(), target: target.to_owned(), bytes: part.bytes, sync };

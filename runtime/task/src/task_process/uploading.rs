@@ -48,7 +48,7 @@ impl Sending<'_> {
         let PartPaths { written, target } = paths;
         for named in &mut part.named {
             let (from, to) =
-                (NamedPart::beside(written, &named.name), NamedPart::in_output(target, &named.name));
+                (NamedPart::path_next_to(written, &named.name), NamedPart::in_output(target, &named.name));
             named.upload = Some(self.send_file(&from, &to, named.bytes)?);
         }
         part.upload = Some(self.send_file(written, target, part.bytes)?);
@@ -113,7 +113,7 @@ mod tests {
     fn upload_parts_fit_memory_and_part_limit() {
         assert_eq!(part_bytes(1, 256 << 20), 8 << 20);
         assert_eq!(part_bytes(1, 1 << 40), 8 << 20);
-        assert_eq!(part_bytes(1, 16 << 20), 5 << 20, "stores want no smaller ones");
+        assert_eq!(part_bytes(1, 16 << 20), 5 << 20, "stores require larger parts");
         let most = 5 << 40;
         let bytes = part_bytes(most, 256 << 20);
         assert!(bytes > 8 << 20 && most.div_ceil(bytes) <= UPLOAD_PARTS_MAX);

@@ -62,7 +62,7 @@ struct Running {
     requests: UnboundedSender<Request>,
     task: JoinHandle<Result<(), JournalError>>,
     /// Forwards the results of background work to the loop; ends when all background work has ended.
-    beside: JoinHandle<()>,
+    helper: JoinHandle<()>,
 }
 
 impl Scene {
@@ -138,14 +138,14 @@ impl Scene {
                 .expect("a coordinator");
         change(&mut coordinator);
         let passed_on = inputs.clone();
-        let beside = tokio::spawn(async move {
+        let helper = tokio::spawn(async move {
             while let Some(result) = results.recv().await {
                 // Fails if the coordinator was killed.
                 let _ = passed_on.send(result);
             }
         });
         let task = tokio::spawn(coordinator.run(requested, arriving));
-        Running { inputs, requests, task, beside }
+        Running { inputs, requests, task, helper }
     }
 
     /// A job of `maps` maps and `reduces` reduces that writes to `out`.
@@ -199,13 +199,13 @@ impl Running {
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.expect_err("aborted").is_cancelled());
-        self.beside.await.expect("no panic");
+        self.helper.await.expect("no panic");
     }
 
     async fn stop(self) {
         self.inputs.send(ClusterInput::Stop).expect("the coordinator runs");
         self.task.await.expect("no panic").expect("a good end");
-        self.beside.await.expect("no panic");
+        self.helper.await.expect("no panic");
     }
 }
 
