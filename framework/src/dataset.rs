@@ -260,7 +260,7 @@ impl<K: Key, V: Value> Dataset<(K, V)> {
 
 /// Writes one part of a new temporary dataset.
 fn in_memory<T>(part: &[u8]) -> Result<Dataset<T>, Error> {
-    let mut chain = Chain::beside(&std::env::temp_dir().join("napreduce"))?;
+    let mut chain = Chain::next_to(&std::env::temp_dir().join("napreduce"))?;
     chain.begin(None)?;
     let files = Files::temporary(chain);
     let writing = |error| JobError::io(format!("write {}", files.path.display()), error);

@@ -77,7 +77,7 @@ impl Cluster {
                     .to_owned(),
             )
         })?;
-        let mut chain = Chain::beside(&directory.join("napreduce"))?;
+        let mut chain = Chain::next_to(&directory.join("napreduce"))?;
         chain.begin(Some(&|chain, root| Ok(found.place.keep_chain(chain, root)?)))?;
         Ok(chain)
     }

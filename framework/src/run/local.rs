@@ -95,7 +95,7 @@ impl<T> JobRequest<T> {
             Some(directory) => Files::named(directory.clone()),
             None => {
                 let place = local.directory.clone().unwrap_or_else(std::env::temp_dir);
-                let mut chain = Chain::beside(&place.join("napreduce"))?;
+                let mut chain = Chain::next_to(&place.join("napreduce"))?;
                 chain.begin(None)?;
                 Files::temporary(chain)
             }

@@ -33,7 +33,7 @@ pub trait OutputClaim: fmt::Debug + Send {
 
     /// Returns whether a check is fast unless the storage is unreachable. A store may be slow, and writers to
     /// it have already waited.
-    fn is_soon_looked_at(&self) -> bool;
+    fn is_quick_to_check(&self) -> bool;
 
     /// Checks that the output still exists and belongs to this claim.
     fn verify(&self) -> Result<(), Trouble>;

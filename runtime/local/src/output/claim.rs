@@ -129,7 +129,7 @@ impl OutputClaim for DirectoryClaim {
         self.mark
     }
 
-    fn is_soon_looked_at(&self) -> bool {
+    fn is_quick_to_check(&self) -> bool {
         true
     }
 

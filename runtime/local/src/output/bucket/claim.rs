@@ -167,7 +167,7 @@ impl OutputClaim for BucketClaim {
         ClaimMark::of_store(self.record.token)
     }
 
-    fn is_soon_looked_at(&self) -> bool {
+    fn is_quick_to_check(&self) -> bool {
         false
     }
 
