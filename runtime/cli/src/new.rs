@@ -75,7 +75,7 @@ pub struct Arguments {
 enum Template {
     /// Count the words of text
     Wordcount,
-    /// Join two inputs by a key, each with a map of its own
+    /// Join two inputs by a key
     Join,
     /// Split events at pauses, with a reduce that can be checkpointed inside a group
     Sessions,

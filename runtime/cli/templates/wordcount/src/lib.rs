@@ -1,15 +1,8 @@
-//! The job of this program. Its closures run in task processes, which execute the same program again.
+//! The job of this program. Its functions run in task processes, which execute the same program again.
 
-use napreduce::{Emit, Job, words};
+use napreduce::{Job, words};
 
 /// Counts the words of text.
-pub fn wordcount() -> Job {
-    Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| {
-            for word in words(line) {
-                out.emit(word, 1);
-            }
-        })
-        .combine(|count, more| *count += more)
-        .reduce(|word, counts, out| out.emit(word, counts.sum()))
+pub fn wordcount() -> Job<(String, u64)> {
+    Job::text().flat_map(words).count()
 }
