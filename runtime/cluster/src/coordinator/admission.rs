@@ -65,8 +65,9 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
     };
     format!(
         "this cluster checkpoints {kind}s ({why}), but the {code} of {name} does not save its state; derive \
-         Resumable for it and call {code}_resumable, implement `save` and `restore`, or return Save::Stateless from `save` if it has no state, or change the cluster's \
-         preemption: [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
+         Resumable for it and call {code}_resumable, implement `save` and `restore`, or return Save::Stateless from \
+         `save` if it has no state, or change the cluster's preemption: [preemption] {kind} = \
+         {{ checkpoint = false, otherwise = \"wait\" }}"
     )
 }
 
