@@ -345,7 +345,6 @@ extern crate self as napreduce;
 pub mod builder;
 pub mod codec;
 mod counter;
-pub mod dataset;
 mod emit;
 pub mod input;
 #[cfg(all(doctest, feature = "csv", feature = "json-lines", feature = "parquet"))]
@@ -383,8 +382,6 @@ mod words;
 pub use builder::Job;
 #[doc(inline)]
 pub use codec::{Key, Value};
-#[doc(inline)]
-pub use dataset::Dataset;
 pub use emit::Emit;
 /// A counter whose name is computed at run time; [`counter!`] is for constant names.
 ///
@@ -418,6 +415,8 @@ pub use napreduce_task::counter;
 pub use napreduce_task::progress;
 #[doc(inline)]
 pub use output::Output;
+#[doc(inline)]
+pub use program::dataset::{self, Dataset};
 #[cfg(feature = "cli")]
 #[doc(inline)]
 pub use program::main;

@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -123,7 +124,7 @@ async fn cancel(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<(), (S
 async fn run(address: String) -> std::io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(address).await?;
-    eprintln!("listening on {}", listener.local_addr()?);
+    writeln!(stderr(), "listening on {}", listener.local_addr()?)?;
     let service = Router::new()
         .route("/jobs", post(start))
         .route("/jobs/{job}", get(result).delete(cancel))
@@ -134,8 +135,7 @@ async fn run(address: String) -> std::io::Result<()> {
             terminated.recv().await;
         })
         .await?;
-    eprintln!("stopped");
-    Ok(())
+    writeln!(stderr(), "stopped")
 }
 
 fn main() -> ExitCode {
@@ -145,7 +145,8 @@ fn main() -> ExitCode {
     match run(address) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("word-service: {error}");
+            // The status alone tells it, if standard error is closed.
+            let _ = writeln!(stderr(), "word-service: {error}");
             ExitCode::FAILURE
         }
     }

@@ -21,6 +21,7 @@
 mod arguments;
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the flags alone name some of it"))]
 pub(crate) mod cluster;
+pub mod dataset;
 pub(crate) mod definition;
 mod driver;
 mod ended;

@@ -14,7 +14,7 @@ use napreduce_protocol::{JobError, WorkerPhase};
 
 use super::JobRequest;
 use super::handle::JobHandle;
-use crate::dataset::{Dataset, Files};
+use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{Error, check_initialised};

@@ -16,8 +16,8 @@ pub use napreduce_protocol::JobProgress as Progress;
 /// The progress of a job as a stream.
 pub use napreduce_local::ProgressWatch;
 
-use crate::dataset::{Dataset, Files};
 use crate::program::Error;
+use crate::program::dataset::{Dataset, Files};
 
 /// A job that was started and runs while the program does something else. As a future it ends with the job, in any
 /// async runtime.

@@ -7,7 +7,7 @@ use napreduce_local::{Chain, EmbeddedSettings, ProgressMode, start_embedded, sta
 
 use super::JobRequest;
 use super::handle::JobHandle;
-use crate::dataset::{Dataset, Files};
+use crate::program::dataset::{Dataset, Files};
 use crate::program::plan::{Planned, Surroundings};
 use crate::program::typed_paths::TypedPaths;
 use crate::program::{CodeOnly, Error, check_initialised};

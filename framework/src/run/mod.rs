@@ -44,8 +44,8 @@ pub use cluster::Cluster;
 pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
 
-use crate::dataset::{Files, InputFiles, JobInput};
 use crate::input::BadRows;
+use crate::program::dataset::{Files, InputFiles, JobInput};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
 use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, encode, plan};

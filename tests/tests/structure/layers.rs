@@ -50,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("examples", &["napreduce"]),
     ("examples/matching-lines", &["napreduce"]),
+    ("examples/service", &["napreduce"]),
     ("examples/formats", &["napreduce", "napreduce-cli"]),
     (
         "lab",

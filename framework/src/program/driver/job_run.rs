@@ -10,7 +10,7 @@ use napreduce_protocol::printing::print_error;
 use serde::Serialize;
 
 use super::Driver;
-use crate::dataset::{Dataset, Files, InputFiles, JobInput};
+use crate::program::dataset::{Dataset, Files, InputFiles, JobInput};
 use crate::program::plan::{Description, PlannedJob, Surroundings, encode, plan};
 use crate::program::{Error, report};
 

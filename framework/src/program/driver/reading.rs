@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::Driver;
 use crate::codec::{Key, Value};
-use crate::dataset::parts;
 use crate::input::{InputError, InputFile, InputFormat, RecordReader, open_input};
 use crate::program::Error;
+use crate::program::dataset::parts;
 use crate::records::TypedRecords;
 
 impl Driver<'_> {

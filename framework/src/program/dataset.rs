@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use napreduce_local::Chain;
 use napreduce_protocol::{JobError, JobReport};
 
+use super::error::Error;
 use crate::codec::{Key, Value};
 use crate::input::{InputError, InputFile, InputFormat, RecordReader, TextLines, expand};
-use crate::program::Error;
 use crate::records::{TypedRecords, write_records};
 
 /// A record that a program can read back: a line of text (`String`), or a pair of key and value.
