@@ -86,7 +86,7 @@ struct CommandArguments {
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskName>,
 
-    /// Reason, shown in the history of the job [default: asked for by nap task ...]
+    /// Reason, shown in the history of the job [default: requested by nap task ...]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
@@ -145,7 +145,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 /// Applies the command to each task in order, waits, and prints the outcomes. A refusal stops neither the
 /// other commands nor the wait.
 fn command(commanded: &CommandArguments, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
-    let default = || format!("asked for by nap task {}", command.in_words());
+    let default = || format!("requested by nap task {}", command.in_words());
     let reason = commanded.reason.clone().unwrap_or_else(default);
     let (mut ordered, mut failures) = (Vec::new(), Failures::default());
     for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {

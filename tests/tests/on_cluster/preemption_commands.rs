@@ -93,7 +93,7 @@ fn preempted_tasks_make_same_output() {
     // The command returns after the suspend.
     let listed = job.listed("m_0000");
     assert_eq!(listed["state"], "suspended");
-    assert_eq!(listed["reason"], "suspend by operator: asked for by nap task suspend");
+    assert_eq!(listed["reason"], "suspend by operator: requested by nap task suspend");
     let why = nap(&["task", "explain", &job.task("m_0000")]).succeeded().stdout;
     assert!(why.contains("is suspended") && why.contains("suspend by operator"), "{why}");
     let job_says = nap(&["job", "explain", &job.id]).succeeded().stdout;

@@ -22,7 +22,7 @@ pub struct HoldArguments {
     #[arg(value_name = "JOB", required = true)]
     pub jobs: Vec<JobSelector>,
 
-    /// Reason, shown in the history and by `nap job explain` [default: asked for by nap job ...]
+    /// Reason, shown in the history and by `nap job explain` [default: requested by nap job ...]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -41,8 +41,8 @@ pub struct SetArguments {
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
 
-    /// Reason, shown in the history [default: asked for by nap job set]
-    #[arg(long, value_name = "TEXT", default_value = "asked for by nap job set", hide_default_value = true)]
+    /// Reason, shown in the history [default: requested by nap job set]
+    #[arg(long, value_name = "TEXT", default_value = "requested by nap job set", hide_default_value = true)]
     reason: String,
 }
 
@@ -56,11 +56,11 @@ pub struct RerunArguments {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Reason, shown in the history of the new job [default: asked for by nap job rerun]
+    /// Reason, shown in the history of the new job [default: requested by nap job rerun]
     #[arg(
         long,
         value_name = "TEXT",
-        default_value = "asked for by nap job rerun",
+        default_value = "requested by nap job rerun",
         hide_default_value = true
     )]
     reason: String,
@@ -78,7 +78,7 @@ impl SetArguments {
 
 impl HoldArguments {
     pub fn reason(&self, command: JobCommand) -> String {
-        self.reason.clone().unwrap_or_else(|| format!("asked for by nap job {}", command.in_words()))
+        self.reason.clone().unwrap_or_else(|| format!("requested by nap job {}", command.in_words()))
     }
 }
 

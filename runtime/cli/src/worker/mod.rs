@@ -93,11 +93,11 @@ struct DrainArguments {
     #[arg(long)]
     wait: bool,
 
-    /// Reason, shown in listings and the coordinator's log [default: asked for by nap worker drain]
+    /// Reason, shown in listings and the coordinator's log [default: requested by nap worker drain]
     #[arg(
         long,
         value_name = "TEXT",
-        default_value = "asked for by nap worker drain",
+        default_value = "requested by nap worker drain",
         hide_default_value = true
     )]
     reason: String,
@@ -109,11 +109,11 @@ struct UndrainArguments {
     #[arg(value_name = "WORKER", required = true)]
     workers: Vec<String>,
 
-    /// Reason, shown in the coordinator's log [default: asked for by nap worker undrain]
+    /// Reason, shown in the coordinator's log [default: requested by nap worker undrain]
     #[arg(
         long,
         value_name = "TEXT",
-        default_value = "asked for by nap worker undrain",
+        default_value = "requested by nap worker undrain",
         hide_default_value = true
     )]
     reason: String,

@@ -155,7 +155,7 @@ fn failed_and_killed_jobs_are_errors() {
     let _alone = alone();
     let scene = Scene::new();
     let ends = Mutex::new(vec![
-        JobEnd::Killed { job: JobId(7), reason: "asked for by ada".to_owned() },
+        JobEnd::Killed { job: JobId(7), reason: "requested by ada".to_owned() },
         JobEnd::Failed { job: JobId(7), reason: "job_0007_m_0000 failed 4 times".to_owned(), failure: None },
     ]);
     let _coordinator = scene.coordinator(move |request| {
@@ -172,7 +172,7 @@ fn failed_and_killed_jobs_are_errors() {
     assert!(matches!(killed, JobError::Killed { .. }));
     assert_eq!(
         (killed.exit_status(), killed.to_string().as_str()),
-        (1, "job_0007 was killed: asked for by ada")
+        (1, "job_0007 was killed: requested by ada")
     );
 }
 
