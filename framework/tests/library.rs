@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use napreduce::program::{Error, JobError};
+use napreduce::program::{Error, JobError, SideFile};
 use napreduce::run::Local;
 use napreduce::{Dataset, Driver, Emit, Job, Program, TaskError, words};
 use serde::{Deserialize, Serialize};
@@ -199,6 +199,30 @@ fn threads_replace_processes(text: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Lines with the content of the side file `title`.
+fn titled() -> Job {
+    let title = SideFile::new("title", |path| fs::read_to_string(path));
+    Job::text().map_only(move |line: &str, out| out.emit(title.get(), line))
+}
+
+/// Jobs that run at once may have different files of one name.
+fn side_files_belong_to_their_job(text: &Path) -> Result<(), Error> {
+    for local in [local(), Local::threads()] {
+        let jobs = ["one", "two", "three"].map(|title| {
+            let path = text.with_file_name(title);
+            fs::write(&path, title).expect("a side file");
+            (title, napreduce::job(titled).inputs([text]).side_file("title", &path).start_local(&local))
+        });
+        for (title, job) in jobs {
+            let lines = job?.wait()?.collect()?;
+            assert!(lines.iter().all(|line| line.starts_with(&format!("{title}\t"))), "{lines:?}");
+        }
+    }
+    let without = napreduce::job(titled).inputs([text]).run_local(&local()).expect_err("it has no file");
+    assert!(without.to_string().contains("unknown side file \"title\""), "{without}");
+    Ok(())
+}
+
 fn mistakes_are_errors_before_anything_runs(text: &Path) -> Result<(), Error> {
     let refusal = |request: Result<Dataset<String>, Error>| request.expect_err("it is refused").to_string();
     let missing = text.with_file_name("missing");
@@ -229,6 +253,7 @@ fn main() -> Result<ExitCode, Error> {
     handle_is_sent_between_threads(&text)?;
     handle_is_a_future_and_progress_a_stream(&text)?;
     threads_replace_processes(&text)?;
+    side_files_belong_to_their_job(&text)?;
     mistakes_are_errors_before_anything_runs(&text)?;
     fs::remove_dir_all(&folder).expect("nothing is left");
     Ok(ExitCode::SUCCESS)

@@ -16,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Envelope;
-use super::side_files;
 use crate::builder::{Job, Pipeline};
 
 /// A function or closure that returns a job: `fn() -> Job<T>` or `fn(&P) -> Job<T>`, where `P` are its parameters.
@@ -79,16 +78,13 @@ where
 /// Builds a job from an [`Envelope`] and the name of the definition's type.
 type Build = fn(&[u8], &str) -> Result<Box<dyn Pipeline>, TaskError>;
 
-/// Builds the job of a definition that a program holds.
+/// Builds the job of a definition that a program holds, where its side files are known.
 pub(super) fn build<Kind, D: Definition<Kind>>(
     definition: &D,
     bytes: &[u8],
 ) -> Result<Box<dyn Pipeline>, TaskError> {
     let envelope: Envelope<D::Parameters> = serde_json::from_slice(bytes)
         .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
-    if !envelope.files.is_empty() {
-        side_files::set_local(envelope.files);
-    }
     let mut pipeline = definition.job(&envelope.parameters).pipeline;
     pipeline.check().map_err(|error| TaskError::fatal(error.to_string()))?;
     pipeline.set(envelope.settings);

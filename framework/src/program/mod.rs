@@ -474,7 +474,11 @@ impl Program {
 
 impl Definitions for Program {
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
-        let pipeline: Box<dyn TaskRunner> = match code_place(parameters)? {
+        let Addressed { code, files } = Addressed::of(parameters)?;
+        if !files.is_empty() {
+            side_files::set_local(files);
+        }
+        let pipeline: Box<dyn TaskRunner> = match code {
             Some(place) => place.build(parameters)?,
             None => Program::build(self, definition, parameters)?,
         };
@@ -487,21 +491,28 @@ pub(crate) struct CodeOnly;
 
 impl Definitions for CodeOnly {
     fn build(&self, definition: &str, parameters: &[u8]) -> Result<Box<dyn TaskRunner>, TaskError> {
-        let place = code_place(parameters)?
-            .ok_or_else(|| TaskError::fatal(format!("job {definition:?} was sent without its code")))?;
+        let Addressed { code, files } = Addressed::of(parameters)?;
+        // The thread runs this task and no other one at the same time.
+        side_files::set_of_thread(files);
+        let place =
+            code.ok_or_else(|| TaskError::fatal(format!("job {definition:?} was sent without its code")))?;
         let pipeline: Box<dyn TaskRunner> = place.build(parameters)?;
         Ok(pipeline)
     }
 }
 
-/// Returns where the definition is that an [`Envelope`] is for, unless it has a name.
-fn code_place(envelope: &[u8]) -> Result<Option<CodePlace>, TaskError> {
-    #[derive(Deserialize)]
-    struct Addressed {
-        #[serde(default)]
-        code: Option<CodePlace>,
+/// What of an [`Envelope`] is needed to find its definition.
+#[derive(Deserialize)]
+struct Addressed {
+    /// `None` for a definition with a name.
+    #[serde(default)]
+    code: Option<CodePlace>,
+    files: BTreeMap<String, PathBuf>,
+}
+
+impl Addressed {
+    fn of(envelope: &[u8]) -> Result<Addressed, TaskError> {
+        serde_json::from_slice(envelope)
+            .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))
     }
-    let addressed: Addressed = serde_json::from_slice(envelope)
-        .map_err(|error| TaskError::fatal(format!("parameters of the job cannot be decoded: {error}")))?;
-    Ok(addressed.code)
 }

@@ -2,6 +2,7 @@
 //! A `SideFile` is the content of one, loaded once in a process.
 
 use std::any::{Any, TypeId};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::{self, Display};
@@ -23,6 +24,20 @@ const UNKNOWN: &str = "unknown side file";
 
 /// Local paths by name; empty in task processes of a worker.
 static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// The files of the job that this thread plans or runs, in a program that may run several jobs at once. They
+    /// replace those of the process.
+    static OF_THREAD: RefCell<Option<BTreeMap<String, PathBuf>>> = const { RefCell::new(None) };
+}
+
+/// Calls a function with the files that this thread finds.
+fn with_files<R>(look: impl FnOnce(&BTreeMap<String, PathBuf>) -> R) -> R {
+    OF_THREAD.with_borrow(|of_thread| match of_thread {
+        Some(files) => look(files),
+        None => look(&HERE.lock().unwrap_or_else(PoisonError::into_inner)),
+    })
+}
 
 /// Returns the path of a side file by the name given with `--files PATH[#NAME]`, by default its file name.
 ///
@@ -49,8 +64,8 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 ///
 /// Fails with `NotFound` and the list of known names if there is no file of this name.
 pub fn side_file(name: &str) -> io::Result<PathBuf> {
-    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
-    find(name, &here, std::env::var_os(DIRECTORY_VARIABLE)).inspect_err(|_| mark_permanent(UNKNOWN))
+    let found = with_files(|files| find(name, files, std::env::var_os(DIRECTORY_VARIABLE)));
+    found.inspect_err(|_| mark_permanent(UNKNOWN))
 }
 
 /// The content of a side file, loaded by a function when a task first needs it. All tasks of a process share
@@ -202,9 +217,10 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
 /// Returns all side files of the job by name.
 #[cfg(feature = "streaming")]
 pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
-    let here = HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    let here: BTreeMap<OsString, PathBuf> =
+        with_files(|files| files.iter().map(|(name, path)| (name.into(), path.clone())).collect());
     if !here.is_empty() {
-        return Ok(here.iter().map(|(name, path)| (name.into(), path.clone())).collect());
+        return Ok(here);
     }
     let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else { return Ok(BTreeMap::new()) };
     fs::read_dir(directory)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.path()))).collect()
@@ -212,7 +228,21 @@ pub(crate) fn all() -> io::Result<BTreeMap<OsString, PathBuf>> {
 
 /// Replaces the files that `side_file` finds in this process; returns the earlier ones.
 pub(crate) fn set_local(files: BTreeMap<String, PathBuf>) -> BTreeMap<String, PathBuf> {
+    OF_THREAD.set(None);
     std::mem::replace(&mut *HERE.lock().unwrap_or_else(PoisonError::into_inner), files)
+}
+
+/// Sets the files that `side_file` finds in this thread, which runs one task.
+pub(crate) fn set_of_thread(files: BTreeMap<String, PathBuf>) {
+    OF_THREAD.set(Some(files));
+}
+
+/// Calls a function in which `side_file` finds these files.
+pub(crate) fn for_thread<R>(files: BTreeMap<String, PathBuf>, call: impl FnOnce() -> R) -> R {
+    let before = OF_THREAD.replace(Some(files));
+    let result = call();
+    OF_THREAD.set(before);
+    result
 }
 
 /// Returns a file with an explicit name.

@@ -251,11 +251,12 @@ impl<T> JobRequest<T> {
             ..self.described.clone()
         };
         let files = side_files::by_name(&self.arguments.cluster.files.concat()).map_err(Error::Usage)?;
-        // Definitions are also called here.
-        side_files::set_local(files.clone());
         let shipped = if finds_files { files.clone() } else { BTreeMap::new() };
         let job = PlannedJob::Found(self.definition);
-        let planned = plan(&job, &described, &self.arguments, &settings, &shipped, surroundings)?;
+        // The definition is also called here.
+        let planned = side_files::for_thread(files.clone(), || {
+            plan(&job, &described, &self.arguments, &settings, &shipped, surroundings)
+        })?;
         let inputs = planned.plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
         check_reads(&planned.plan.output, inputs.chain(files.values()).cloned().collect())?;
         Ok(planned)
