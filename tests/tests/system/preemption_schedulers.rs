@@ -187,7 +187,7 @@ fn auto_primitive_keeps_outputs_and_gives_reason() {
         let preemptions = run_preempted(scheduler, tables, phase, "auto");
         let chosen = |known: &&Value| {
             let reason = known["reason"].as_str().unwrap_or_default();
-            reason.contains("cheapest of ") || reason.contains("to measure it")
+            reason.contains("cheapest of ") || reason.contains("measures the cost")
         };
         assert!(preemptions.iter().any(|known| chosen(&known)), "{scheduler}: {preemptions:#?}");
     }

@@ -90,6 +90,7 @@ fn assert_same_status(
 const COMMANDS: &[(&str, &str)] = &[
     ("completions", "bash"),
     ("coordinator", ""),
+    ("demo", "--unknown"),
     ("frames", "--help"),
     ("hadoop", "--hadoop-root {} fs -ls /"),
     ("history convert", "{}/cluster"),
@@ -115,6 +116,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("journal check", "{}/cluster"),
     ("lab", "--help"),
     ("man", "{}/man"),
+    ("new", "1-begins-with-a-digit"),
     ("queue list", ""),
     ("scale slurm", "--every never"),
     ("sim", "--workload {}/nosuch"),
