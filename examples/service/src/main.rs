@@ -115,7 +115,7 @@ async fn progress(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<Body
 }
 
 async fn cancel(State(jobs): State<Jobs>, Path(job): Path<u32>) -> Result<(), (StatusCode, String)> {
-    // A job that has ended has nobody to tell.
+    // A job that has ended does not receive it.
     let _ = jobs.find(job)?.cancel.try_send(());
     Ok(())
 }

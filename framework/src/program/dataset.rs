@@ -1,4 +1,4 @@
-//! What a job has made, for the program and for the next job to read.
+//! Datasets: the output of a job, or values of the program, as input of other jobs.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -114,9 +114,9 @@ impl Drop for Files {
     fn drop(&mut self) {
         match &mut self.owner {
             Owner::Person => {}
-            // What remains is removed with the driver's directory.
+            // A file that cannot be removed now is removed with the driver's directory.
             Owner::Driver => drop(fs::remove_dir_all(&self.path)),
-            // What remains is removed by the next program that makes such a directory.
+            // A file that cannot be removed now is removed by the next program with such a directory.
             Owner::Program(chain) => drop(chain.get_mut().unwrap_or_else(PoisonError::into_inner).end()),
         }
     }

@@ -41,9 +41,9 @@ use crate::builder::{Job, Pipeline};
     note = "a definition is `fn() -> Job<T>` or `fn(&P) -> Job<T>`, where the parameters `P` implement Serialize and Deserialize"
 )]
 pub trait Definition<Kind>: Copy + 'static {
-    /// What tasks get with the job: `()` for a function without a parameter.
+    /// The parameters, which tasks get with the job: `()` for a function without a parameter.
     type Parameters: Serialize + DeserializeOwned;
-    /// What a record of the output is read back as.
+    /// The type as which a record of the output is read back.
     type Item;
 
     /// Calls the function.

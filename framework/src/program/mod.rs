@@ -501,7 +501,7 @@ impl Definitions for CodeOnly {
     }
 }
 
-/// What of an [`Envelope`] is needed to find its definition.
+/// The part of an [`Envelope`] that is needed to find its definition.
 #[derive(Deserialize)]
 struct Addressed {
     /// `None` for a definition with a name.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use napreduce_protocol::{JobPlan, TaskError};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dataset::{Files, InputFiles, JobInput};
 use super::definition::{CodePlace, FoundDefinition};
 use super::error::Error;
 use super::named_paths::{NamedPath, by_input};
@@ -53,10 +55,14 @@ impl PlannedJob<'_> {
 }
 
 /// One run of a job, as its author describes it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Description {
-    /// Parameters of the definition.
+    /// Parameters of the definition; null is `()`.
     pub(crate) parameters: Value,
+    /// The first mistake in the description.
+    pub(crate) fault: Option<String>,
+    /// The datasets that the job reads.
+    pub(crate) files: Vec<Arc<Files>>,
     /// As typed, with names.
     pub(crate) inputs: Vec<PathBuf>,
     pub(crate) named_inputs: Vec<NamedPath>,
@@ -67,10 +73,44 @@ pub(crate) struct Description {
     pub(crate) records: bool,
 }
 
-/// Encodes the parameters of a definition.
-pub(crate) fn encode<P: Serialize>(parameters: &P) -> Result<Value, Error> {
-    serde_json::to_value(parameters)
-        .map_err(|error| Error::Usage(format!("parameters of the job cannot be encoded: {error}")))
+impl Description {
+    pub(crate) fn set_parameters<P: Serialize>(&mut self, parameters: &P) {
+        match serde_json::to_value(parameters) {
+            Ok(encoded) => self.parameters = encoded,
+            Err(error) => self.reject(format!("parameters of the job cannot be encoded: {error}")),
+        }
+    }
+
+    /// Replaces the inputs without names.
+    pub(crate) fn set_inputs<I>(&mut self, inputs: I)
+    where
+        I: IntoIterator,
+        I::Item: JobInput,
+    {
+        self.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
+    }
+
+    pub(crate) fn add_named_inputs<I>(&mut self, name: &str, inputs: I)
+    where
+        I: IntoIterator,
+        I::Item: JobInput,
+    {
+        for input in inputs {
+            let path = self.path_of(input);
+            self.named_inputs.push((Some(name.to_owned()), path));
+        }
+    }
+
+    fn path_of(&mut self, input: impl JobInput) -> PathBuf {
+        let InputFiles { path, files } = input.named();
+        self.files.extend(files);
+        path
+    }
+
+    /// Keeps a mistake for the time when the job is planned.
+    pub(crate) fn reject(&mut self, fault: String) {
+        self.fault.get_or_insert(fault);
+    }
 }
 
 /// The machines on which a job is to run, as far as its plan depends on them.
@@ -98,6 +138,9 @@ pub(crate) fn plan(
     files: &BTreeMap<String, PathBuf>,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Planned, Error> {
+    if let Some(fault) = &described.fault {
+        return Err(Error::Usage(fault.clone()));
+    }
     let mut settings = Settings { records: described.records, ..settings.clone() };
     let code = job.code()?;
     let envelope = |settings: &Settings| -> Result<Vec<u8>, Error> {

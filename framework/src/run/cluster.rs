@@ -138,7 +138,7 @@ impl<T> JobRequest<T> {
             ..SubmitOptions::default()
         };
         let started = start_job(&found.place, found.patience, plan, &submit)?;
-        Ok(JobHandle::new(started, Arc::new(output), self.files, warnings))
+        Ok(JobHandle::new(started, Arc::new(output), self.described.files, warnings))
     }
 
     /// Submits the job to a cluster, waits for its end and returns its output.

@@ -107,6 +107,6 @@ impl<T> JobRequest<T> {
             true => start_on_threads(plan, Arc::new(CodeOnly), &local.embedded())?,
             false => start_embedded(plan, &local.embedded())?,
         };
-        Ok(JobHandle::new(started, Arc::new(output), self.files, warnings))
+        Ok(JobHandle::new(started, Arc::new(output), self.described.files, warnings))
     }
 }

@@ -32,12 +32,10 @@ mod local;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_local::check_reads;
 use serde::Serialize;
-use serde_json::Value;
 
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
@@ -45,10 +43,10 @@ pub use handle::{JobHandle, Progress, ProgressWatch};
 pub use local::Local;
 
 use crate::input::BadRows;
-use crate::program::dataset::{Files, InputFiles, JobInput};
+use crate::program::dataset::{Files, JobInput};
 use crate::program::definition::{Definition, FoundDefinition};
 use crate::program::options::RunArguments;
-use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, encode, plan};
+use crate::program::plan::{Description, Planned, PlannedJob, Surroundings, plan};
 use crate::program::{ByteSize, Error, side_files};
 use crate::settings::Settings;
 
@@ -68,18 +66,9 @@ use crate::settings::Settings;
 pub fn job<Kind, D: Definition<Kind>>(definition: D) -> JobRequest<D::Item> {
     JobRequest {
         definition: FoundDefinition::of(&definition),
-        described: Description {
-            parameters: Value::Null,
-            inputs: Vec::new(),
-            named_inputs: Vec::new(),
-            output: PathBuf::new(),
-            reduces: None,
-            records: false,
-        },
+        described: Description::default(),
         output: None,
         arguments: RunArguments::silent(PathBuf::new()),
-        files: Vec::new(),
-        fault: None,
         item: PhantomData,
     }
 }
@@ -94,20 +83,13 @@ pub struct JobRequest<T> {
     /// Named by a person.
     output: Option<PathBuf>,
     arguments: RunArguments,
-    /// Datasets that the job reads.
-    files: Vec<Arc<Files>>,
-    /// The first mistake in this description.
-    fault: Option<String>,
     item: PhantomData<fn() -> T>,
 }
 
 impl<T> JobRequest<T> {
     /// Sets the parameters of the definition; without a call they are `()`.
     pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
-        match encode(parameters) {
-            Ok(encoded) => self.described.parameters = encoded,
-            Err(error) => self.reject(error.to_string()),
-        }
+        self.described.set_parameters(parameters);
         self
     }
 
@@ -117,7 +99,7 @@ impl<T> JobRequest<T> {
         I: IntoIterator,
         I::Item: JobInput,
     {
-        self.described.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
+        self.described.set_inputs(inputs);
         self
     }
 
@@ -127,16 +109,8 @@ impl<T> JobRequest<T> {
         I: IntoIterator,
         I::Item: JobInput,
     {
-        let paths: Vec<_> =
-            inputs.into_iter().map(|input| (Some(name.to_owned()), self.path_of(input))).collect();
-        self.described.named_inputs.extend(paths);
+        self.described.add_named_inputs(name, inputs);
         self
-    }
-
-    fn path_of(&mut self, input: impl JobInput) -> PathBuf {
-        let InputFiles { path, files } = input.named();
-        self.files.extend(files);
-        path
     }
 
     /// Sets the directory to create for the output. It stays, and typed pairs are written there as lines of text.
@@ -198,7 +172,7 @@ impl<T> JobRequest<T> {
     pub fn side_file(mut self, name: &str, path: impl AsRef<Path>) -> Self {
         match side_files::named(path.as_ref(), name) {
             Ok(file) => self.arguments.cluster.files.push(vec![file]),
-            Err(error) => self.reject(error),
+            Err(error) => self.described.reject(error),
         }
         self
     }
@@ -221,10 +195,6 @@ impl<T> JobRequest<T> {
         self
     }
 
-    fn reject(&mut self, fault: String) {
-        self.fault.get_or_insert(fault);
-    }
-
     fn settings(&self) -> Result<Settings, Error> {
         Ok(Settings {
             bad_rows: self.arguments.bad_rows,
@@ -241,9 +211,6 @@ impl<T> JobRequest<T> {
         finds_files: bool,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Planned, Error> {
-        if let Some(fault) = &self.fault {
-            return Err(Error::Usage(fault.clone()));
-        }
         let settings = self.settings()?;
         let described = Description {
             output: output.path().to_owned(),

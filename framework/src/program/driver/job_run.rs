@@ -10,8 +10,8 @@ use napreduce_protocol::printing::print_error;
 use serde::Serialize;
 
 use super::Driver;
-use crate::program::dataset::{Dataset, Files, InputFiles, JobInput};
-use crate::program::plan::{Description, PlannedJob, Surroundings, encode, plan};
+use crate::program::dataset::{Dataset, Files, JobInput};
+use crate::program::plan::{Description, PlannedJob, Surroundings, plan};
 use crate::program::{Error, report};
 
 /// One run of one job, under construction.
@@ -31,12 +31,7 @@ use crate::program::{Error, report};
 pub struct JobRun<'d, 'p, T = String> {
     driver: &'d mut Driver<'p>,
     job: PlannedJob<'p>,
-    /// With the parameters null until they are set.
     described: Description,
-    /// Why the parameters cannot be encoded, if they cannot.
-    fault: Option<Error>,
-    /// Datasets that the job reads.
-    files: Vec<Arc<Files>>,
     item: PhantomData<fn() -> T>,
 }
 
@@ -44,22 +39,16 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
     /// Creates a run with the options of the command line.
     pub(super) fn new(driver: &'d mut Driver<'p>, job: PlannedJob<'p>) -> JobRun<'d, 'p, T> {
         let described = Description {
-            parameters: serde_json::Value::Null,
             inputs: driver.run.inputs.clone(),
-            named_inputs: Vec::new(),
             output: driver.run.output.clone(),
-            reduces: None,
-            records: false,
+            ..Description::default()
         };
-        JobRun { driver, job, described, fault: None, files: Vec::new(), item: PhantomData }
+        JobRun { driver, job, described, item: PhantomData }
     }
 
     /// Sets the parameters of the definition; without a call they are `()`.
     pub fn parameters<P: Serialize>(mut self, parameters: &P) -> Self {
-        match encode(parameters) {
-            Ok(encoded) => self.described.parameters = encoded,
-            Err(error) => self.fault = Some(error),
-        }
+        self.described.set_parameters(parameters);
         self
     }
 
@@ -69,7 +58,7 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         I: IntoIterator,
         I::Item: JobInput,
     {
-        self.described.inputs = inputs.into_iter().map(|input| self.path_of(input)).collect();
+        self.described.set_inputs(inputs);
         self
     }
 
@@ -96,16 +85,8 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         if self.described.named_inputs.is_empty() {
             self.described.inputs.clear();
         }
-        let paths = inputs.into_iter().map(|input| (Some(name.to_owned()), self.path_of(input)));
-        let paths: Vec<_> = paths.collect();
-        self.described.named_inputs.extend(paths);
+        self.described.add_named_inputs(name, inputs);
         self
-    }
-
-    fn path_of(&mut self, input: impl JobInput) -> PathBuf {
-        let InputFiles { path, files } = input.named();
-        self.files.extend(files);
-        path
     }
 
     /// Sets the output directory.
@@ -123,9 +104,6 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
     /// Runs the job to its end, with its output in `--output` or in the directory of [`output`](JobRun::output), and
     /// prints its report.
     pub fn run(self) -> Result<JobReport, Error> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
         let driver = self.driver;
         driver.check_output(&self.described.output)?;
         // Workers place side files themselves.
@@ -148,7 +126,7 @@ impl<'d, 'p, T> JobRun<'d, 'p, T> {
         let ran = driver.execute(plan);
         if driver.run.cluster.leaves_interrupted() {
             // A detached job still needs its intermediate input.
-            self.files.into_iter().for_each(std::mem::forget);
+            self.described.files.into_iter().for_each(std::mem::forget);
         }
         let report = if is_intermediate { ran.map_err(Error::of_intermediate)? } else { ran? };
         if let Some(deadline) = &mut driver.deadline {

@@ -365,7 +365,7 @@ impl<'p> Driver<'p> {
 
 /// A job that a driver runs: a [`Definition`], or the name of one.
 pub trait DriverJob<Kind> {
-    /// What a record of the output is read back as.
+    /// The type as which a record of the output is read back.
     type Item;
 
     /// Finds the definition in the program.
