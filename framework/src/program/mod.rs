@@ -56,6 +56,7 @@ use napreduce_protocol::TaskError;
 #[cfg(feature = "cli")]
 use napreduce_protocol::printing::finish;
 use napreduce_task::{Definitions, TaskRunner, task_process_main, task_process_requested};
+#[cfg(feature = "cli")]
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
