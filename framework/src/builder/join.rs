@@ -28,9 +28,9 @@ const MEMORY_SHARE: u64 = 2;
 /// A row of either input.
 #[derive(Serialize, Deserialize)]
 pub enum Row<L, R> {
-    /// Of the left input.
+    /// A row of the left input.
     Left(L),
-    /// Of the right input.
+    /// A row of the right input.
     Right(R),
 }
 

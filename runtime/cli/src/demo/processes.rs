@@ -95,7 +95,7 @@ impl Up {
         let stdout = self.child.stdout.take().context("nap up has no output")?;
         let (lines, printed) = channel();
         thread::spawn(move || {
-            // Nobody receives the lines after the link.
+            // The lines after the link have no receiver.
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| drop(lines.send(line)));
         });
         Ok(printed)

@@ -21,7 +21,7 @@ use crate::scenario::names;
 /// Far longer than any step takes, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What a map does before its work.
+/// The step of a map before its work.
 type Before = dyn Fn(&TaskContext) -> Result<(), TaskError> + Send + Sync;
 
 /// A word count over text files.
