@@ -12,7 +12,7 @@ use super::assert_snapshot;
 mod files;
 
 /// Macros, functions, methods, variants and attributes whose arguments are error texts.
-const TAKE_ERRORS: [&str; 17] = [
+const TAKE_ERRORS: [&str; 18] = [
     "Err",
     "Refused",
     "Usage",
@@ -28,6 +28,7 @@ const TAKE_ERRORS: [&str; 17] = [
     "ok_or_else",
     "refuse",
     "refused",
+    "reject",
     "usage",
     "with_context",
 ];
