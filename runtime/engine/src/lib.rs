@@ -34,7 +34,7 @@ pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
     Attempt, ClusterView, DefaultOrder, Explanation, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
-    Reservation, Suspension, Tally, TaskHistory, Worker, accesses,
+    Reservation, Suspension, Tally, TaskHistory, TimeLeft, Worker, accesses,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};

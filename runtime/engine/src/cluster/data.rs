@@ -99,8 +99,7 @@ impl Cluster {
             TaskInput::OutputLost => {
                 let phase = &mut job.phases[id.kind];
                 phase.done -= 1;
-                let task = &phase.tasks[id.index as usize];
-                phase.worked.0 = phase.worked.0.saturating_sub(task.took.0);
+                phase.remove_work(phase.tasks[id.index as usize].took);
                 job.add_pending(id);
             }
         }

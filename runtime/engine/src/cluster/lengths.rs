@@ -57,6 +57,11 @@ impl KnownLengths {
         }
     }
 
+    /// Returns the durations of the last job of a name, if that succeeded.
+    pub fn of_name(&self, name: &str, kind: TaskKind) -> Option<Lengths> {
+        self.by_name.get(name).map(|(_, of)| of[kind]).filter(|lengths| lengths.tasks > 0)
+    }
+
     /// Returns the durations of the job's own completed tasks, else of the last job of its name, else of all
     /// jobs.
     pub fn of(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {

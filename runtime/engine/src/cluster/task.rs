@@ -89,6 +89,8 @@ pub(crate) struct Phase {
     pub done: u32,
     /// The total work time for the completed tasks.
     pub worked: Span,
+    /// The sum of the squares of those times, in microseconds.
+    pub squares: u128,
 }
 
 /// A task runs alone after this many workers died while it ran there.
@@ -136,7 +138,7 @@ impl Phase {
         let isolated = (0..).zip(&tasks).filter(|(_, task)| task.is_isolated()).map(|(index, _)| index);
         let isolated = isolated.collect();
         let mut phase = Phase { tasks, failed, isolated, done, ..Phase::of_reduces(0) };
-        phase.worked = phase.sum_of_work();
+        (phase.worked, phase.squares) = phase.sums_of_work();
         for index in 0..phase.total() {
             if phase.tasks[index as usize].state == TaskState::Pending {
                 phase.add_pending(index, preferred(index), &Racks::default());
@@ -228,9 +230,22 @@ impl Phase {
         }
     }
 
-    /// Computes the total work time for the completed tasks from scratch.
-    pub fn sum_of_work(&self) -> Span {
-        self.done_tasks().fold(Span::default(), |sum, task| sum + task.took)
+    /// Adds the work time of a task that is completed.
+    pub fn add_work(&mut self, took: Span) {
+        self.worked = self.worked + took;
+        self.squares += square(took);
+    }
+
+    /// Subtracts the work time of a completed task that has to run again.
+    pub fn remove_work(&mut self, took: Span) {
+        self.worked.0 = self.worked.0.saturating_sub(took.0);
+        self.squares = self.squares.saturating_sub(square(took));
+    }
+
+    /// Computes the total work time for the completed tasks, and the sum of the squares, from scratch.
+    pub fn sums_of_work(&self) -> (Span, u128) {
+        let add = |(sum, squares), task: &Task| (sum + task.took, squares + square(task.took));
+        self.done_tasks().fold((Span::default(), 0), add)
     }
 
     /// Returns the completed tasks.
@@ -291,4 +306,8 @@ impl Phase {
             self.local.entry(*worker).or_default().insert(index);
         }
     }
+}
+
+fn square(took: Span) -> u128 {
+    u128::from(took.0) * u128::from(took.0)
 }

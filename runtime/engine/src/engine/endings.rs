@@ -95,7 +95,7 @@ impl Engine {
         let took = took + attempt.kept;
         let job = self.cluster.job_mut(id.task.job);
         job.set_checkpoint(id.task, None);
-        job.phases[id.task.kind].worked = job.phases[id.task.kind].worked + took;
+        job.phases[id.task.kind].add_work(took);
         let task = self.cluster.task_mut(id.task);
         task.took = took;
         task.output_bytes = attempt.output_bytes;

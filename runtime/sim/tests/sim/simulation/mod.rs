@@ -7,6 +7,7 @@ mod chains;
 mod checkpoints;
 mod containers;
 mod conversion;
+mod estimates;
 mod failures;
 mod job_tasks;
 mod log;
