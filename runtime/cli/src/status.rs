@@ -7,9 +7,9 @@ use napreduce_protocol::requests::{Explain, ListJobs, ListWorkers};
 use napreduce_web::answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 
 use crate::cluster::ClusterArguments;
-use crate::format::FormatArguments;
+use crate::format::{FormatArguments, or_dash};
 use crate::ids::JOBS_MAX;
-use crate::job::phase_text;
+use crate::job::{left_text, phase_text};
 use crate::screen::Screen;
 
 /// Maximum jobs to show; `nap job list` shows all.
@@ -74,13 +74,13 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
                 job.state.to_owned(),
                 phase_text(job.map.clone()),
                 phase_text(job.reduce.clone()),
+                or_dash(job.left.map(left_text)),
                 why.clone().unwrap_or_default(),
             ]
         });
+        let headings = ["JOB", "NAME", "QUEUE", "STATE", "MAPS", "REDUCES", "LEFT", "WHY IT WAITS"];
         text.push('\n');
-        text.push_str(
-            &screen.table(&["JOB", "NAME", "QUEUE", "STATE", "MAPS", "REDUCES", "WHY IT WAITS"], rows),
-        );
+        text.push_str(&screen.table(&headings, rows));
     }
     if status.current.len() > SHOWN_MAX {
         let more = status.current.len() - SHOWN_MAX;
@@ -99,7 +99,7 @@ fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) 
 #[cfg(test)]
 mod tests {
     use napreduce_protocol::JobPhase;
-    use napreduce_web::answers::{JobAnswer, WarningAnswer};
+    use napreduce_web::answers::{JobAnswer, TimeLeftAnswer, WarningAnswer};
 
     use super::*;
     use crate::job::sample_summary as summary;
@@ -108,6 +108,11 @@ mod tests {
         let job = JobAnswer {
             job: format!("job_{number:04}"),
             state: JobPhase::Active.in_words(),
+            left: (!is_waiting).then_some(TimeLeftAnswer {
+                least_millis: 100_000,
+                likely_millis: 125_000,
+                most_millis: 180_000,
+            }),
             ..(&summary()).into()
         };
         let why = is_waiting.then(|| format!("job_{number:04} waits for a slot"));
@@ -134,9 +139,9 @@ mod tests {
             text(&status, &Screen::plain()),
             "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 running, 1 waiting, 1 succeeded, 1 killed\n\
              paused   1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J; start it again there: nap worker\n\n\
-             JOB       NAME       QUEUE    STATE   MAPS     REDUCES  WHY IT WAITS\n\
-             job_0009  wordcount  default  active  3/4 75%  -        job_0009 waits for a slot\n\
-             job_0008  wordcount  default  active  3/4 75%  -\n"
+             JOB       NAME       QUEUE    STATE   MAPS     REDUCES  LEFT             WHY IT WAITS\n\
+             job_0009  wordcount  default  active  3/4 75%  -        -                job_0009 waits for a slot\n\
+             job_0008  wordcount  default  active  3/4 75%  -        about 2 min 5 s\n"
         );
     }
 

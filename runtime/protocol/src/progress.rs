@@ -1,6 +1,6 @@
 //! The progress of a job, as plain numbers.
 
-use napreduce_engine::TaskKind;
+use napreduce_engine::{TaskKind, TimeLeft};
 use serde::{Deserialize, Serialize};
 
 /// The progress of one phase.
@@ -51,6 +51,9 @@ impl PhaseProgress {
 pub struct JobProgress {
     pub map: PhaseProgress,
     pub reduce: PhaseProgress,
+    /// When it will be done, from now; `None` while it waits for slots or too little is known.
+    #[serde(default)]
+    pub left: Option<TimeLeft>,
 }
 
 impl JobProgress {

@@ -176,7 +176,8 @@ impl Running<'_> {
             ..PhaseProgress::default()
         };
         let tasks = u32::try_from(self.plan.splits.len()).unwrap_or(u32::MAX);
-        let progress = JobProgress { map: phase(tasks, maps), reduce: phase(self.plan.reduces, reduces) };
+        let progress =
+            JobProgress { map: phase(tasks, maps), reduce: phase(self.plan.reduces, reduces), left: None };
         self.display.show(&progress);
     }
 

@@ -1,7 +1,9 @@
 //! The details of one job: status, counters, history.
 
+use jiff::Timestamp;
 use napreduce_history::{ENDED, ENDING};
 use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};
+use napreduce_web::answers::TimeLeftAnswer;
 
 use super::listing;
 use crate::format::{or_dash, span};
@@ -12,6 +14,16 @@ const NAME_COLUMNS_MAX: usize = 200;
 
 fn title(detail: &JobDetail) -> String {
     format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
+}
+
+fn now_millis() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// Formats an estimate with its range, such as `about 2 min 5 s (1 min 40 s to 3 min 0 s)`.
+fn left_text(left: TimeLeftAnswer) -> String {
+    let range = format!("{} to {}", span(left.least_millis), span(left.most_millis));
+    format!("{} ({range})", listing::left_text(left))
 }
 
 pub fn status(detail: &JobDetail, screen: &Screen) -> String {
@@ -28,7 +40,14 @@ pub fn status(detail: &JobDetail, screen: &Screen) -> String {
     line("reduces", listing::phase_text(&job.progress.reduce));
     line("submitted", screen.moment(job.submitted_millis));
     line("ended", or_dash(job.ended_millis.map(|ended| screen.moment(ended))));
-    line("took", or_dash(listing::took_millis(job).map(span)));
+    match listing::took_millis(job) {
+        Some(took) => line("took", span(took)),
+        None => {
+            line("elapsed", span(now_millis().saturating_sub(job.submitted_millis)));
+            let left = job.progress.left.map(|left| left_text(left.into()));
+            line("left", left.unwrap_or_else(|| "unknown while no task has a slot or progress".to_owned()));
+        }
+    }
     line("output", several_lines(&job.output.display().to_string()));
     if !detail.parts.is_empty() {
         let records: u64 = detail.parts.iter().map(|part| part.records).sum();

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use napreduce_cluster::ClusterClient;
 use napreduce_protocol::requests::ListJobs;
 use napreduce_protocol::{JobSummary, printing::print_error};
-use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
+use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer, TimeLeftAnswer};
 
 use crate::failure::usage;
 use crate::format::{FormatArguments, or_dash, span};
@@ -163,7 +163,8 @@ impl JobListArguments {
     }
 }
 
-/// Formats a table; the columns queue and priority are shown if any job has other than the default.
+/// Formats a table; the columns queue and priority are shown if any job has other than the default, the time
+/// left if any has an estimate.
 pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
     let has_queues = jobs.iter().any(|job| job.queue != DEFAULT_QUEUE);
     let has_priorities = jobs.iter().any(|job| job.priority != 0);
@@ -177,6 +178,9 @@ pub fn text(jobs: &[JobSummary], screen: &Screen) -> String {
         ("SUBMITTED", |job, screen| screen.minute(job.submitted_millis)),
         ("TOOK", |job, _| or_dash(took_millis(job).map(span))),
     ];
+    if jobs.iter().any(|job| job.progress.left.is_some()) {
+        columns.push(("LEFT", |job, _| or_dash(job.progress.left.map(|left| left_text(left.into())))));
+    }
     if has_priorities {
         columns.insert(3, ("PRIORITY", |job, _| job.priority.to_string()));
     }
@@ -196,6 +200,11 @@ pub fn took_millis(job: &JobSummary) -> Option<u64> {
     job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis))
 }
 
+/// Formats an estimate, such as `about 2 min 5 s`.
+pub fn left_text(left: TimeLeftAnswer) -> String {
+    format!("about {}", span(left.likely_millis))
+}
+
 /// Formats the finished tasks of a phase, such as `3/4 75%`.
 pub fn phase_text(phase: impl Into<PhaseAnswer>) -> String {
     let PhaseAnswer { tasks, done, percent, .. } = phase.into();
@@ -210,7 +219,7 @@ fn percent_text(phase: impl Into<PhaseAnswer>) -> String {
 
 #[cfg(test)]
 pub mod tests {
-    use napreduce_engine::JobId;
+    use napreduce_engine::{JobId, Span, TimeLeft};
     use napreduce_protocol::{JobPhase, JobProgress, PhaseProgress};
 
     use super::*;
@@ -227,7 +236,7 @@ pub mod tests {
             reason: Some("job_0007_m_0003 failed 4 times".to_owned()),
             submitted_millis: 1_790_000_000_000,
             ended_millis: Some(1_790_000_001_500),
-            progress: JobProgress { map, reduce: PhaseProgress::default() },
+            progress: JobProgress { map, ..JobProgress::default() },
             output: "/data/out".into(),
         }
     }
@@ -247,6 +256,23 @@ pub mod tests {
         let text = text(&[summary(), nightly], &Screen::plain());
         assert!(text.starts_with("JOB       NAME       USER  QUEUE    PRIORITY  STATE "), "{text}");
         assert!(text.contains("ada   nightly  5         failed"), "{text}");
+    }
+
+    #[test]
+    fn time_left_column_appears_if_a_job_has_an_estimate() {
+        let mut running =
+            JobSummary { phase: JobPhase::Active, reason: None, ended_millis: None, ..summary() };
+        let seconds = Span::from_secs;
+        running.progress.left =
+            Some(TimeLeft { least: seconds(100), likely: seconds(125), most: seconds(180) });
+        let text = text(&[summary(), running], &Screen::plain());
+        assert!(
+            text.starts_with(
+                "JOB       NAME       USER  STATE   MAPS  REDUCES  SUBMITTED          TOOK   LEFT"
+            ),
+            "{text}"
+        );
+        assert!(text.ends_with("-      about 2 min 5 s\n"), "{text}");
     }
 
     #[test]

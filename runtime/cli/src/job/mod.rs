@@ -9,7 +9,7 @@ mod trace;
 
 #[cfg(test)]
 pub use listing::tests::summary as sample_summary;
-pub use listing::{phase_text, text as jobs_text};
+pub use listing::{left_text, phase_text, text as jobs_text};
 pub use report::ReportFile;
 
 use anyhow::Result;

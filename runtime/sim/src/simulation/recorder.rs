@@ -214,7 +214,11 @@ fn ended_job(
         reason: outcome.reason().map(str::to_owned),
         submitted_millis: result.submitted.0 / 1_000,
         ended_millis: Some(now.0 / 1_000),
-        progress: JobProgress { map: progress(TaskKind::Map), reduce: progress(TaskKind::Reduce) },
+        progress: JobProgress {
+            map: progress(TaskKind::Map),
+            reduce: progress(TaskKind::Reduce),
+            left: None,
+        },
         output: PathBuf::new(),
     };
     let mut counters = recorded.counters;

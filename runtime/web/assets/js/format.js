@@ -41,6 +41,11 @@ export function count(number) {
   return Number(number).toLocaleString("en-GB");
 }
 
+/** An estimate of the time left. */
+export function about(left) {
+  return left ? `about ${span(left.likely_millis)}` : "";
+}
+
 /** The duration of something that has ended, or its duration so far. */
 export function taken(begun, ended) {
   return span(Math.max(0, (ended ?? now()) - begun));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use napreduce_engine::{Span, TimeLeft};
 use napreduce_history::ledger_of;
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSettings, JobSummary, PartReport,
@@ -31,6 +32,8 @@ pub struct JobAnswer {
     pub output: String,
     pub map: PhaseAnswer,
     pub reduce: PhaseAnswer,
+    /// When it will be done; `null` while it waits for slots or too little is known.
+    pub left: Option<TimeLeftAnswer>,
 }
 
 impl From<&JobSummary> for JobAnswer {
@@ -48,6 +51,26 @@ impl From<&JobSummary> for JobAnswer {
             output: job.output.to_string_lossy().into_owned(),
             map: (&job.progress.map).into(),
             reduce: (&job.progress.reduce).into(),
+            left: job.progress.left.map(TimeLeftAnswer::from),
+        }
+    }
+}
+
+/// The estimated time until a job is done.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct TimeLeftAnswer {
+    pub least_millis: u64,
+    pub likely_millis: u64,
+    pub most_millis: u64,
+}
+
+impl From<TimeLeft> for TimeLeftAnswer {
+    fn from(TimeLeft { least, likely, most }: TimeLeft) -> TimeLeftAnswer {
+        let millis = |span: Span| span.as_micros() / 1_000;
+        TimeLeftAnswer {
+            least_millis: millis(least),
+            likely_millis: millis(likely),
+            most_millis: millis(most),
         }
     }
 }

@@ -27,7 +27,7 @@ pub use filter::{JobFilter, TextFilter};
 pub use flows::FlowAnswer;
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,
-    PhaseAnswer, SettingsAnswer,
+    PhaseAnswer, SettingsAnswer, TimeLeftAnswer,
 };
 pub use ledger::{
     ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,

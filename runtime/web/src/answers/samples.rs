@@ -21,7 +21,7 @@ pub fn summary() -> JobSummary {
         reason: Some("job_0007_m_0003 failed 4 times".to_owned()),
         submitted_millis: 1_790_000_000_000,
         ended_millis: Some(1_790_000_001_500),
-        progress: JobProgress { map, reduce: PhaseProgress::default() },
+        progress: JobProgress { map, ..JobProgress::default() },
         output: "/data/out".into(),
     }
 }

@@ -199,7 +199,7 @@ mod tests {
             reason: None,
             submitted_millis,
             ended_millis: Some(submitted_millis + 1),
-            progress: JobProgress { map, reduce: PhaseProgress::default() },
+            progress: JobProgress { map, ..JobProgress::default() },
             output: "out".into(),
         }
     }

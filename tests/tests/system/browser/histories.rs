@@ -30,7 +30,7 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
             reason: Some(name.to_owned()),
             submitted_millis: BASE,
             ended_millis: Some(BASE + took),
-            progress: JobProgress { map, reduce: PhaseProgress::default() },
+            progress: JobProgress { map, ..JobProgress::default() },
             output: "/data/out".into(),
         })
     }

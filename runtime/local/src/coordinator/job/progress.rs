@@ -54,7 +54,11 @@ impl LiveJob {
 
     /// Returns the job's progress.
     pub(in crate::coordinator) fn progress(&self, view: &ClusterView<'_>) -> JobProgress {
-        JobProgress { map: self.phase(view, TaskKind::Map), reduce: self.phase(view, TaskKind::Reduce) }
+        JobProgress {
+            map: self.phase(view, TaskKind::Map),
+            reduce: self.phase(view, TaskKind::Reduce),
+            left: view.job(self.id()).and_then(|job| view.time_left(job)),
+        }
     }
 
     fn phase(&self, view: &ClusterView<'_>, kind: TaskKind) -> PhaseProgress {

@@ -1,7 +1,7 @@
 // The start page: slots in use, waiting jobs with their reasons, and the timeline of the last minutes.
 
 import { card, link, make, progress, renew, sentence, state, table } from "../elements.js";
-import { count } from "../format.js";
+import { about, count } from "../format.js";
 import { get } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
@@ -63,6 +63,7 @@ function current(status) {
       ["State", (job) => state(job.is_waiting && job.state === "active" ? "waiting" : job.state)],
       ["Maps", (job) => progress(job.map, "map")],
       ["Reduces", (job) => progress(job.reduce, "reduce")],
+      ["Left", (job) => about(job.left)],
       ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text"],
     ], shown, "Nothing runs. Submit a job with: PROGRAM INPUT --output DIR --cluster DIR"),
     more > 0 && make("p", { class: "under" }, link("/jobs?state=active,suspended,stopping", `${count(more)} more`)),

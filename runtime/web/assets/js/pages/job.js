@@ -1,7 +1,7 @@
 // One job: progress, reasons why it waits, orders, and tabs.
 
 import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
-import { moment, taken, utc } from "../format.js";
+import { about, moment, span, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
 import { TABS } from "./tabs.js";
@@ -52,10 +52,17 @@ function heading(job) {
       ["User, queue", `${job.user}, ${job.queue}, priority ${job.priority}`],
       ["Submitted", make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis))],
       [job.ended_millis === null ? "Takes" : "Took", taken(job.submitted_millis, job.ended_millis)],
+      ["Left", remaining(job)],
       ["Output", make("code", {}, job.output)],
       ["Parts", parts ? `${parts}, ${records.toLocaleString("en-GB")} records` : null],
     ]),
   ];
+}
+
+function remaining({ left, ended_millis: ended }) {
+  if (ended !== null) return null;
+  if (!left) return "unknown while it waits or has no progress";
+  return `${about(left)} (${span(left.least_millis)} to ${span(left.most_millis)})`;
 }
 
 function reasons(job, found) {

@@ -1,7 +1,7 @@
 // The list of jobs. The filters are part of the address, so that a link shows the same list.
 
 import { link, make, progress, renew, state, table } from "../elements.js";
-import { count, moment, taken, utc } from "../format.js";
+import { about, count, moment, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 
 const STATES = ["active", "suspended", "stopping", "succeeded", "failed", "killed"];
@@ -69,5 +69,6 @@ function rows(jobs, sorting) {
     ["Reduces", (job) => progress(job.reduce, "reduce"), null, "reduce"],
     ["Submitted", (job) => make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis)), null, "submitted"],
     ["Took", (job) => taken(job.submitted_millis, job.ended_millis), "number", "took"],
+    ["Left", (job) => about(job.left), "number"],
   ], jobs, "No matching jobs.", sorting);
 }

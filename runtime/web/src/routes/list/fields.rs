@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(Value::from(thin), json!([{ "job": "job_0007", "state": "failed" }]));
         let detail = select_fields(&[job], "job,stat").expect_err("unknown field").detail;
         assert!(
-            detail.starts_with("unknown field \"stat\"; expected ended_millis, job, map, name, output"),
+            detail.starts_with("unknown field \"stat\"; expected ended_millis, job, left, map, name, output"),
             "{detail}"
         );
     }

@@ -52,7 +52,7 @@ pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
         reason: None,
         submitted_millis: BASE,
         ended_millis: is_over.then_some(BASE + 2_000),
-        progress: JobProgress { map, reduce: PhaseProgress::default() },
+        progress: JobProgress { map, ..JobProgress::default() },
         output: "/data/out".into(),
     }
 }
