@@ -2,7 +2,6 @@
 //! a sample of keys.
 
 use std::any::Any;
-use std::sync::Arc;
 
 use napreduce_data::{CollectError, CollectStatistics, Collector, SavePlace, SavedCollection, SealedSegment};
 
@@ -40,69 +39,55 @@ enum Sink<K: Key, V: Value> {
     Collect(Collector<V::Owned>),
     /// Keys only, to find the cuts of a total order.
     Sample(Vec<Vec<u8>>),
-    /// Records of other types are emitted instead.
-    Convert(Box<dyn Conversion<K, V>>),
+    /// Values are emitted as the second field of their keys.
+    InKeys(Box<dyn EmitInKeys<K, V>>),
 }
 
-/// The conversion of emitted records, with the types of its result erased.
-trait Conversion<K: Key, V: Value>: Any {
+/// An [`Emit`] of compound keys. A trait object, because not every value can be a field of a key.
+trait EmitInKeys<K: Key, V: Value>: Any {
     fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>);
     fn check(&mut self) -> Result<(), CollectError>;
     fn sampled(&self) -> usize;
 }
 
-/// A conversion by a function from one record to records of other types.
-struct Converter<K: Key, V: Value, F> {
-    out: Emit<K, V>,
-    convert: Arc<F>,
-}
-
-impl<K, V, L, W, F> Conversion<K, V> for Converter<L, W, F>
-where
-    K: Key,
-    V: Value,
-    L: Key,
-    W: Value,
-    F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + 'static,
-{
-    #[inline]
+impl<K: Key, V: Key> EmitInKeys<K, V> for Emit<(K, V), ()> {
+    /// Encodes the fields one by one, because they have different lifetimes.
     fn emit(&mut self, key: K::Ref<'_>, value: V::Ref<'_>) {
-        (self.convert)(key, value, &mut self.out);
+        self.records += 1;
+        let bytes = &mut self.key_buffer;
+        bytes.clear();
+        K::encode(key, false, bytes);
+        V::encode(value, true, bytes);
+        match &mut self.sink {
+            Sink::Collect(collector) if collector.combines() => collector.emit_value(bytes, ()),
+            Sink::Collect(collector) => collector.emit_bytes(bytes, &[]),
+            Sink::Sample(keys) => keys.push(bytes.clone()),
+            Sink::InKeys(_) => unreachable!("compound keys are emitted into a collector or a sample"),
+        }
     }
 
     fn check(&mut self) -> Result<(), CollectError> {
-        self.out.check()
+        Emit::check(self)
     }
 
     fn sampled(&self) -> usize {
-        self.out.sampled()
+        Emit::sampled(self)
     }
 }
 
-impl<A: Key, B: Key, V: Value> Emit<(A, B), V> {
-    /// Emits a record whose key fields have different lifetimes.
-    #[inline]
-    pub(crate) fn emit_fields(&mut self, first: A::Ref<'_>, second: B::Ref<'_>, value: V::Owned) {
-        self.records += 1;
-        self.key_buffer.clear();
-        A::encode(first, false, &mut self.key_buffer);
-        B::encode(second, true, &mut self.key_buffer);
-        put_owned(&mut self.sink, &self.key_buffer, value, &mut self.value_buffer);
+impl<K: Key, V: Key> Emit<(K, V), ()> {
+    /// Takes values instead of the second field of the key.
+    pub(crate) fn take_values(self) -> Emit<K, V> {
+        Emit { records: self.records, ..Emit::new(Sink::InKeys(Box::new(self))) }
     }
 }
 
-/// Puts an encoded key and an owned value into a sink.
-#[inline]
-fn put_owned<K: Key, V: Value>(sink: &mut Sink<K, V>, key: &[u8], value: V::Owned, buffer: &mut Vec<u8>) {
-    match sink {
-        Sink::Collect(collector) if collector.combines() => collector.emit_value(key, value),
-        Sink::Collect(collector) => {
-            buffer.clear();
-            V::encode_owned(&value, true, buffer);
-            collector.emit_bytes(key, buffer);
-        }
-        Sink::Sample(keys) => keys.push(key.to_vec()),
-        Sink::Convert(_) => unreachable!("a conversion emits into a collector or a sample"),
+impl<K: Key, V: Key> Emit<K, V> {
+    /// Undoes [`take_values`](Emit::take_values).
+    pub(crate) fn into_keys_with_values(self) -> Emit<(K, V), ()> {
+        let Sink::InKeys(out) = self.sink else { unreachable!("it was made by `take_values`") };
+        let out: Box<dyn Any> = out;
+        *out.downcast().expect("the types of key and value are the same")
     }
 }
 
@@ -114,25 +99,6 @@ impl<K: Key, V: Value> Emit<K, V> {
 
     pub(crate) fn into_sample() -> Self {
         Self::new(Sink::Sample(Vec::new()))
-    }
-
-    /// Converts each record by `convert` and emits the result into `out`.
-    pub(crate) fn converting<L, W, F>(out: Emit<L, W>, convert: Arc<F>) -> Self
-    where
-        L: Key,
-        W: Value,
-        F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + 'static,
-    {
-        let records = out.records;
-        Emit { records, ..Self::new(Sink::Convert(Box::new(Converter { out, convert }))) }
-    }
-
-    /// Returns the output of a conversion by a function of the type of `convert`.
-    pub(crate) fn into_converted<L: Key, W: Value, F: 'static>(self, _convert: &F) -> Emit<L, W> {
-        let Sink::Convert(conversion) = self.sink else { unreachable!("it was made by `converting`") };
-        let conversion: Box<dyn Any> = conversion;
-        let converter: Box<Converter<L, W, F>> = conversion.downcast().expect("its types are unchanged");
-        converter.out
     }
 
     fn new(sink: Sink<K, V>) -> Self {
@@ -153,16 +119,8 @@ impl<K: Key, V: Value> Emit<K, V> {
                 collector.emit_bytes(key, V::bytes(value, &mut self.value_buffer));
             }
             Sink::Sample(keys) => keys.push(K::bytes(key, &mut self.key_buffer).to_vec()),
-            Sink::Convert(conversion) => conversion.emit(key, value),
+            Sink::InKeys(out) => out.emit(key, value),
         }
-    }
-
-    /// As `emit`, for a value in owned form.
-    #[inline]
-    pub(crate) fn emit_owned(&mut self, key: K::Ref<'_>, value: V::Owned) {
-        self.records += 1;
-        let key = K::bytes(key, &mut self.key_buffer);
-        put_owned(&mut self.sink, key, value, &mut self.value_buffer);
     }
 
     /// Returns the number of records emitted so far.
@@ -206,14 +164,14 @@ impl<K: Key, V: Value> Emit<K, V> {
         match &mut self.sink {
             Sink::Collect(collector) => collector.check(),
             Sink::Sample(_) => Ok(()),
-            Sink::Convert(conversion) => conversion.check(),
+            Sink::InKeys(out) => out.check(),
         }
     }
 
     pub(crate) fn seal(self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
         match self.sink {
             Sink::Collect(collector) => collector.finish(),
-            Sink::Sample(_) | Sink::Convert(_) => unreachable!("only a map task seals its output"),
+            Sink::Sample(_) | Sink::InKeys(_) => unreachable!("only a map task seals its output"),
         }
     }
 
@@ -221,7 +179,7 @@ impl<K: Key, V: Value> Emit<K, V> {
     pub(crate) fn save(self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
         match self.sink {
             Sink::Collect(collector) => collector.save(place),
-            Sink::Sample(_) | Sink::Convert(_) => unreachable!("only a map task saves its output"),
+            Sink::Sample(_) | Sink::InKeys(_) => unreachable!("only a map task saves its output"),
         }
     }
 
@@ -229,13 +187,13 @@ impl<K: Key, V: Value> Emit<K, V> {
         match &self.sink {
             Sink::Collect(_) => 0,
             Sink::Sample(keys) => keys.len(),
-            Sink::Convert(conversion) => conversion.sampled(),
+            Sink::InKeys(out) => out.sampled(),
         }
     }
 
     pub(crate) fn into_sampled_keys(self) -> Vec<Vec<u8>> {
         match self.sink {
-            Sink::Collect(_) | Sink::Convert(_) => Vec::new(),
+            Sink::Collect(_) | Sink::InKeys(_) => Vec::new(),
             Sink::Sample(keys) => keys,
         }
     }

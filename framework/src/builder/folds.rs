@@ -7,7 +7,7 @@ use crate::emit::Emit;
 use crate::output::Text;
 use crate::output::{TextElement, TextField};
 use crate::records::{Pairs, TypedRecords};
-use crate::user_code::{CombineStage, NoCombine, PartitionChoice};
+use crate::user_code::{CombineStage, NoCombine};
 use crate::values::Values;
 
 use super::Job;
@@ -103,11 +103,7 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     {
         let ratio = |(total, count)| V::ratio(total, count);
         if !V::IS_ORDERED {
-            return self.aggregate::<(V::Total, u64), f64>(
-                |value| (V::to_owned(value).exact(), 1),
-                Sum::add,
-                ratio,
-            );
+            return self.aggregate::<(V::Total, u64), f64>(|value| (value.exact(), 1), Sum::add, ratio);
         }
         let add = |sum: &mut (V::Total, u64), value: V| sum.add((value.exact(), 1));
         self.fold_in_order((V::Total::zero(), 0), add, ratio)
@@ -181,11 +177,8 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
                 }
             }
         };
-        self.convert_values::<List<V>>(
-            move |value| if n == 0 { Vec::new() } else { vec![V::to_owned(value)] },
-        )
-        .combine(add)
-        .totals()
+        let list = move |value| if n == 0 { Vec::new() } else { vec![value] };
+        self.aggregate::<List<V>, List<V>>(list, add, |top| top)
     }
 
     /// Returns the first value of each group: in the order of the rest of the key after the group, then of the
@@ -249,23 +242,6 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
         self.combine(fold).totals()
     }
 
-    /// Makes an accumulator of each value, folds those of each group, and finishes the result.
-    fn aggregate<A: Value, X: Value>(
-        self,
-        prepare: impl Fn(V::Ref<'_>) -> A::Owned + Send + Sync + 'static,
-        fold: impl Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
-        finish: impl Fn(A::Owned) -> X::Owned + Send + Sync + 'static,
-    ) -> Job<(G, X)>
-    where
-        X::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
-    {
-        self.convert_values::<A>(prepare)
-            .combine(fold)
-            .output(Pairs::<G, X>::default())
-            .reduce_total(move |group, total, out| out.emit_owned(group, &finish(total)))
-    }
-
     /// Folds the values of each group in their order, without a combiner.
     fn fold_in_order<A: Clone + Send + Sync + 'static, X: Value>(
         self,
@@ -282,16 +258,6 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
             values.owned().for_each(|value| fold(&mut result, value));
             out.emit_owned(group, &finish(result));
         })
-    }
-
-    fn convert_values<A: Value>(
-        self,
-        prepare: impl Fn(V::Ref<'_>) -> A::Owned + Send + Sync + 'static,
-    ) -> MapStage<K, A, NoCombine, G, Text> {
-        self.convert(
-            |partition| partition,
-            move |key, value, out: &mut Emit<K, A>| out.emit_owned(key, prepare(value)),
-        )
     }
 }
 
@@ -314,10 +280,7 @@ impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
     where
         for<'a> K::Ref<'a>: TextField,
     {
-        let sorted = self.convert(PartitionChoice::of_first, |key, value, out: &mut Emit<(K, V), ()>| {
-            out.emit_fields(key, value, ())
-        });
-        let sorted = sorted.combine(|(), ()| ()).group_by::<K>().output(Pairs::<K, u64>::default());
+        let sorted = self.values_in_keys().combine(|(), ()| ()).output(Pairs::<K, u64>::default());
         sorted.reduce(|key, values, out| {
             let (mut before, mut count) = (None::<Vec<u8>>, 0);
             while let Some((entry, _)) = values.next_encoded() {

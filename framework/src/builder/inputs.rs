@@ -1,7 +1,5 @@
 //! The inputs of a job in order, each with its format and map behind an untyped interface for a whole split.
 
-use std::sync::Arc;
-
 use napreduce_protocol::TaskError;
 
 use crate::codec::{Key, Value};
@@ -10,8 +8,8 @@ use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, check_files, plan_splits,
 };
 use crate::settings::Settings;
-use crate::task::converted::ConvertedMap;
 use crate::task::map::{OpenMap, TypedMap};
+use crate::task::values_in_keys::ValuesInKeys;
 use crate::user_code::Mapper;
 
 use super::error::DefinitionError;
@@ -72,14 +70,7 @@ impl<M: Mapper> InputMap<M::Key, M::Value> for TypedMap<M> {
     }
 }
 
-impl<K, V, L, W, F> InputMap<L, W> for ConvertedMap<dyn InputMap<K, V>, K, V, F>
-where
-    K: Key,
-    V: Value,
-    L: Key,
-    W: Value,
-    F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
-{
+impl<K: Key, V: Key> InputMap<(K, V), ()> for ValuesInKeys<dyn InputMap<K, V>> {
     fn plan(&self, files: &[InputFile], split_size: u64) -> Result<Vec<InputSplit>, InputError> {
         self.map.plan(files, split_size)
     }
@@ -93,10 +84,9 @@ where
         split: &Split,
         wanted: usize,
         memory: u64,
-        out: Emit<L, W>,
-    ) -> Result<Emit<L, W>, TaskError> {
-        let out = Emit::converting(out, Arc::clone(&self.convert));
-        Ok(self.map.sample(split, wanted, memory, out)?.into_converted(&*self.convert))
+        out: Emit<(K, V), ()>,
+    ) -> Result<Emit<(K, V), ()>, TaskError> {
+        Ok(self.map.sample(split, wanted, memory, out.take_values())?.into_keys_with_values())
     }
 
     fn saves(&self) -> bool {
@@ -133,23 +123,20 @@ impl<K: Key, V: Value> InputMaps<K, V> {
         self
     }
 
-    /// Converts each record that a map emits.
-    pub(super) fn convert<L, W, F>(self, convert: F) -> InputMaps<L, W>
-    where
-        L: Key,
-        W: Value,
-        F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
-    {
-        let convert = Arc::new(convert);
-        let list = self.list.into_iter().map(|NamedInput { name, map }| {
-            let map = Box::new(ConvertedMap::new(map, Arc::clone(&convert)));
-            NamedInput { name, map: map as Box<dyn InputMap<L, W>> }
-        });
-        InputMaps { list: list.collect() }
-    }
-
     pub(super) fn names(&self) -> Vec<Option<String>> {
         self.list.iter().map(|input| input.name.clone()).collect()
+    }
+
+    /// Emits each value as the second field of its key.
+    pub(super) fn values_in_keys(self) -> InputMaps<(K, V), ()>
+    where
+        V: Key,
+    {
+        let list = self.list.into_iter().map(|NamedInput { name, map }| {
+            let map: Box<dyn InputMap<(K, V), ()>> = Box::new(ValuesInKeys { map });
+            NamedInput { name, map }
+        });
+        InputMaps { list: list.collect() }
     }
 
     /// Checks the names.

@@ -4,6 +4,7 @@
 use napreduce_protocol::{CheckpointSupport, MapTask, ReduceTask, TaskError};
 use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 
+use crate::codec::Value;
 use crate::emit::Emit;
 use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, combine,
@@ -15,7 +16,7 @@ use crate::state::Save;
 use crate::task::map::MapWork;
 use crate::task::map_only::MapOnlyWork;
 use crate::task::reduce::ReduceWork;
-use crate::user_code::{CombineStage, Grouping, PartMap, PartitionChoice, Reducer};
+use crate::user_code::{Combining, Grouping, PartMap, PartitionChoice, Reducer};
 
 use super::error::{DefinitionError, REDUCES};
 use super::inputs::InputMaps;
@@ -84,9 +85,9 @@ pub(super) fn refusals<I: InputFormat>(input: &I, files: &[InputFile], split_siz
         .collect()
 }
 
-/// A job with a reduce.
-pub(crate) struct MapReduce<C, R: Reducer> {
-    pub inputs: InputMaps<R::Key, R::Value>,
+/// A job with a reduce. Its maps emit values of type `V`.
+pub(crate) struct MapReduce<V: Value, C, R: Reducer> {
+    pub inputs: InputMaps<R::Key, V>,
     pub combine: C,
     pub partition: PartitionChoice<R::Key>,
     pub grouping: Grouping<R::Group>,
@@ -96,7 +97,7 @@ pub(crate) struct MapReduce<C, R: Reducer> {
     pub settings: Settings,
 }
 
-impl<C: CombineStage<R::Value>, R: Reducer> TaskRunner for MapReduce<C, R> {
+impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> TaskRunner for MapReduce<V, C, R> {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
         let MapReduce { inputs, combine, partition, settings, .. } = self;
         let grouping = self.grouping.prefix_length;
@@ -110,7 +111,7 @@ impl<C: CombineStage<R::Value>, R: Reducer> TaskRunner for MapReduce<C, R> {
     }
 }
 
-impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
+impl<V: Value, C: Combining<V, Total = R::Value>, R: Reducer> Pipeline for MapReduce<V, C, R> {
     fn check(&self) -> Result<(), DefinitionError> {
         self.inputs.check()?;
         self.output.check()?;

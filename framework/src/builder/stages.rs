@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use napreduce_data::Combiner;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,8 +14,8 @@ use crate::records::Pairs;
 use crate::settings::Settings;
 use crate::state::Resumable;
 use crate::user_code::{
-    CombineStage, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome, PartitionChoice, ReduceClosure,
-    Reducer, ResumableClosure, ResumableMapper, ResumableReducer,
+    Aggregate, CombineStage, Combining, Fold, Grouping, MapClosure, Mapper, NoCombine, Outcome,
+    PartitionChoice, ReduceClosure, Reducer, ResumableClosure, ResumableMapper, ResumableReducer,
 };
 use crate::values::Values;
 
@@ -76,20 +75,37 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
 }
 
 impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
-    /// Converts each record that a map emits, and the partition of its key.
-    pub(super) fn convert<L, W, F>(
+    /// Makes an accumulator of each value, folds those of each group, and finishes the result.
+    pub(super) fn aggregate<A: Value, X: Value>(
         self,
-        partition: impl FnOnce(PartitionChoice<K>) -> PartitionChoice<L>,
-        convert: F,
-    ) -> MapStage<L, W, NoCombine, G, Text>
+        prepare: impl Fn(V::Owned) -> A::Owned + Send + Sync + 'static,
+        fold: impl Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
+        finish: impl Fn(A::Owned) -> X::Owned + Send + Sync + 'static,
+    ) -> Job<(G, X)>
     where
-        L: Key,
-        W: Value,
-        F: Fn(K::Ref<'_>, V::Ref<'_>, &mut Emit<L, W>) + Send + Sync + 'static,
+        X::Owned: TextField,
+        for<'a> G::Ref<'a>: TextField,
     {
-        let Said { inputs, reduces, named, partition: choice } = self.said;
-        let said = Said { inputs: inputs.convert(convert), partition: partition(choice), reduces, named };
-        MapStage { said, combine: NoCombine, grouping: self.grouping, output: Text }
+        let combine = Aggregate::<A, _, _>::new(prepare, fold);
+        let fold = combine.fold.clone();
+        let reduce =
+            move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<Pairs<G, X>>| {
+                if let Some(total) = fold.total(values) {
+                    out.emit_owned(group, &finish(total));
+                }
+            };
+        let MapStage { said, grouping, .. } = self;
+        MapStage { said, combine, grouping, output: Pairs::default() }.finish(ReduceClosure::new(reduce))
+    }
+}
+
+impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
+    /// Emits each value as the second field of its key, so that the values of a group are sorted.
+    pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, Text> {
+        let Said { inputs, partition, reduces, named } = self.said;
+        let said = Said { inputs: inputs.values_in_keys(), partition: partition.of_first(), reduces, named };
+        let grouping = Grouping::prefix(<(K, V) as GroupBy<K>>::prefix_length);
+        MapStage { said, combine: NoCombine, grouping, output: Text }
     }
 }
 
@@ -147,12 +163,26 @@ where
     {
         let fold = self.combine.clone();
         self.reduce(move |group, values: &mut Values<'_, K, V>, out: &mut Output<O>| {
-            let total = values.owned().reduce(|mut total, more| {
-                fold.fold(&mut total, more);
-                total
-            });
-            // `None` if the first value could not be read, which fails the task.
-            total.map_or(Ok(()), |total| reduce(group, total, out).outcome())
+            fold.total(values).map_or(Ok(()), |total| reduce(group, total, out).outcome())
+        })
+    }
+}
+
+impl<K: Key, V: Value, C: Combining<V>, G: Key, O: OutputFormat> MapStage<K, V, C, G, O> {
+    fn finish<R>(self, reducer: R) -> Job<O::Item>
+    where
+        R: Reducer<Group = G, Key = K, Value = C::Total, Output = O>,
+    {
+        let Said { inputs, partition, reduces, named } = self.said;
+        Job::new(MapReduce {
+            inputs,
+            combine: self.combine,
+            partition,
+            grouping: self.grouping,
+            reducer,
+            reduces,
+            output: OutputDefinition::new(self.output, named),
+            settings: Settings::default(),
         })
     }
 }
@@ -371,17 +401,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         R: Reducer<Group = G, Key = K, Value = V, Output = O>,
     {
-        let Said { inputs, partition, reduces, named } = self.said;
-        Job::new(MapReduce {
-            inputs,
-            combine: self.combine,
-            partition,
-            grouping: self.grouping,
-            reducer,
-            reduces,
-            output: OutputDefinition::new(self.output, named),
-            settings: Settings::default(),
-        })
+        self.finish(reducer)
     }
 
     /// As [`reducer`](MapStage::reducer), with a state that is saved in checkpoints: it must be

@@ -16,7 +16,7 @@ use crate::input::{BadRows, InputFormat, InputPlace};
 use crate::output::ResumeError;
 use crate::settings::Settings;
 use crate::state::{Save, unsaved};
-use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
+use crate::user_code::{Combining, Mapper, PartitionChoice, TaskInfo};
 
 /// The loop of a map and its start position.
 type Begun<'a, K, V> = (Box<dyn MapLoop<K, V> + 'a>, ReadPosition);
@@ -33,7 +33,7 @@ pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
     pub(crate) context: &'a TaskContext,
 }
 
-impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
+impl<K: Key, V: Value, C: Combining<V>> MapWork<'_, K, V, C> {
     /// Maps one split and seals its output.
     pub(crate) fn run(&self) -> Result<MapResult, TaskError> {
         let begun = start(
@@ -101,7 +101,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
             output: task.output.clone(),
             memory_file: task.memory_file.clone().map(|memory| (memory.path, memory.bytes)),
             label: context.attempt().to_string(),
-            encoding: encoding::<K, V>(),
+            encoding: encoding::<K, C::Total>(),
             compression: settings.compression(),
             partitioning: self.partition.partitioning(task.partitions, &task.cuts, self.grouping),
             fan_in: settings.fan_in as usize,

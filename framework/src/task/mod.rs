@@ -14,7 +14,6 @@
 //! ```
 
 pub(crate) mod bad_records;
-pub(crate) mod converted;
 pub(crate) mod errors;
 mod groups;
 pub(crate) mod map;
@@ -22,6 +21,7 @@ pub(crate) mod map_only;
 mod reading;
 pub(crate) mod reduce;
 mod saving;
+pub(crate) mod values_in_keys;
 
 /// One attempt at a task; it prints as in logs and commands.
 ///

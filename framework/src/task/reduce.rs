@@ -17,7 +17,7 @@ use super::saving::{Saving, Start, base_of, give_back, named_bytes, part_error, 
 use crate::output::{Output, OutputDefinition, ResumeError};
 use crate::settings::{FAN_IN_DEFAULT, Settings};
 use crate::state::unsaved;
-use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
+use crate::user_code::{Grouping, Merging, Reducer, TaskInfo};
 
 /// The reduce of a job.
 pub(crate) struct ReduceWork<'a, R: Reducer, C> {
@@ -38,7 +38,7 @@ struct Parts<R: Reducer> {
     in_group: bool,
 }
 
-impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
+impl<R: Reducer, C: Merging> ReduceWork<'_, R, C> {
     /// Reduces one partition and writes its part file.
     pub(crate) fn run(&self) -> Result<ReduceResult, TaskError> {
         let (task, context) = (self.task, self.context);

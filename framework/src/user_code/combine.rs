@@ -8,7 +8,8 @@ use napreduce_data::{
     CollectError, Collector, CollectorSettings, Combiner, ReduceError, ReduceInput, ReduceSettings,
 };
 
-use crate::codec::Value;
+use crate::codec::{Key, Value};
+use crate::values::Values;
 
 /// Combines records of one key before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
 ///
@@ -29,15 +30,21 @@ use crate::codec::Value;
 ///
 /// Sealed: only these two types implement it.
 #[must_use = "it is part of a map stage"]
-pub trait CombineStage<V: Value>: Combining<V> {}
+pub trait CombineStage<V: Value>: Combining<V, Total = V> {}
 
-impl<V: Value, C: Combining<V>> CombineStage<V> for C {}
+impl<V: Value, C: Combining<V, Total = V>> CombineStage<V> for C {}
 
-/// Constructors for collecting and merging records, with or without a fold.
-pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
+/// The constructor for collecting values of type `V`, with or without a fold.
+pub trait Combining<V: Value>: Merging {
+    /// The type of the values that are shuffled.
+    type Total: Value;
+
     /// Returns a collector for one map task.
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError>;
+}
 
+/// The constructor for merging shuffled records, with or without a fold.
+pub trait Merging: Clone + Send + Sync + 'static {
     /// Returns the merged input of one reduce task.
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError>;
 }
@@ -60,10 +67,14 @@ pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
 pub struct NoCombine;
 
 impl<V: Value> Combining<V> for NoCombine {
+    type Total = V;
+
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
         Collector::plain(settings)
     }
+}
 
+impl Merging for NoCombine {
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open(settings)
     }
@@ -100,6 +111,16 @@ impl<V, F> Fold<V, F> {
     }
 }
 
+impl<V: Value, F: Fn(&mut V::Owned, V::Owned)> Fold<V, F> {
+    /// Folds the values of a group. Returns `None` if the first one cannot be read, which fails the task.
+    pub(crate) fn total<K: Key>(&self, values: &mut Values<'_, K, V>) -> Option<V::Owned> {
+        values.owned().reduce(|mut total, more| {
+            (self.fold)(&mut total, more);
+            total
+        })
+    }
+}
+
 impl<V, F> Clone for Fold<V, F> {
     fn clone(&self) -> Self {
         Fold { fold: Arc::clone(&self.fold), types: PhantomData }
@@ -111,10 +132,18 @@ where
     V: Value,
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
 {
+    type Total = V;
+
     fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
         Collector::combining(settings, self.clone())
     }
+}
 
+impl<V, F> Merging for Fold<V, F>
+where
+    V: Value,
+    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
+{
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open_combining(settings, self)
     }
@@ -145,5 +174,49 @@ where
     #[inline]
     fn heap_bytes(&self, value: &V::Owned) -> usize {
         V::heap_bytes(value)
+    }
+}
+
+/// A fold of accumulators of type `A`, each of which is made of one emitted value.
+pub(crate) struct Aggregate<A, P, F> {
+    prepare: Arc<P>,
+    pub(crate) fold: Fold<A, F>,
+}
+
+impl<A, P, F> Aggregate<A, P, F> {
+    pub(crate) fn new(prepare: P, fold: F) -> Self {
+        Aggregate { prepare: Arc::new(prepare), fold: Fold::new(fold) }
+    }
+}
+
+impl<A, P, F> Clone for Aggregate<A, P, F> {
+    fn clone(&self) -> Self {
+        Aggregate { prepare: Arc::clone(&self.prepare), fold: self.fold.clone() }
+    }
+}
+
+impl<V, A, P, F> Combining<V> for Aggregate<A, P, F>
+where
+    V: Value,
+    A: Value,
+    P: Fn(V::Owned) -> A::Owned + Send + Sync + 'static,
+    F: Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
+{
+    type Total = A;
+
+    fn collector(&self, settings: CollectorSettings) -> Result<Collector<V::Owned>, CollectError> {
+        let prepare = Arc::clone(&self.prepare);
+        Collector::preparing(settings, self.fold.clone(), move |value| prepare(value))
+    }
+}
+
+impl<A, P, F> Merging for Aggregate<A, P, F>
+where
+    A: Value,
+    P: Send + Sync + 'static,
+    F: Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
+{
+    fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
+        self.fold.reduce_input(settings)
     }
 }

@@ -11,6 +11,7 @@ mod reducer;
 mod resumable;
 mod task_info;
 
+pub(crate) use combine::{Aggregate, Combining, Merging};
 pub use combine::{CombineStage, Fold, NoCombine};
 pub(crate) use flat_map::FlatMapper;
 pub use flat_map::{Emitted, FlatMap};

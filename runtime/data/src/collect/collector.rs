@@ -133,9 +133,23 @@ impl<V> Collector<V> {
     where
         V: 'static,
     {
+        Collector::preparing(settings, combiner, |value| value)
+    }
+
+    /// Creates a collector that makes an accumulator of each value and folds those of equal keys.
+    ///
+    /// # Errors
+    /// Fails if the settings are invalid.
+    pub fn preparing<C, P>(settings: CollectorSettings, combiner: C, prepare: P) -> Result<Self, CollectError>
+    where
+        C: Combiner + 'static,
+        P: Fn(V) -> C::Value + 'static,
+        V: 'static,
+    {
         Collector::new(settings, |budget| {
-            let table = Table::new(combiner, budget.table_max(), budget.take(0));
-            Some(Combining { batch: Batch::new(table.window()), table: Box::new(table) })
+            let table = Table::new(combiner, prepare, budget.table_max(), budget.take(0));
+            let table: Box<dyn Absorb<V>> = Box::new(table);
+            Some(Combining { batch: Batch::new(table.window()), table })
         })
     }
 

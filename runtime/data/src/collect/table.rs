@@ -1,6 +1,8 @@
 //! The combine table: hash aggregation in front of the sort. It grows within its share of memory, flushes
 //! when full, and is dropped if combining does not shrink the data.
 
+use std::cell::Cell;
+
 use crate::budget::Grant;
 use crate::collect::batch::{BATCH, Batch, Emitted};
 use crate::collect::buffer::SortBuffer;
@@ -39,8 +41,10 @@ pub(crate) struct CombineCounts {
     pub bypassed: bool,
 }
 
-pub(crate) struct Table<C: Combiner> {
+pub(crate) struct Table<C: Combiner, P> {
     combiner: C,
+    /// Makes the accumulator of an emitted value.
+    prepare: P,
     slots: Slots<C::Value>,
     long: LongKeys,
     /// Values of the current batch that were not found in their home slots.
@@ -55,10 +59,11 @@ pub(crate) struct Table<C: Combiner> {
     encoded: Vec<u8>,
 }
 
-impl<C: Combiner> Table<C> {
-    pub(crate) fn new(combiner: C, memory_max: usize, grant: Grant) -> Table<C> {
+impl<C: Combiner, P> Table<C, P> {
+    pub(crate) fn new(combiner: C, prepare: P, memory_max: usize, grant: Grant) -> Table<C, P> {
         Table {
             combiner,
+            prepare,
             slots: Slots::new(CAPACITY_MIN),
             long: LongKeys::new(memory_max),
             missed: Vec::new(),
@@ -109,27 +114,41 @@ impl<C: Combiner> Table<C> {
         self.long.clear();
     }
 
+    /// Flushes the table and frees its memory.
+    fn release(&mut self, sink: &mut SortBuffer) {
+        self.flush(sink);
+        self.slots = Slots::new(CAPACITY_MIN);
+        self.long = LongKeys::new(0);
+        self.grant.set(0);
+        sink.take_table_share();
+    }
+
     /// Drops the table if it did not shrink the last window enough.
     fn check_window(&mut self, sink: &mut SortBuffer) {
         if self.window_taken * SHRINK_MIN.1 < self.window_new * SHRINK_MIN.0 {
             self.counts.bypassed = true;
-            self.finish(sink);
+            self.release(sink);
         }
         self.window_taken = 0;
         self.window_new = 0;
     }
 
-    fn fold_batch(&mut self, batch: &mut Batch<C::Value>) {
+    fn fold_batch<V>(&mut self, batch: &mut Batch<V>)
+    where
+        P: Fn(V) -> C::Value,
+    {
         let before = self.slots.count();
-        let Table { combiner, slots, long, missed, heap, .. } = self;
-        *heap += batch.emitted.iter().map(|emitted| combiner.heap_bytes(&emitted.value)).sum::<usize>();
+        let Table { combiner, prepare, slots, long, missed, .. } = self;
+        let heap = Cell::new(self.heap);
         let mut fold = |into: &mut C::Value, more: C::Value| {
             let separate = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
             combiner.fold(into, more);
-            *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(separate);
+            heap.set((heap.get() + combiner.heap_bytes(into)).saturating_sub(separate));
         };
         let mut long_start = 0;
         for Emitted { probe, value } in batch.emitted.drain(..) {
+            let value = prepare(value);
+            heap.set(heap.get() + combiner.heap_bytes(&value));
             if probe.tag.packed_len().is_none() {
                 let end = probe.key.high as usize;
                 let bytes = &batch.long[std::mem::replace(&mut long_start, end)..end];
@@ -141,16 +160,20 @@ impl<C: Combiner> Table<C> {
         for Emitted { probe, value } in missed.drain(..) {
             slots.fold_probing(probe, value, &mut fold);
         }
+        self.heap = heap.get();
         self.window_new += (self.slots.count() - before) as u64;
     }
 
     /// Passes a batch to the sort buffer after the table was dropped.
-    fn pass_batch(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
+    fn pass_batch<V>(&mut self, batch: &mut Batch<V>, sink: &mut SortBuffer)
+    where
+        P: Fn(V) -> C::Value,
+    {
         self.counts.records_out += batch.emitted.len() as u64;
         let mut long_start = 0;
         for Emitted { probe, value } in batch.emitted.drain(..) {
             self.encoded.clear();
-            self.combiner.encode(&value, &mut self.encoded);
+            self.combiner.encode(&(self.prepare)(value), &mut self.encoded);
             if let Some(len) = probe.tag.packed_len() {
                 sink.add(&probe.key.bytes()[..len], &self.encoded);
             } else {
@@ -162,8 +185,8 @@ impl<C: Combiner> Table<C> {
     }
 }
 
-impl<C: Combiner> Absorb<C::Value> for Table<C> {
-    fn absorb(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
+impl<V, C: Combiner, P: Fn(V) -> C::Value> Absorb<V> for Table<C, P> {
+    fn absorb(&mut self, batch: &mut Batch<V>, sink: &mut SortBuffer) {
         self.counts.records_in += batch.emitted.len() as u64;
         if self.counts.bypassed {
             self.pass_batch(batch, sink);
@@ -179,9 +202,9 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
         batch.long.clear();
     }
 
-    fn pass(&mut self, key: &[u8], value: C::Value, sink: &mut SortBuffer) {
+    fn pass(&mut self, key: &[u8], value: V, sink: &mut SortBuffer) {
         self.encoded.clear();
-        self.combiner.encode(&value, &mut self.encoded);
+        self.combiner.encode(&(self.prepare)(value), &mut self.encoded);
         sink.add(key, &self.encoded);
         self.counts.oversized += 1;
         self.counts.records_in += 1;
@@ -189,11 +212,7 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
     }
 
     fn finish(&mut self, sink: &mut SortBuffer) {
-        self.flush(sink);
-        self.slots = Slots::new(CAPACITY_MIN);
-        self.long = LongKeys::new(0);
-        self.grant.set(0);
-        sink.take_table_share();
+        self.release(sink);
     }
 
     fn window(&self) -> SlotWindow {
@@ -205,7 +224,7 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
     }
 }
 
-impl<C: Combiner> Fold for Table<C> {
+impl<C: Combiner, P> Fold for Table<C, P> {
     fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError> {
         Folding(&self.combiner).merge(source, writer)
     }
