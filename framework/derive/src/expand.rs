@@ -22,12 +22,14 @@ pub fn expand(input: &DeriveInput, promise: Promise) -> Result<TokenStream, Erro
     let shape = shape::read(input)?;
     let owned = owned_type(&shape);
     let value = value_impl(&shape);
+    let field = field_impl(&shape);
     let key = if promise == Promise::Key { key_impl(&shape) } else { TokenStream::new() };
     Ok(quote! {
         const _: () = {
             use ::napreduce::codec::derive_support;
             #owned
             #value
+            #field
             #key
         };
     })
@@ -149,8 +151,27 @@ fn value_impl(shape: &Shape<'_>) -> TokenStream {
     }
 }
 
+/// The type as an item of a map: it travels as itself.
+fn field_impl(shape: &Shape<'_>) -> TokenStream {
+    let family = with_lifetime(shape, "'static");
+    let any = with_lifetime(shape, "'_");
+    let lend = methods::lend(shape);
+    quote! {
+        #[automatically_derived]
+        impl derive_support::Field for #any {
+            type Family = #family;
+
+            #[inline]
+            fn lend(&self) -> <#family as derive_support::Value>::Ref<'_> {
+                #lend
+            }
+        }
+    }
+}
+
 fn key_impl(shape: &Shape<'_>) -> TokenStream {
     let family = with_lifetime(shape, "'static");
+    let any = with_lifetime(shape, "'_");
     let fields: Vec<_> = match &shape.body {
         Body::Struct(members) => members.fields.iter().map(|field| &field.family).collect(),
         Body::Enum(variants) => {
@@ -164,6 +185,9 @@ fn key_impl(shape: &Shape<'_>) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl derive_support::Key for #family {}
+
+        #[automatically_derived]
+        impl derive_support::KeyAlone for #any {}
 
         const _: () = {
             const fn each_field_is_a_key<K: derive_support::Key>() {}

@@ -20,13 +20,15 @@ use crate::expand::Promise;
 /// The type may have one lifetime for its borrowed fields. Its family is the type with `'static`: `struct
 /// Visit<'a> { user: &'a str, time: u64 }` is emitted through an `Emit<Visit<'static>, _>`. A struct of
 /// several fields can be grouped by its first ones (`GroupBy`).
+///
+/// It also derives `codec::Field`, so that `flat_map` can return it; its fields must be `codec::Field`, too.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand::expand(&input, Promise::Key).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Derives `napreduce::Value` for a struct or enum whose fields are values. `derive(Key)` includes it.
+/// Derives `napreduce::Value` and `codec::Field` for a struct or enum whose fields are both. `derive(Key)` includes it.
 #[proc_macro_derive(Value)]
 pub fn derive_value(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

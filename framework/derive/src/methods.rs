@@ -95,6 +95,24 @@ pub fn to_owned(shape: &Shape<'_>, owned: &Ident) -> TokenStream {
     quote!(match value { #(#arms)* })
 }
 
+/// Lends each field. References are copied; they may be to arrays, whose own family is by value.
+pub fn lend(shape: &Shape<'_>) -> TokenStream {
+    let cases = cases(shape);
+    let arms = cases.iter().map(|case| {
+        let pattern = case.pattern(shape.name);
+        let path = case.path(shape.name);
+        let fields =
+            case.members.fields.iter().map(
+                |Field { member, variable, is_reference, .. }| match is_reference {
+                    true => quote!(#member: *#variable),
+                    false => quote!(#member: derive_support::Field::lend(#variable)),
+                },
+            );
+        quote!(#pattern => #path { #(#fields),* },)
+    });
+    quote!(match self { #(#arms)* })
+}
+
 pub fn decode(shape: &Shape<'_>) -> TokenStream {
     let cases = cases(shape);
     let value = |case: &Case<'_>| {

@@ -48,6 +48,7 @@ pub struct Field<'a> {
     pub visibility: &'a Visibility,
     /// The type by which it is encoded.
     pub family: TokenStream,
+    pub is_reference: bool,
 }
 
 pub fn read(input: &DeriveInput) -> Result<Shape<'_>, Error> {
@@ -139,5 +140,6 @@ fn read_field<'a>(
         variable: format_ident!("field_{number}"),
         visibility: &declared.vis,
         family: field::family(&declared.ty, lifetime),
+        is_reference: matches!(declared.ty, syn::Type::Reference(_)),
     })
 }

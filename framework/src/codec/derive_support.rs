@@ -1,7 +1,7 @@
 //! Steps over one field of a composite, for derived code and the built-in composites. Public only for
 //! `napreduce-derive`.
 
-pub use super::{DecodeError, GroupBy, Key, Scratch, Value};
+pub use super::{DecodeError, Field, GroupBy, Key, KeyAlone, Scratch, Value};
 
 /// Decodes one field of a composite whose encoding had `whole` bytes left when it began.
 #[inline]

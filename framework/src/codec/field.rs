@@ -9,24 +9,14 @@ use super::Value;
 /// themselves, and tuples as tuples of the families of their fields.
 ///
 /// [`flat_map`](crate::builder::Source::flat_map) infers the types of keys and values by it. A type with
-/// `#[derive(Key)]` or `#[derive(Value)]` that is `Copy` implements it in three lines:
+/// `#[derive(Key)]` or `#[derive(Value)]` has it, too:
 ///
 /// ```
-/// use napreduce::Key;
-/// use napreduce::codec::Field;
 /// use napreduce::testing::JobTest;
-/// use napreduce::Job;
+/// use napreduce::{Job, Key};
 ///
-/// #[derive(Key, Clone, Copy)]
+/// #[derive(Key)]
 /// struct Cell(i32, i32);
-///
-/// impl Field for Cell {
-///     type Family = Cell;
-///
-///     fn lend(&self) -> Cell {
-///         *self
-///     }
-/// }
 ///
 /// let cells = || {
 ///     Job::text()

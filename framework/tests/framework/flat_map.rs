@@ -4,8 +4,10 @@ use std::num::ParseIntError;
 
 use napreduce::builder::BadRecord;
 use napreduce::input::BadRows;
+use napreduce::output::TextField;
+use napreduce::records::Records;
 use napreduce::testing::JobTest;
-use napreduce::{Emit, Job, words};
+use napreduce::{Emit, Job, Key, Value, words};
 
 const LINES: &str = "to be or\nnot to be\n\nthat is\n";
 
@@ -104,4 +106,69 @@ fn result_as_iterator_is_rejected() {
     let message = std::panic::catch_unwind(job).err().expect("errors would be dropped");
     let message = message.downcast_ref::<&str>().expect("a message");
     assert!(message.contains("return `[result]` to fail the task"), "{message}");
+}
+
+#[derive(Key)]
+enum Place<'a> {
+    Unknown,
+    At { city: &'a str, street: Option<&'a str>, flags: &'a [u8; 2], of: (Zone, u64) },
+}
+
+#[derive(Key)]
+struct Zone(u8);
+
+impl TextField for Zone {
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
+    }
+}
+
+#[derive(Value, Clone, Debug, PartialEq)]
+struct Measure {
+    degrees: f64,
+    is_exact: bool,
+}
+
+/// A pair of a key with a lifetime and a value that is not `Copy`.
+fn measured(line: &str) -> [(Place<'_>, Measure); 1] {
+    let place = match line.split_once(' ') {
+        Some((city, street)) => {
+            Place::At { city, street: Some(street), flags: &[1, 2], of: (Zone(3), street.len() as u64) }
+        }
+        None => Place::Unknown,
+    };
+    [(place, Measure { degrees: line.len() as f64, is_exact: true })]
+}
+
+fn read_back() -> Job {
+    Job::records::<Place<'static>, Measure>().map_only(|(place, measure), out| match place {
+        Place::Unknown => out.emit("unknown", measure.degrees),
+        Place::At { city, street, flags, of: (Zone(zone), length) } => {
+            out.emit((city, street, *flags, zone, length), measure.degrees);
+        }
+    })
+}
+
+#[test]
+fn derived_keys_and_values_are_folded() {
+    let least = || {
+        Job::text().flat_map(measured).output(Records::default()).reduce_by_key(|least, more: Measure| {
+            if more.degrees < least.degrees {
+                *least = more;
+            }
+        })
+    };
+    let test = JobTest::new(least).input("Oslo Gata\nx\nRome Via\nlong\nOslo Gata\n").reduces(1);
+    let found = JobTest::new(read_back).input(&test.run().parts[0]).run();
+    assert_eq!(
+        found.text(),
+        "unknown\t1.0\nOslo\tGata\t\u{1}\u{2}\t3\t4\t9.0\nRome\tVia\t\u{1}\u{2}\t3\t3\t8.0\n"
+    );
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn derived_key_is_emitted_alone() {
+    let zones = || Job::text().flat_map(|line: &str| [Zone(line.len() as u8)]).count();
+    assert_eq!(JobTest::new(zones).input("to\nbe\nnot\n").run().text(), "2\t2\n3\t1\n");
 }
