@@ -4,9 +4,8 @@ use std::cmp::{Ordering, Reverse};
 
 use crate::codec::{Field, Key, List, Value};
 use crate::emit::Emit;
-use crate::output::Text;
-use crate::output::{TextElement, TextField};
-use crate::records::{Pairs, TypedRecords};
+use crate::output::{OutputFormat, Text, TextField};
+use crate::records::{PairOutput, Pairs, TypedRecords};
 use crate::user_code::{CombineStage, NoCombine};
 use crate::values::Values;
 
@@ -16,8 +15,9 @@ use super::source::Source;
 use super::stages::MapStage;
 
 /// Methods that finish the job with one pair for each group. The output is lines of text, or typed records where
-/// another job or the program reads it.
-impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
+/// another job or the program reads it, unless [`output`](MapStage::output) was called before with another
+/// [format of pairs](PairOutput).
+impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
     /// Counts the values of each group.
     ///
     /// ```
@@ -32,9 +32,9 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// assert_eq!(test.run().text(), "be\t2\nnot\t1\nor\t1\nto\t2\n");
     /// test.assert_preemption_safe();
     /// ```
-    pub fn count(self) -> Job<(G, u64)>
+    pub fn count(self) -> Job<O::Record>
     where
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, u64>,
     {
         self.aggregate::<u64, u64>(|_| 1, |count, more| *count += more, |count| count)
     }
@@ -48,15 +48,18 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let vocabulary = || Job::text().flat_map(words).distinct();
     /// assert_eq!(JobTest::new(vocabulary).input("to be or\nnot to be\n").run().text(), "be\nnot\nor\nto\n");
     /// ```
-    pub fn distinct(self) -> Job<(G, ())>
+    pub fn distinct(self) -> Job<O::Record>
     where
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, ()>,
     {
         self.aggregate::<(), ()>(|_| (), |_, _| (), |()| ())
     }
 
-    /// Adds up the values of each group. An integer that overflows fails the job. Floats are added in the order of
-    /// the input, so the sum is the same however the input is split.
+    /// Adds up the values of each group. Floats are added in the order of the input, so the sum is the same however
+    /// the input is split.
+    ///
+    /// An integer that overflows, if only midway, fails the job. The error names the type and the key, or the range
+    /// of the input if a map adds the values. Emit values of a wider type, such as `i128`.
     ///
     /// ```
     /// use napreduce::Job;
@@ -75,10 +78,10 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// assert_eq!(test.run().text(), "ann\t4.5\nbob\t2.0\n");
     /// # }
     /// ```
-    pub fn sum(self) -> Job<(G, V)>
+    pub fn sum(self) -> Job<O::Record>
     where
-        V: Sum + TextField,
-        for<'a> G::Ref<'a>: TextField,
+        V: Sum,
+        O: PairOutput<G, V>,
     {
         if !V::IS_ORDERED {
             return self.reduce_by_key(V::add);
@@ -96,10 +99,10 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let means = || Job::text().flat_map(|line: &str| Some((line.len() as u64 % 2, line.len() as u64))).mean();
     /// assert_eq!(JobTest::new(means).input("to\nbe\nnone\nnot\n").run().text(), "0\t2.6666666666666665\n1\t3.0\n");
     /// ```
-    pub fn mean(self) -> Job<(G, f64)>
+    pub fn mean(self) -> Job<O::Record>
     where
         V: Number,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, f64>,
     {
         let ratio = |(total, count)| V::ratio(total, count);
         if !V::IS_ORDERED {
@@ -118,11 +121,11 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let first = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).min();
     /// assert_eq!(JobTest::new(first).input("to\nbe\nnot\n").run().text(), "2\tbe\n3\tnot\n");
     /// ```
-    pub fn min(self) -> Job<(G, V)>
+    pub fn min(self) -> Job<O::Record>
     where
         V: Key,
-        V::Owned: PartialOrd + TextField,
-        for<'a> G::Ref<'a>: TextField,
+        V::Owned: PartialOrd,
+        O: PairOutput<G, V>,
     {
         self.reduce_by_key(|least, more| {
             if order::<V>(&more, least) == Ordering::Less {
@@ -140,11 +143,11 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let longest = || Job::text().flat_map(|line: &str| Some(("longest", line.len() as u64))).max();
     /// assert_eq!(JobTest::new(longest).input("to\nbe\nnot\n").run().text(), "longest\t3\n");
     /// ```
-    pub fn max(self) -> Job<(G, V)>
+    pub fn max(self) -> Job<O::Record>
     where
         V: Key,
-        V::Owned: PartialOrd + TextField,
-        for<'a> G::Ref<'a>: TextField,
+        V::Owned: PartialOrd,
+        O: PairOutput<G, V>,
     {
         self.reduce_by_key(|greatest, more| {
             if order::<V>(&more, greatest) == Ordering::Greater {
@@ -162,11 +165,11 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let longest = || Job::text().flat_map(|line: &str| Some(("lengths", line.len() as u64))).top(2);
     /// assert_eq!(JobTest::new(longest).input("to\nbring\nmore\nnot\n").run().text(), "lengths\t5\t4\n");
     /// ```
-    pub fn top(self, n: usize) -> Job<(G, List<V>)>
+    pub fn top(self, n: usize) -> Job<O::Record>
     where
         V: Key,
-        V::Owned: PartialOrd + TextElement,
-        for<'a> G::Ref<'a>: TextField,
+        V::Owned: PartialOrd,
+        O: PairOutput<G, List<V>>,
     {
         let add = move |top: &mut Vec<V::Owned>, more: Vec<V::Owned>| {
             for value in more {
@@ -191,14 +194,13 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let first = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).first();
     /// assert_eq!(JobTest::new(first).input("to\nbe\nnot\n").run().text(), "2\tto\n3\tnot\n");
     /// ```
-    pub fn first(self) -> Job<(G, V)>
+    pub fn first(self) -> Job<O::Record>
     where
-        V::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, V>,
     {
-        self.output(Pairs::<G, V>::default()).reduce(|group, values, out| {
+        self.pairs().reduce(|group, values, out| {
             if let Some(first) = values.owned().next() {
-                out.emit_owned(group, &first);
+                O::write(out, group, first);
             }
         })
     }
@@ -213,13 +215,11 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// let by_length = || Job::text().flat_map(|line: &str| Some((line.len() as u64, line.to_owned()))).collect();
     /// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().text(), "2\tto\tbe\n3\tnot\n");
     /// ```
-    pub fn collect(self) -> Job<(G, List<V>)>
+    pub fn collect(self) -> Job<O::Record>
     where
-        V::Owned: TextElement,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, List<V>>,
     {
-        self.output(Pairs::<G, List<V>>::default())
-            .reduce(|group, values, out| out.emit_owned(group, &values.owned().collect()))
+        self.pairs().reduce(|group, values, out| O::write(out, group, values.owned().collect()))
     }
 
     /// Folds the values of each group into one with an associative and commutative function.
@@ -233,11 +233,10 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
     /// };
     /// assert_eq!(JobTest::new(parity).input("to\nbe\nnot\n").run().text(), "all\t3\n");
     /// ```
-    pub fn reduce_by_key<F>(self, fold: F) -> Job<(G, V)>
+    pub fn reduce_by_key<F>(self, fold: F) -> Job<O::Record>
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
-        V::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, V>,
     {
         self.combine(fold).totals()
     }
@@ -248,20 +247,19 @@ impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
         start: A,
         fold: impl Fn(&mut A, V::Owned) + Send + Sync + 'static,
         finish: impl Fn(A) -> X::Owned + Send + Sync + 'static,
-    ) -> Job<(G, X)>
+    ) -> Job<O::Record>
     where
-        X::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, X>,
     {
-        self.output(Pairs::<G, X>::default()).reduce(move |group, values, out| {
+        self.pairs().reduce(move |group, values, out| {
             let mut result = start.clone();
             values.owned().for_each(|value| fold(&mut result, value));
-            out.emit_owned(group, &finish(result));
+            O::write(out, group, finish(result));
         })
     }
 }
 
-impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
+impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// Counts the different values of each group. Takes constant memory: values are sorted behind their keys.
     ///
     /// ```
@@ -276,12 +274,12 @@ impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
     /// let test = JobTest::new(visitors).input("/a ann\n/b bob\n/a ann\n/a bob\n");
     /// assert_eq!(test.run().text(), "/a\t2\n/b\t1\n");
     /// ```
-    pub fn count_distinct(self) -> Job<(K, u64)>
+    pub fn count_distinct(self) -> Job<O::Record>
     where
-        for<'a> K::Ref<'a>: TextField,
+        O: PairOutput<K, u64>,
     {
-        let sorted = self.values_in_keys().combine(|(), ()| ()).output(Pairs::<K, u64>::default());
-        sorted.reduce(|key, values, out| {
+        let sorted = self.values_in_keys().combine(|(), ()| ());
+        sorted.pairs().reduce(|key, values, out| {
             let (mut before, mut count) = (None::<Vec<u8>>, 0);
             while let Some((entry, _)) = values.next_encoded() {
                 match &mut before {
@@ -291,7 +289,7 @@ impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
                 }
                 count += 1;
             }
-            out.emit_owned(key, &count);
+            O::write(out, key, count);
         })
     }
 }
@@ -329,7 +327,7 @@ impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
         .reduce(move |(), pairs, out| {
             for _ in 0..n {
                 let Some((((), Reverse(value), key), ())) = pairs.next_entry() else { break };
-                out.emit_owned(key, &V::to_owned(value));
+                <Text as PairOutput<K, V>>::write(out, key, V::to_owned(value));
             }
         })
     }

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
-use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat, Text, TextField};
-use crate::records::Pairs;
+use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat};
+use crate::records::PairOutput;
 use crate::settings::Settings;
 use crate::state::Resumable;
 use crate::user_code::{
@@ -74,42 +74,40 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     }
 }
 
-impl<K: Key, V: Value, G: Key> MapStage<K, V, NoCombine, G, Text> {
+impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
     /// Makes an accumulator of each value, folds those of each group, and finishes the result.
     pub(super) fn aggregate<A: Value, X: Value>(
         self,
         prepare: impl Fn(V::Owned) -> A::Owned + Send + Sync + 'static,
         fold: impl Fn(&mut A::Owned, A::Owned) + Send + Sync + 'static,
         finish: impl Fn(A::Owned) -> X::Owned + Send + Sync + 'static,
-    ) -> Job<(G, X)>
+    ) -> Job<O::Record>
     where
-        X::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, X>,
     {
         let combine = Aggregate::<A, _, _>::new(prepare, fold);
         let fold = combine.fold.clone();
-        let reduce =
-            move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<Pairs<G, X>>| {
-                if let Some(total) = fold.total(values) {
-                    out.emit_owned(group, &finish(total));
-                }
-            };
-        let MapStage { said, grouping, .. } = self;
-        MapStage { said, combine, grouping, output: Pairs::default() }.finish(ReduceClosure::new(reduce))
+        let reduce = move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<O::Format>| {
+            if let Some(total) = fold.total(values) {
+                O::write(out, group, finish(total));
+            }
+        };
+        let MapStage { said, grouping, output, .. } = self.pairs();
+        MapStage { said, combine, grouping, output }.finish(ReduceClosure::new(reduce))
     }
 }
 
-impl<K: Key, V: Key> MapStage<K, V, NoCombine, K, Text> {
+impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// Emits each value as the second field of its key, so that the values of a group are sorted.
-    pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, Text> {
+    pub(super) fn values_in_keys(self) -> MapStage<(K, V), (), NoCombine, K, O> {
         let Said { inputs, partition, reduces, named } = self.said;
         let said = Said { inputs: inputs.values_in_keys(), partition: partition.of_first(), reduces, named };
         let grouping = Grouping::prefix(<(K, V) as GroupBy<K>>::prefix_length);
-        MapStage { said, combine: NoCombine, grouping, output: Text }
+        MapStage { said, combine: NoCombine, grouping, output: self.output }
     }
 }
 
-impl<K: Key, V: Value, F, G: Key> MapStage<K, V, Fold<V, F>, G, Text>
+impl<K: Key, V: Value, F, G: Key, O: OutputFormat> MapStage<K, V, Fold<V, F>, G, O>
 where
     F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
 {
@@ -128,12 +126,11 @@ where
     /// }
     /// assert_eq!(JobTest::new(|| shortest(&())).input("four\nto\nthree\n").run().text(), "0\tto\n1\tthree\n");
     /// ```
-    pub fn totals(self) -> Job<(G, V)>
+    pub fn totals(self) -> Job<O::Record>
     where
-        V::Owned: TextField,
-        for<'a> G::Ref<'a>: TextField,
+        O: PairOutput<G, V>,
     {
-        self.output(Pairs::<G, V>::default()).reduce_total(|group, total, out| out.emit_owned(group, &total))
+        self.pairs().reduce_total(|group, total, out| O::write(out, group, total))
     }
 }
 
@@ -349,9 +346,19 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
-    /// Sets another output format than text.
+    /// Sets another output format than text. It is set before the fold or `reduce` that writes it; folds such as
+    /// [`count`](MapStage::count) write formats of [pairs](PairOutput).
     pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
         MapStage { said: self.said, combine: self.combine, grouping: self.grouping, output: format }
+    }
+
+    /// Changes the output format to that of the part files with pairs.
+    pub(super) fn pairs<X: Value>(self) -> MapStage<K, V, C, G, O::Format>
+    where
+        O: PairOutput<G, X>,
+    {
+        let MapStage { said, combine, grouping, output } = self;
+        MapStage { said, combine, grouping, output: output.into_format() }
     }
 
     /// Finishes the job with a closure that is called for each group with its key and its values.

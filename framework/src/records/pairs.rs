@@ -4,7 +4,7 @@ use napreduce_protocol::TaskError;
 
 use super::Records;
 use crate::codec::{Field, Key, Value};
-use crate::output::{Output, OutputFormat, TextField, write_line};
+use crate::output::{Output, OutputFormat, Text, TextField, write_line};
 use crate::state::Save;
 
 /// Pairs of key and value in the form that their reader needs: lines of `key TAB value`, as [`Text`](crate::output::Text)
@@ -87,17 +87,75 @@ impl<K: Key, V: Value> Output<Pairs<K, V>> {
             Some(records) => records.add(key.lend(), |out| V::encode(value.lend(), true, out), out),
         });
     }
+}
 
-    /// Writes a pair of the key of a group and an owned value.
+/// An output format of pairs of key and value, which a fold such as [`count`](crate::builder::MapStage::count) can
+/// write: [`Text`], which becomes [`Pairs`], [`Records`], and with their features `Csv`, `JsonLines` and
+/// `Parquet<R>`, whose rows are made by `R::from((key, value))`.
+///
+/// The format is set before the fold:
+///
+/// ```
+/// use napreduce::records::Records;
+/// use napreduce::{Job, words};
+///
+/// fn wordcount() -> Job<(String, u64)> {
+///     Job::text().flat_map(words).output(Records::default()).count()
+/// }
+/// # let test = napreduce::testing::JobTest::new(wordcount).input("to be\n");
+/// # assert_eq!(test.run(), napreduce::testing::JobTest::new(|| Job::text().flat_map(words).count()).input("to be\n").for_next_job().run());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the output format `{Self}` cannot write pairs of `{K}` and `{V}`",
+    label = "a fold cannot write this format",
+    note = "lines of text need a `TextField` for key and value, csv and JSON lines need `serde::Serialize`, and \
+            `Parquet<R>` needs `R: From<(key, value)>`; or set another format with `output` before the fold, such as \
+            `Records::default()`"
+)]
+pub trait PairOutput<K: Key, V: Value>: OutputFormat {
+    /// The type as which a pair is read back.
+    type Record;
+    /// The format of the part files.
+    type Format: OutputFormat<Item = Self::Record>;
+
+    /// Returns the format of the part files.
+    fn into_format(self) -> Self::Format;
+
+    /// Writes one pair.
+    fn write(out: &mut Output<Self::Format>, key: K::Ref<'_>, value: V::Owned);
+}
+
+impl<K: Key, V: Value> PairOutput<K, V> for Text
+where
+    for<'a> K::Ref<'a>: TextField,
+    V::Owned: TextField,
+{
+    type Record = (K, V);
+    type Format = Pairs<K, V>;
+
+    fn into_format(self) -> Pairs<K, V> {
+        Pairs::default()
+    }
+
     #[inline]
-    pub(crate) fn emit_owned<'a>(&mut self, key: K::Ref<'a>, value: &V::Owned)
-    where
-        K::Ref<'a>: TextField,
-        V::Owned: TextField,
-    {
-        self.record(|format, out| match &mut format.records {
-            None => write_line(&key, value, out),
-            Some(records) => records.add(key, |out| V::encode_owned(value, true, out), out),
+    fn write(out: &mut Output<Pairs<K, V>>, key: K::Ref<'_>, value: V::Owned) {
+        out.record(|format, out| match &mut format.records {
+            None => write_line(&key, &value, out),
+            Some(records) => records.add(key, |out| V::encode_owned(&value, true, out), out),
         });
+    }
+}
+
+impl<K: Key, V: Value> PairOutput<K, V> for Records<K, V> {
+    type Record = (K, V);
+    type Format = Records<K, V>;
+
+    fn into_format(self) -> Records<K, V> {
+        self
+    }
+
+    #[inline]
+    fn write(out: &mut Output<Records<K, V>>, key: K::Ref<'_>, value: V::Owned) {
+        out.record(|format, out| format.add(key, |out| V::encode_owned(&value, true, out), out));
     }
 }

@@ -10,10 +10,12 @@ use serde::Serialize;
 
 use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};
+use crate::codec::{Key, Value};
 use crate::input::{
     BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
 };
 use crate::output::{Output, OutputFormat};
+use crate::records::PairOutput;
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -162,5 +164,23 @@ impl Output<JsonLines> {
     /// Floats that are not finite are written as `null`.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
         self.try_record(|_, out| json_lines::write(row, out));
+    }
+}
+
+/// An array of key and value.
+impl<K: Key, V: Value> PairOutput<K, V> for JsonLines
+where
+    for<'a> K::Ref<'a>: Serialize,
+    V::Owned: Serialize,
+{
+    type Record = String;
+    type Format = JsonLines;
+
+    fn into_format(self) -> JsonLines {
+        self
+    }
+
+    fn write(out: &mut Output<JsonLines>, key: K::Ref<'_>, value: V::Owned) {
+        out.emit(&(key, value));
     }
 }

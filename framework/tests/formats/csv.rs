@@ -428,3 +428,11 @@ fn csv_in_utf_16_is_rejected() {
         }
     }
 }
+
+#[test]
+fn folds_write_rows() {
+    let count = || Job::text().flat_map(napreduce::words).output(Csv::default()).count();
+    let test = JobTest::new(count).input("to be, or\nnot to\n");
+    assert_eq!(test.run().text(), "\"be,\",1\nnot,1\nor,1\nto,2\n");
+    test.assert_preemption_safe();
+}

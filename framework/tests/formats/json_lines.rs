@@ -155,3 +155,11 @@ fn json_in_utf_16_is_rejected() {
     let error = read(&visits(), &file.whole(), false, show).expect_err("not UTF-8").to_string();
     assert!(error.contains("a.jsonl is UTF-16 text by its byte order mark, but only UTF-8"), "{error}");
 }
+
+#[test]
+fn folds_write_arrays_of_key_and_value() {
+    let count = || Job::text().output(JsonLines).flat_map(napreduce::words).count();
+    let test = JobTest::new(count).input("to be or\nnot to\n");
+    assert_eq!(test.run().text(), "[\"be\",1]\n[\"not\",1]\n[\"or\",1]\n[\"to\",2]\n");
+    test.assert_preemption_safe();
+}

@@ -370,3 +370,25 @@ print(polars.read_parquet("ours.parquet").to_dicts() == file.read().to_pylist())
          {'gates': [], 'delay': -3, 'carrier': 'Ü3', 'kind': 'Day'}]\nTrue\n"
     );
 }
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Counted {
+    word: String,
+    count: u64,
+}
+
+impl From<(String, u64)> for Counted {
+    fn from((word, count): (String, u64)) -> Counted {
+        Counted { word, count }
+    }
+}
+
+#[test]
+fn folds_write_rows_made_of_pairs() {
+    let count =
+        || -> Job<Counted> { Job::text().flat_map(napreduce::words).output(Parquet::default()).count() };
+    let test = JobTest::new(count).input("to be or\nnot to\n").reduces(1);
+    let read = || Job::parquet::<Counted>().map_only(|row, out| out.emit(row.word, row.count));
+    assert_eq!(JobTest::new(read).input(&test.run().parts[0]).run().text(), "be\t1\nnot\t1\nor\t1\nto\t2\n");
+    test.assert_preemption_safe();
+}

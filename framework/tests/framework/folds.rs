@@ -8,8 +8,9 @@ use napreduce::builder::{MapStage, NoCombine};
 use napreduce::codec::List;
 use napreduce::output::Text;
 use napreduce::records::Records;
+use napreduce::run::Local;
 use napreduce::testing::{JobTest, assert_preemption_safe};
-use napreduce::{Emit, Job, Value};
+use napreduce::{Dataset, Emit, Job, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -164,6 +165,31 @@ fn pairs_for_next_job_equal_typed_records() {
 }
 
 #[test]
+fn folds_write_chosen_records() {
+    type Made<T> = fn() -> Job<T>;
+    fn check<T, U>(to_records: Made<T>, plain: Made<U>) {
+        let expected = JobTest::new(plain).input(INPUT).for_next_job().run();
+        let test = JobTest::new(to_records).input(INPUT);
+        assert_eq!(test.run(), expected);
+        test.assert_preemption_safe();
+    }
+    check(|| pairs().output(Records::default()).count(), || pairs().count());
+    check(|| pairs().output(Records::default()).distinct(), || pairs().distinct());
+    check(|| pairs().output(Records::default()).sum(), || pairs().sum());
+    check(|| floats().output(Records::default()).sum(), || floats().sum());
+    check(|| pairs().output(Records::default()).mean(), || pairs().mean());
+    check(|| pairs().output(Records::default()).max(), || pairs().max());
+    check(|| pairs().output(Records::default()).top(2), || pairs().top(2));
+    check(|| pairs().output(Records::default()).first(), || pairs().first());
+    check(|| pairs().output(Records::default()).collect(), || pairs().collect());
+    check(|| pairs().output(Records::default()).count_distinct(), || pairs().count_distinct());
+    let words = || Job::text().output(Records::default()).flat_map(napreduce::words).count();
+    let expected =
+        JobTest::new(|| Job::text().flat_map(napreduce::words).count()).input(INPUT).for_next_job().run();
+    assert_eq!(JobTest::new(words).input(INPUT).run(), expected);
+}
+
+#[test]
 fn text_of_fold_equals_text_of_reduce() {
     let by_reduce = || {
         Job::text()
@@ -236,6 +262,23 @@ fn overflow_of_sum_fails_job() {
     assert!(message.contains("the sum exceeds the range of u8"), "{message}");
     let means = || Job::text().flat_map(|line: &str| [("x", line.parse::<u8>().expect("a number"))]).mean();
     assert_eq!(JobTest::new(means).input("200\n100\n").run().text(), "x\t150.0\n");
+}
+
+#[test]
+fn overflow_of_sum_names_key_in_reduce_and_input_in_map() {
+    let sums = || Job::text().flat_map(|line: &str| [("x", line.parse::<u8>().expect("a number"))]).sum();
+    let message = |lines: &[&[&str]]| {
+        let inputs: Vec<_> = lines.iter().map(|lines| Dataset::lines(*lines).expect("lines")).collect();
+        let failed =
+            napreduce::job(sums).inputs(&inputs).run_local(&Local::threads()).expect_err("300 is no u8");
+        failed.to_string()
+    };
+    let in_reduce = message(&[&["200"], &["100"]]);
+    assert!(in_reduce.contains("the sum exceeds the range of u8"), "{in_reduce}");
+    assert!(in_reduce.contains("key \"x\""), "{in_reduce}");
+    let in_map = message(&[&["200", "100"]]);
+    assert!(in_map.contains("the sum exceeds the range of u8"), "{in_map}");
+    assert!(in_map.contains("bytes 0..8"), "{in_map}");
 }
 
 #[test]

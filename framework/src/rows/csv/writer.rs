@@ -3,7 +3,9 @@
 use napreduce_connectors::csv::RowWriter;
 use serde::Serialize;
 
+use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
+use crate::records::PairOutput;
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -110,5 +112,23 @@ impl Output<Csv> {
     /// a map.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
         self.try_record(|format, out| format.write(row, out));
+    }
+}
+
+/// A row of the fields of the key and of the value.
+impl<K: Key, V: Value> PairOutput<K, V> for Csv
+where
+    for<'a> K::Ref<'a>: Serialize,
+    V::Owned: Serialize,
+{
+    type Record = ();
+    type Format = Csv;
+
+    fn into_format(self) -> Csv {
+        self
+    }
+
+    fn write(out: &mut Output<Csv>, key: K::Ref<'_>, value: V::Owned) {
+        out.emit(&(key, value));
     }
 }

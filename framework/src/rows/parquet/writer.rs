@@ -7,7 +7,9 @@ use napreduce_connectors::parquet::{MAGIC, PartWriter};
 use serde::Serialize;
 
 use super::super::TypedRow;
+use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
+use crate::records::PairOutput;
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -151,5 +153,24 @@ where
     /// Writes one row.
     pub fn emit(&mut self, row: &R::Of<'_>) {
         self.try_record(|format, out| format.write(row, out));
+    }
+}
+
+/// A row made of key and value.
+impl<K, V, R> PairOutput<K, V> for Parquet<R>
+where
+    K: Key,
+    V: Value,
+    R: for<'a> TypedRow<Of<'a> = R> + From<(K::Owned, V::Owned)> + Serialize,
+{
+    type Record = R;
+    type Format = Parquet<R>;
+
+    fn into_format(self) -> Parquet<R> {
+        self
+    }
+
+    fn write(out: &mut Output<Parquet<R>>, key: K::Ref<'_>, value: V::Owned) {
+        out.emit(&R::from((K::to_owned(key), value)));
     }
 }
