@@ -5,7 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use crate::codec::{Field, Key, List, Value};
 use crate::emit::Emit;
 use crate::output::{OutputFormat, Text, TextField};
-use crate::records::{PairOutput, Pairs, TypedRecords};
+use crate::records::{PairOutput, Pairs, TypedRecords, WritePair};
 use crate::user_code::{CombineStage, NoCombine};
 use crate::values::Values;
 
@@ -34,7 +34,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// ```
     pub fn count(self) -> Job<O::Record>
     where
-        O: PairOutput<G, u64>,
+        O: PairOutput<G, u64, Format: WritePair<G, u64>>,
     {
         self.aggregate::<u64, u64>(|_| 1, |count, more| *count += more, |count| count)
     }
@@ -50,7 +50,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// ```
     pub fn distinct(self) -> Job<O::Record>
     where
-        O: PairOutput<G, ()>,
+        O: PairOutput<G, (), Format: WritePair<G, ()>>,
     {
         self.aggregate::<(), ()>(|_| (), |_, _| (), |()| ())
     }
@@ -81,7 +81,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     pub fn sum(self) -> Job<O::Record>
     where
         V: Sum,
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         if !V::IS_ORDERED {
             return self.reduce_by_key(V::add);
@@ -102,7 +102,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     pub fn mean(self) -> Job<O::Record>
     where
         V: Number,
-        O: PairOutput<G, f64>,
+        O: PairOutput<G, f64, Format: WritePair<G, f64>>,
     {
         let ratio = |(total, count)| V::ratio(total, count);
         if !V::IS_ORDERED {
@@ -125,7 +125,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         V: Key,
         V::Owned: PartialOrd,
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         self.reduce_by_key(|least, more| {
             if order::<V>(&more, least) == Ordering::Less {
@@ -147,7 +147,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         V: Key,
         V::Owned: PartialOrd,
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         self.reduce_by_key(|greatest, more| {
             if order::<V>(&more, greatest) == Ordering::Greater {
@@ -169,7 +169,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         V: Key,
         V::Owned: PartialOrd,
-        O: PairOutput<G, List<V>>,
+        O: PairOutput<G, List<V>, Format: WritePair<G, List<V>>>,
     {
         let add = move |top: &mut Vec<V::Owned>, more: Vec<V::Owned>| {
             for value in more {
@@ -196,11 +196,11 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// ```
     pub fn first(self) -> Job<O::Record>
     where
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         self.pairs().reduce(|group, values, out| {
             if let Some(first) = values.owned().next() {
-                O::write(out, group, first);
+                O::Format::write(out, group, first);
             }
         })
     }
@@ -217,9 +217,9 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     /// ```
     pub fn collect(self) -> Job<O::Record>
     where
-        O: PairOutput<G, List<V>>,
+        O: PairOutput<G, List<V>, Format: WritePair<G, List<V>>>,
     {
-        self.pairs().reduce(|group, values, out| O::write(out, group, values.owned().collect()))
+        self.pairs().reduce(|group, values, out| O::Format::write(out, group, values.owned().collect()))
     }
 
     /// Folds the values of each group into one with an associative and commutative function.
@@ -236,7 +236,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     pub fn reduce_by_key<F>(self, fold: F) -> Job<O::Record>
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
         self.combine(fold).totals()
     }
@@ -249,12 +249,12 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         finish: impl Fn(A) -> X::Owned + Send + Sync + 'static,
     ) -> Job<O::Record>
     where
-        O: PairOutput<G, X>,
+        O: PairOutput<G, X, Format: WritePair<G, X>>,
     {
         self.pairs().reduce(move |group, values, out| {
             let mut result = start.clone();
             values.owned().for_each(|value| fold(&mut result, value));
-            O::write(out, group, finish(result));
+            O::Format::write(out, group, finish(result));
         })
     }
 }
@@ -276,7 +276,7 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
     /// ```
     pub fn count_distinct(self) -> Job<O::Record>
     where
-        O: PairOutput<K, u64>,
+        O: PairOutput<K, u64, Format: WritePair<K, u64>>,
     {
         let sorted = self.values_in_keys().combine(|(), ()| ());
         sorted.pairs().reduce(|key, values, out| {
@@ -289,7 +289,7 @@ impl<K: Key, V: Key, O: OutputFormat> MapStage<K, V, NoCombine, K, O> {
                 }
                 count += 1;
             }
-            O::write(out, key, count);
+            O::Format::write(out, key, count);
         })
     }
 }
@@ -327,7 +327,7 @@ impl<K: Key, V: Key> Source<TypedRecords<K, V>> {
         .reduce(move |(), pairs, out| {
             for _ in 0..n {
                 let Some((((), Reverse(value), key), ())) = pairs.next_entry() else { break };
-                <Text as PairOutput<K, V>>::write(out, key, V::to_owned(value));
+                Pairs::<K, V>::write(out, key, V::to_owned(value));
             }
         })
     }

@@ -10,7 +10,7 @@ use crate::codec::{GroupBy, Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::output::{DeclaredOutput, NamedOutput, Output, OutputDefinition, OutputFormat};
-use crate::records::PairOutput;
+use crate::records::{PairOutput, WritePair};
 use crate::settings::Settings;
 use crate::state::Resumable;
 use crate::user_code::{
@@ -72,9 +72,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     {
         MapStage { said: self.said, combine: Fold::new(fold), grouping: self.grouping, output: self.output }
     }
-}
 
-impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> {
     /// Makes an accumulator of each value, folds those of each group, and finishes the result.
     pub(super) fn aggregate<A: Value, X: Value>(
         self,
@@ -83,13 +81,13 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
         finish: impl Fn(A::Owned) -> X::Owned + Send + Sync + 'static,
     ) -> Job<O::Record>
     where
-        O: PairOutput<G, X>,
+        O: PairOutput<G, X, Format: WritePair<G, X>>,
     {
         let combine = Aggregate::<A, _, _>::new(prepare, fold);
         let fold = combine.fold.clone();
         let reduce = move |group: G::Ref<'_>, values: &mut Values<'_, K, A>, out: &mut Output<O::Format>| {
             if let Some(total) = fold.total(values) {
-                O::write(out, group, finish(total));
+                O::Format::write(out, group, finish(total));
             }
         };
         let MapStage { said, grouping, output, .. } = self.pairs();
@@ -128,16 +126,11 @@ where
     /// ```
     pub fn totals(self) -> Job<O::Record>
     where
-        O: PairOutput<G, V>,
+        O: PairOutput<G, V, Format: WritePair<G, V>>,
     {
-        self.pairs().reduce_total(|group, total, out| O::write(out, group, total))
+        self.pairs().reduce_total(|group, total, out| O::Format::write(out, group, total))
     }
-}
 
-impl<K: Key, V: Value, F, G: Key, O: OutputFormat> MapStage<K, V, Fold<V, F>, G, O>
-where
-    F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
-{
     /// Finishes the job with a closure that is called for each group with its key and the one value into
     /// which `combine` has folded all values.
     ///

@@ -29,7 +29,7 @@ use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use block::BlockWriter;
-pub use pairs::{PairOutput, Pairs};
+pub use pairs::{PairOutput, Pairs, WritePair};
 pub use reader::{RecordsReader, TypedRecords};
 
 /// An output format of typed records, read by a later job with [`Job::records`](crate::Job::records).

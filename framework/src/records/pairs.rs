@@ -108,9 +108,7 @@ impl<K: Key, V: Value> Output<Pairs<K, V>> {
 #[diagnostic::on_unimplemented(
     message = "the output format `{Self}` cannot write pairs of `{K}` and `{V}`",
     label = "a fold cannot write this format",
-    note = "lines of text need a `TextField` for key and value, csv and JSON lines need `serde::Serialize`, and \
-            `Parquet<R>` needs `R: From<(key, value)>`; or set another format with `output` before the fold, such as \
-            `Records::default()`"
+    note = "set another format with `output` before the fold, such as `Records::default()`"
 )]
 pub trait PairOutput<K: Key, V: Value>: OutputFormat {
     /// The type as which a pair is read back.
@@ -120,23 +118,43 @@ pub trait PairOutput<K: Key, V: Value>: OutputFormat {
 
     /// Returns the format of the part files.
     fn into_format(self) -> Self::Format;
-
-    /// Writes one pair.
-    fn write(out: &mut Output<Self::Format>, key: K::Ref<'_>, value: V::Owned);
 }
 
-impl<K: Key, V: Value> PairOutput<K, V> for Text
-where
-    for<'a> K::Ref<'a>: TextField,
-    V::Owned: TextField,
-{
+/// An output format with a method for pairs of these types.
+///
+/// ```
+/// use napreduce::output::Text;
+/// use napreduce::records::{PairOutput, Pairs, WritePair};
+///
+/// fn is_written_by_folds<O: PairOutput<String, u64, Format: WritePair<String, u64>>>(_: O) {}
+/// is_written_by_folds(Text);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot write pairs of `{K}` and `{V}`",
+    label = "cannot be written",
+    note = "lines of text need a `TextField` for key and value, csv and JSON lines need `serde::Serialize`, and \
+            `Parquet<R>` needs `R: From<(key, value)>`; or set another format with `output` before the fold, such as \
+            `Records::default()`"
+)]
+pub trait WritePair<K: Key, V: Value>: OutputFormat {
+    /// Writes one pair.
+    fn write(out: &mut Output<Self>, key: K::Ref<'_>, value: V::Owned);
+}
+
+impl<K: Key, V: Value> PairOutput<K, V> for Text {
     type Record = (K, V);
     type Format = Pairs<K, V>;
 
     fn into_format(self) -> Pairs<K, V> {
         Pairs::default()
     }
+}
 
+impl<K: Key, V: Value> WritePair<K, V> for Pairs<K, V>
+where
+    for<'a> K::Ref<'a>: TextField,
+    V::Owned: TextField,
+{
     #[inline]
     fn write(out: &mut Output<Pairs<K, V>>, key: K::Ref<'_>, value: V::Owned) {
         out.record(|format, out| match &mut format.records {
@@ -153,7 +171,9 @@ impl<K: Key, V: Value> PairOutput<K, V> for Records<K, V> {
     fn into_format(self) -> Records<K, V> {
         self
     }
+}
 
+impl<K: Key, V: Value> WritePair<K, V> for Records<K, V> {
     #[inline]
     fn write(out: &mut Output<Records<K, V>>, key: K::Ref<'_>, value: V::Owned) {
         out.record(|format, out| format.add(key, |out| V::encode_owned(&value, true, out), out));

@@ -15,7 +15,7 @@ use crate::input::{
     BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
 };
 use crate::output::{Output, OutputFormat};
-use crate::records::PairOutput;
+use crate::records::{PairOutput, WritePair};
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -168,18 +168,20 @@ impl Output<JsonLines> {
 }
 
 /// An array of key and value.
-impl<K: Key, V: Value> PairOutput<K, V> for JsonLines
-where
-    for<'a> K::Ref<'a>: Serialize,
-    V::Owned: Serialize,
-{
+impl<K: Key, V: Value> PairOutput<K, V> for JsonLines {
     type Record = String;
     type Format = JsonLines;
 
     fn into_format(self) -> JsonLines {
         self
     }
+}
 
+impl<K: Key, V: Value> WritePair<K, V> for JsonLines
+where
+    for<'a> K::Ref<'a>: Serialize,
+    V::Owned: Serialize,
+{
     fn write(out: &mut Output<JsonLines>, key: K::Ref<'_>, value: V::Owned) {
         out.emit(&(key, value));
     }

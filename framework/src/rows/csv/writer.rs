@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
-use crate::records::PairOutput;
+use crate::records::{PairOutput, WritePair};
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -116,18 +116,20 @@ impl Output<Csv> {
 }
 
 /// A row of the fields of the key and of the value.
-impl<K: Key, V: Value> PairOutput<K, V> for Csv
-where
-    for<'a> K::Ref<'a>: Serialize,
-    V::Owned: Serialize,
-{
+impl<K: Key, V: Value> PairOutput<K, V> for Csv {
     type Record = ();
     type Format = Csv;
 
     fn into_format(self) -> Csv {
         self
     }
+}
 
+impl<K: Key, V: Value> WritePair<K, V> for Csv
+where
+    for<'a> K::Ref<'a>: Serialize,
+    V::Owned: Serialize,
+{
     fn write(out: &mut Output<Csv>, key: K::Ref<'_>, value: V::Owned) {
         out.emit(&(key, value));
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::TypedRow;
 use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};
-use crate::records::PairOutput;
+use crate::records::{PairOutput, WritePair};
 use crate::state::Save;
 use crate::task::TaskError;
 
@@ -157,19 +157,21 @@ where
 }
 
 /// A row made of key and value.
-impl<K, V, R> PairOutput<K, V> for Parquet<R>
-where
-    K: Key,
-    V: Value,
-    R: for<'a> TypedRow<Of<'a> = R> + From<(K::Owned, V::Owned)> + Serialize,
-{
+impl<K: Key, V: Value, R: TypedRow> PairOutput<K, V> for Parquet<R> {
     type Record = R;
     type Format = Parquet<R>;
 
     fn into_format(self) -> Parquet<R> {
         self
     }
+}
 
+impl<K, V, R> WritePair<K, V> for Parquet<R>
+where
+    K: Key,
+    V: Value,
+    R: for<'a> TypedRow<Of<'a> = R> + From<(K::Owned, V::Owned)> + Serialize,
+{
     fn write(out: &mut Output<Parquet<R>>, key: K::Ref<'_>, value: V::Owned) {
         out.emit(&R::from((K::to_owned(key), value)));
     }
