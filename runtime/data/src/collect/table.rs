@@ -140,7 +140,7 @@ impl<C: Combiner, P> Table<C, P> {
         let before = self.slots.count();
         let Table { combiner, prepare, slots, long, missed, .. } = self;
         let heap = Cell::new(self.heap);
-        let mut fold = |into: &mut C::Value, more: C::Value| {
+        let fold = |into: &mut C::Value, more: C::Value| {
             let separate = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
             combiner.fold(into, more);
             heap.set((heap.get() + combiner.heap_bytes(into)).saturating_sub(separate));
@@ -152,13 +152,13 @@ impl<C: Combiner, P> Table<C, P> {
             if probe.tag.packed_len().is_none() {
                 let end = probe.key.high as usize;
                 let bytes = &batch.long[std::mem::replace(&mut long_start, end)..end];
-                slots.fold_long(LongKey { probe, bytes }, long, value, &mut fold);
-            } else if let Err(value) = slots.fold_home(probe, value, &mut fold) {
+                slots.fold_long(LongKey { probe, bytes }, long, value, fold);
+            } else if let Err(value) = slots.fold_home(probe, value, fold) {
                 missed.push(Emitted { probe, value });
             }
         }
         for Emitted { probe, value } in missed.drain(..) {
-            slots.fold_probing(probe, value, &mut fold);
+            slots.fold_probing(probe, value, fold);
         }
         self.heap = heap.get();
         self.window_new += (self.slots.count() - before) as u64;
