@@ -35,6 +35,18 @@ use crate::builder::{Job, Pipeline};
 /// is_definition(longer_than);
 /// is_definition(|| Job::text().map_only(|line: &str, out| out.emit(line, ())));
 /// ```
+///
+/// A closure that captures does not compile. This one takes `least` as a parameter instead, as above:
+///
+/// ```compile_fail
+/// use napreduce::{Job, words};
+///
+/// let least = 3;
+/// let job = napreduce::job(move || {
+///     Job::text().map_only(move |line, out| words(line).filter(|word| word.len() > least).for_each(|word| out.emit(word, ())))
+/// });
+/// # let _ = job;
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a job definition",
     label = "expected a function that returns a `Job`",

@@ -209,7 +209,8 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
     Err(io::Error::new(
         io::ErrorKind::NotFound,
         format!(
-            "{UNKNOWN} {name:?}; pass --files PATH#{name}, or call Driver::set_side_file, in a test JobTest::side_file{known}"
+            "{UNKNOWN} {name:?}; pass --files PATH#{name}, or call job.side_file({name:?}, PATH), in a driver \
+             Driver::set_side_file, in a test JobTest::side_file{known}"
         ),
     ))
 }
@@ -427,7 +428,8 @@ mod tests {
         let error = find("word", &here, None).expect_err("another name").to_string();
         assert_eq!(
             error,
-            "unknown side file \"word\"; pass --files PATH#word, or call Driver::set_side_file, in a test \
+            "unknown side file \"word\"; pass --files PATH#word, or call job.side_file(\"word\", PATH), in a driver \
+             Driver::set_side_file, in a test \
              JobTest::side_file; the job has words"
         );
     }
