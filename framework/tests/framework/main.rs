@@ -9,6 +9,7 @@ mod codec_properties;
 mod flat_map;
 mod folds;
 mod frames;
+mod in_memory;
 mod input_compressed;
 mod input_lines;
 mod input_places;
