@@ -2,8 +2,6 @@
 //!
 //! A job without a reduce: the lines keep the order of the input. A counter per pattern counts its matches.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use napreduce::{Job, Program, counter};
 use regex::bytes::Regex;
@@ -44,7 +42,7 @@ fn matching_lines(parameters: &Patterns) -> Job {
     })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Keeps the lines that match a regular expression, and counts them by pattern")
         .examples(

@@ -3,15 +3,11 @@
 //! The reducer carries the balance from one day to the next and saves it in checkpoints. One reduce receives
 //! all days in order.
 
-use std::process::ExitCode;
-
 use napreduce::output::Text;
 use napreduce::{Emit, Job, Output, Program, Reducer, Resumable, TaskError, Values};
 
 #[derive(Resumable, Clone, Default)]
-struct Balance {
-    so_far: i64,
-}
+struct Balance(i64);
 
 impl Reducer for Balance {
     type Group = String;
@@ -25,14 +21,14 @@ impl Reducer for Balance {
         amounts: &mut Values<'_, String, i64>,
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
-        self.so_far += amounts.sum();
-        out.emit(day, self.so_far);
+        self.0 += amounts.sum();
+        out.emit(day, self.0);
         Ok(())
     }
 }
 
 /// Adds up payments. `tests/examples/preemption.rs` includes this job.
-pub fn balance(_: &()) -> Job {
+pub fn balance() -> Job {
     let payment = |line: &str, out: &mut Emit<String, i64>| {
         let payment = line.split_once(',').and_then(|(day, amount)| Some((day, amount.parse().ok()?)));
         payment
@@ -42,7 +38,7 @@ pub fn balance(_: &()) -> Job {
     Job::text().map(payment).reduces(1).reducer_resumable(Balance::default())
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Adds up payments, day by day")
         .examples("balance payments.csv --output balance")

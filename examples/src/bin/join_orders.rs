@@ -2,8 +2,6 @@
 //!
 //! The orders of a user keep the order of the input.
 
-use std::process::ExitCode;
-
 use napreduce::input::TextLines;
 use napreduce::{Job, Program, counter};
 
@@ -13,7 +11,7 @@ fn fields(line: &str) -> Result<(String, String), String> {
     Ok((id.to_owned(), field.to_owned()))
 }
 
-fn join(_: &()) -> Job<((String, String), String)> {
+fn join() -> Job<((String, String), String)> {
     Job::join("users", TextLines, fields).with("orders", TextLines, fields).right(|id, user, amount, out| {
         match user {
             Some(name) => out.emit((id, name), amount),
@@ -22,7 +20,7 @@ fn join(_: &()) -> Job<((String, String), String)> {
     })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Adds the name of its user (ID,NAME) to each order (ID,AMOUNT)")
         .examples("join-orders users=users.csv orders=orders.csv --output named")

@@ -1,12 +1,10 @@
 //! Sorts the lines of a log into one named output per level: `levels INPUT... --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::output::{NamedOutput, Text};
 use napreduce::{Job, Program};
 
 /// Errors and warnings have named outputs; other lines go to the main output.
-fn levels(_: &()) -> Job {
+fn levels() -> Job {
     let errors = NamedOutput::new("errors", Text);
     let warnings = NamedOutput::new("warnings", Text);
     Job::text().named_output(&errors).named_output(&warnings).map_only(move |line: &str, out| {
@@ -18,7 +16,7 @@ fn levels(_: &()) -> Job {
     })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Sorts the lines of a log into errors, warnings and others")
         .examples("levels service.log --output levels")

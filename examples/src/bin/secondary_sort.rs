@@ -3,11 +3,9 @@
 //!
 //! The key groups by city and orders the readings of a city by date, whatever the order of the input.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program};
 
-fn changes(_: &()) -> Job {
+fn changes() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, String), i64>| {
             let wrong = || format!("expected CITY,DATE,DEGREES with whole degrees, but found {line:?}");
@@ -27,7 +25,7 @@ fn changes(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Computes how much warmer each city was than at its previous reading, from lines CITY,DATE,DEGREES")
         .examples("secondary-sort readings.csv --output changes")

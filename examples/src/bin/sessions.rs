@@ -3,8 +3,6 @@
 //!
 //! The reducer saves the current session, so a task can be checkpointed among the visits of one user.
 
-use std::process::ExitCode;
-
 use napreduce::{Emit, Job, Program};
 
 /// Seconds without a visit after which a session has ended.
@@ -13,7 +11,7 @@ const PAUSE: u64 = 30 * 60;
 type Session = (u64, u64, u64);
 
 /// Groups the visits of each user by time. `tests/examples/preemption.rs` includes this job.
-pub fn sessions(_: &()) -> Job {
+pub fn sessions() -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<(String, u64), ()>| {
             let visit = line.split_once(',').and_then(|(user, second)| Some((user, second.parse().ok()?)));
@@ -37,7 +35,7 @@ pub fn sessions(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Finds the sessions in a log of visits, from lines USER,SECOND")
         .examples("sessions visits.csv --output sessions")

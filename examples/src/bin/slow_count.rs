@@ -1,7 +1,6 @@
 //! Counts the words of text with a pause at each: `slow-count INPUT... --output DIR [--pause MILLIS]`. Its
 //! tasks run long enough to be watched, suspended and checkpointed.
 
-use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -19,11 +18,7 @@ struct Pauses {
 fn slow_count(pauses: &Pauses) -> Job {
     let pause = Duration::from_millis(pauses.pause);
     Job::text()
-        .map(|line: &str, out: &mut Emit<String, u64>| {
-            for word in words(line) {
-                out.emit(word, 1);
-            }
-        })
+        .map(|line: &str, out: &mut Emit<String, u64>| words(line).for_each(|word| out.emit(word, 1)))
         .combine(|count, more| *count += more)
         .reduce(move |word, counts, out| {
             sleep(pause);
@@ -31,7 +26,7 @@ fn slow_count(pauses: &Pauses) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts the words of text slowly, for trying out suspend and checkpoint")
         .examples("slow-count README.md --output slow --cluster DIR --detach")

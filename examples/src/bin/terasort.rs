@@ -2,8 +2,6 @@
 //!
 //! A row has 10 bytes of key and 90 bytes of payload.
 
-use std::process::ExitCode;
-
 use clap::{Args, ValueEnum};
 use napreduce::output::FixedBytes;
 use napreduce::{Emit, Job, Program};
@@ -49,7 +47,7 @@ fn terasort(rows: &Rows) -> Job<Vec<u8>> {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Sorts the rows of the sort benchmark, in total order over all part files")
         .examples(

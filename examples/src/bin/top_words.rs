@@ -2,8 +2,6 @@
 //!
 //! The second of two jobs sorts by descending count, then by word.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use napreduce::program::Error;
 use napreduce::{Driver, Job, Program, words};
@@ -29,7 +27,7 @@ fn drive(driver: &mut Driver, most: &Most) -> Result<(), Error> {
     driver.job(top).parameters(most).inputs([&counts]).reduces(1).run().map(drop)
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Finds the most frequent words of text files")
         .examples("top-words README.md --output top --most 3")

@@ -1,8 +1,6 @@
 //! Reads Parquet and writes csv with the number of late flights per carrier and their delays: `delays flights
 //! --output DIR`. Other columns are not read.
 
-use std::process::ExitCode;
-
 use napreduce::rows::Csv;
 use napreduce::{Emit, Job, Program, borrowed};
 use serde::{Deserialize, Serialize};
@@ -22,7 +20,7 @@ struct CarrierDelays<'a> {
     longest: i64,
 }
 
-fn delays(_: &()) -> Job<()> {
+fn delays() -> Job<()> {
     Job::parquet::<borrowed!(Flight)>()
         .map(|flight: Flight, out: &mut Emit<String, (u64, i64, i64)>| {
             if let Some(delay) = flight.delay {
@@ -40,7 +38,7 @@ fn delays(_: &()) -> Job<()> {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts the late flights of each carrier, with mean and longest delay, as csv")
         .examples("delays flights --output delays")

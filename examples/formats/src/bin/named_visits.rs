@@ -1,8 +1,6 @@
 //! Joins JSON lines: adds the name of its user to each visit: `named-visits users=PATH... visits=PATH...
 //! --output DIR`.
 
-use std::process::ExitCode;
-
 use napreduce::rows::{JsonLines, JsonRows};
 use napreduce::{Job, Program};
 use serde::{Deserialize, Serialize};
@@ -25,7 +23,7 @@ struct NamedVisit<'a> {
     page: &'a str,
 }
 
-fn named_visits(_: &()) -> Job {
+fn named_visits() -> Job {
     Job::join("users", JsonRows::<User>::default(), |user| (user.id, user))
         .with("visits", JsonRows::<Visit>::default(), |visit| (visit.user, visit))
         .output(JsonLines)
@@ -34,7 +32,7 @@ fn named_visits(_: &()) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Adds the name of its user ({id, name}) to each visit ({user, page})")
         .examples("named-visits users=users.jsonl visits=visits.jsonl --output named")

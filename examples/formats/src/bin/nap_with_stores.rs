@@ -1,7 +1,5 @@
 //! `nap` with the store features, for tests of clusters. The name keeps it apart from a `nap` without stores.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     napreduce_cli::main()
 }

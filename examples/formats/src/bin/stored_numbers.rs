@@ -1,12 +1,10 @@
 //! Keeps the lines that are numbers and writes the others to a named output, without a reduce:
 //! `stored-numbers s3://bucket/lines --output s3://bucket/numbers`.
 
-use std::process::ExitCode;
-
 use napreduce::output::{NamedOutput, Text};
 use napreduce::{Job, Program};
 
-fn stored_numbers(_: &()) -> Job {
+fn stored_numbers() -> Job {
     let errors = NamedOutput::new("errors", Text);
     Job::text().named_output(&errors).map_only(move |line: &str, out| match line.parse::<u64>() {
         Ok(number) => out.emit(number, ()),
@@ -14,7 +12,7 @@ fn stored_numbers(_: &()) -> Job {
     })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Keeps the lines that are numbers")
         .examples(

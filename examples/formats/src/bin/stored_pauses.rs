@@ -3,7 +3,6 @@
 //!
 //! It pauses at each line and each word.
 
-use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -23,9 +22,7 @@ fn pauses(&Pause { pause }: &Pause) -> Job {
     Job::text()
         .map(move |line: &str, out: &mut Emit<String, u64>| {
             sleep(pause);
-            for word in words(line) {
-                out.emit(word, 1);
-            }
+            words(line).for_each(|word| out.emit(word, 1));
         })
         .reduce(move |word, counts, out| {
             sleep(pause);
@@ -33,7 +30,7 @@ fn pauses(&Pause { pause }: &Pause) -> Job {
         })
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts words, and pauses at each of them")
         .examples("stored-pauses README.md --output counts --pause 2")

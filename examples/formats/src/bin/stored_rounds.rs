@@ -3,17 +3,15 @@
 //!
 //! The second of two jobs reads the output of the first.
 
-use std::process::ExitCode;
-
 use napreduce::program::Error;
-use napreduce::{Driver, Emit, Job, Program, words};
+use napreduce::{Driver, Job, Program, words};
 
 fn count() -> Job<(String, u64)> {
     Job::text().flat_map(words).count()
 }
 
 fn spread() -> Job<(u64, u64)> {
-    Job::records::<String, u64>().map(|(_, count), out: &mut Emit<u64, u64>| out.emit(count, 1)).sum()
+    Job::records::<String, u64>().flat_map(|(_, count): (&str, u64)| [count]).count()
 }
 
 fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
@@ -21,6 +19,6 @@ fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
     driver.job(spread).inputs([&counts]).run().map(drop)
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new().about("Counts how many words have the same frequency").drive(drive)
 }

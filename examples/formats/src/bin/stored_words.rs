@@ -2,15 +2,13 @@
 //!
 //! The job is that of `wordcount`. The features of the build select the stores.
 
-use std::process::ExitCode;
-
 use napreduce::{Job, Program, words};
 
-fn stored_words(_: &()) -> Job<(String, u64)> {
+fn stored_words() -> Job<(String, u64)> {
     Job::text().flat_map(words).count()
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Counts the words of text in stores, or in files")
         .examples(

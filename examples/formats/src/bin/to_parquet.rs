@@ -1,8 +1,6 @@
 //! Converts csv rows to Parquet: `to-parquet flights.csv --output DIR`. The fields of a struct are the
 //! columns.
 
-use std::process::ExitCode;
-
 use napreduce::rows::Parquet;
 use napreduce::{Job, Program};
 use serde::{Deserialize, Serialize};
@@ -14,11 +12,11 @@ struct Flight {
     delay: Option<i64>,
 }
 
-fn to_parquet(_: &()) -> Job<Flight> {
+fn to_parquet() -> Job<Flight> {
     Job::csv::<Flight>().map_only_to(Parquet::<Flight>::default(), |flight: Flight, out| out.emit(&flight))
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     Program::new()
         .about("Writes the columns carrier and delay of csv files as Parquet")
         .examples("to-parquet flights.csv --output flights")
